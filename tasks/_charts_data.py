@@ -74,9 +74,8 @@ class Chart:
     """The content of a picture; `values[series][category]`, `floor`, `step`, `top` are in tenths.
 
     The value axis goes from `floor` to `top` with labels every `step`; with `halves` there is a
-    finer gridline between two of them. `printed`: the values stand in the picture; with `percent`
-    (of a pie) followed by a percent sign. A chart of one series names none. `plain`: the picture is
-    smaller, so that there is little in it beside its texts.
+    finer gridline between two. `printed`: the values stand in the picture; with `percent` (of a
+    pie) followed by a percent sign. `plain`: the picture is smaller.
     """
 
     kind: ChartKind

@@ -39,11 +39,7 @@ _SUMMARIES = (
 
 
 def made_dialogue(split: str, seed: int, at: int) -> Mapping[str, str]:
-    """The dialogue number `at` of a split: `dialogue`, lines of "name: text", and `summary`.
-
-    One in three holds a number, in both. The same arguments give the same text everywhere, and no
-    dialogue is in two splits.
-    """
+    """The dialogue number `at` of a split, with its summary; no dialogue is in two splits."""
     drawn = (
         _drawn(random.Random(f"{GENERATOR} {split} {seed} {at} {attempt}"), at % 3 == 0)
         for attempt in count()

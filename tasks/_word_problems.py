@@ -45,11 +45,7 @@ class WordProblem:
 
 
 def made_problem(kind: str, split: str, seed: int, at: int) -> WordProblem:
-    """The problem number `at` of a split; `kind` is "gsm8k" or "svamp".
-
-    The same arguments give the same text everywhere. No two splits share a template with the same
-    values, whatever the seeds.
-    """
+    """The problem number `at` of a split, of "gsm8k" or "svamp"; no two splits share one."""
     templates = _content()[kind]
     rng = random.Random(f"word problems {GENERATOR} {kind} False {split} {seed} {at}")
     while True:

@@ -49,8 +49,8 @@ class Canary:
 class EngineSettings:
     """How an engine is started; only the dtype and the pixels can change answers.
 
-    `memory_gb` is for the key-value cache on a CPU. `min_pixels` and `max_pixels` are the
-    processor's limits on an image (None: the checkpoint's own); `images` is the most of a prompt.
+    `memory_gb`: of the key-value cache on a CPU. `min_pixels`, `max_pixels`: the processor's limits
+    (None: the checkpoint's own). `images`: the most of a prompt.
     """
 
     dtype: str = "float32"

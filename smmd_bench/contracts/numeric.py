@@ -39,10 +39,7 @@ class NumericVocabulary:
         return int(self.token_ids.numel())
 
     def index_of(self, labels: Tensor) -> Tensor:
-        """pi(y) for vocabulary ids of any shape: index into V_num, -1 outside it.
-
-        Any integer is allowed: -100, and ids beyond the tokenizer (padded vocabularies).
-        """
+        """pi(y) for any integers of any shape: index into V_num, -1 outside it."""
         import torch
 
         ids, order = self.token_ids.to(labels.device).sort()  # [N]

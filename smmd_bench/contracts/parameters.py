@@ -21,10 +21,7 @@ def parameter(
     name: str | None = None,
     check: Callable[[Any], str | None] | None = None,
 ) -> Any:
-    """A dataclass field that is a plugin parameter.
-
-    `check(value)` returns what the value must be ("must be > 0") or None if it is fine.
-    """
+    """A dataclass field that is a plugin parameter; `check` says what a wrong value must be."""
     return field(default=default, metadata={"help": help, "name": name, "check": check})
 
 

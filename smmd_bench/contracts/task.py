@@ -36,12 +36,11 @@ class Answer:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One prompt with its target text.
+    """One prompt with its target text, which the model is trained to write after it.
 
-    `target` is what the model is trained to write after `prompt` (without the end-of-sequence
-    token), `answer` what `Task.parse(target)` must give. `attributes` are columns for analysis,
-    such as the number of operations. `answer_start` is where the final answer begins in `target`,
-    in characters: a target with a rationale before its answer must say so (0: there is none).
+    `answer` is what `Task.parse(target)` must give. `attributes` are columns for analysis.
+    `answer_start` is where the final answer begins in `target`, in characters: a target with a
+    rationale before its answer must say so (0: there is none).
     """
 
     uid: str

@@ -45,11 +45,10 @@ def holm(p_values: Sequence[float] | pd.Series[float]) -> NDArray[np.float64]:
 def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
     """The mean difference of the comparisons of a model, task, loss and metric, with its test.
 
-    `cells` are rows of a run's comparisons, one a seed. seeds (their number), difference, low,
-    high, interval (what it covers), n (test examples of one seed), error (the standard error), df
-    (its degrees of freedom), p, discordant (McNemar's b + c, of one seed and where there are fewer
-    than `FEW`), pairs (the examples that these are of) and against (addresses). Cells of one seed
-    that differ in their recipes have neither interval nor p.
+    `cells` are rows of a run's comparisons, one a seed. interval: what it covers; n: test examples
+    of one seed; error: the standard error, and df its degrees of freedom; discordant: McNemar's b +
+    c, of one seed and where there are fewer than `FEW`, of so many pairs. Cells of one seed that
+    differ in their recipes have neither interval nor p.
     """
     number, mean = cells["seed"].nunique(), float(cells["difference"].mean())
     found = {
@@ -104,9 +103,7 @@ def smallest_difference(gain: dict[Any, Any], level: float) -> float:
     """The true difference that the test of a gain finds with a probability of 80 %, at this level.
 
     Of several seeds by the t-test's power; of one seed's exact match by that of McNemar's exact
-    test at the discordance that was seen, of other metrics by the bootstrap's standard error; the
-    larger of both where several seeds have few discordant pairs. Missing where the differences do
-    not vary, and where the seeds are too few to know their spread.
+    test, of other metrics by the bootstrap's error; the larger of both where pairs are few.
     """
     by_t = smallest_by_t(gain["error"], gain["df"], level)
     if math.isnan(gain["discordant"]):

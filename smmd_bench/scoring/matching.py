@@ -70,10 +70,8 @@ def match(
 ) -> Matched:
     """Match the predictions of a file with the examples; `scope` names these in errors.
 
-    first: so many examples are to be scored, and completions of the others are left out; None: all,
-    and there is none of others. A prompt that every completion repeats is taken off.
-
-    Raises UserError for an id that is unknown or appears twice, a prompt or target that is not the
+    first: so many examples are scored, and completions of others left out; None: all. Raises
+    UserError for an id that is unknown or appears twice, a prompt or target that is not the
     example's, and, unless `partial`, for an example without a completion.
     """
     by, places = _find_places(file, examples, scope)
@@ -106,8 +104,7 @@ def match(
 
 
 def _cores(examples: Sequence[Example]) -> tuple[list[str], list[str]]:
-    """The prompts of examples in plain letters, and what each has beside the words that begin or
-    end all; empty where all are the same."""
+    """The prompts in plain letters, and each without the words that begin or end all."""
     whole = [_plain(example.prompt) for example in examples]
     ends = whole, [text[::-1] for text in whole]
     before, after = (re.sub(r"\w+$", "", commonprefix(end)) for end in ends)  # noqa: RUF071
@@ -117,11 +114,8 @@ def _cores(examples: Sequence[Example]) -> tuple[list[str], list[str]]:
 def _find_places(
     file: Predictions, examples: Sequence[Example], scope: str
 ) -> tuple[By, Sequence[int]]:
-    """How rows name their examples, and the index of the example of each.
-
-    Uids win, then prompts that tell all rows apart, then positions, then the order. The ids of
-    lm-eval, and of a column that the user named, are taken at their word.
-    """
+    """How rows name their examples, and the index of the example of each: uids win, then prompts
+    that tell all rows apart (unless ids are decisive), then positions, then the order."""
     rows, uids = file.rows, {example.uid: at for at, example in enumerate(examples)}
     columns = {name: [str(row.ids.get(name)) for row in rows] for name in rows[0].ids}
     for values in columns.values():
@@ -152,8 +146,7 @@ def _find_places(
 def _find_by_prompt(
     rows: Sequence[Prediction], examples: Sequence[Example]
 ) -> Sequence[int] | None:
-    """The example of each row by its prompt; None where prompts do not tell. Examples of one
-    prompt and one target are as good as each other."""
+    """The example of each row by its prompt; None where prompts do not tell."""
     places: dict[str, list[int]] = {}
     for at, texts in enumerate(zip(*_cores(examples), strict=True)):
         for text in {*texts} - {""}:
@@ -183,10 +176,8 @@ def _check_prompts(found: Mapping[int, Prediction], examples: Sequence[Example])
 def _check_targets(
     found: Mapping[int, Prediction], task: Task, examples: Sequence[Example]
 ) -> None:
-    """Another data seed or level has the same ids and positions: a target tells.
-
-    Raises UserError where one differs, and where the task can read no target of the file.
-    """
+    """Raises UserError where a target differs (another data seed or level has the same ids), and
+    where the task can read no target of the file."""
     unread, read = [], False
     for at, prediction in found.items():
         ours = task.parse(examples[at].target)
@@ -212,10 +203,7 @@ def _contradiction(row: Prediction, example: Example, name: str, text: str) -> U
 def _without_prompts(
     found: Mapping[int, Prediction], examples: Sequence[Example]
 ) -> tuple[Mapping[int, Prediction], list[str]]:
-    """The predictions without the prompt that all of them repeat, and what to say of it.
-
-    Before it all have the same words, such as shots; others would be answers of a model in a loop.
-    """
+    """The predictions without the prompt that all of them repeat, after the same words in all."""
     cut: dict[int, tuple[str, str]] = {}
     for at, prediction in found.items():
         text = prediction.completion

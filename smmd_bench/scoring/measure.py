@@ -58,11 +58,9 @@ def measure(
 def compare(
     task: Task, scores: pd.DataFrame, other: pd.DataFrame, *, resamples: int = statistics.RESAMPLES
 ) -> dict[str, Any]:
-    """How a cell's scores differ from another's: the content of `comparison.json`.
+    """How a cell's scores differ from another's, `scores` minus `other`: `comparison.json`.
 
-    The content is {"metrics": {name: {"difference", "low", "high", "n", "p", "b", "c",
-    "jackknife"}}, "mcnemar"}, where a difference is `scores` minus `other`, and the jackknife its
-    `pseudo_values`. McNemar's test, of exact match, is None where the task reads no numbers.
+    The jackknife are `pseudo_values`; McNemar's test is None where the task reads no numbers.
     """
     differences, others = {}, decoding_rules.by_decoder(other)
     for decoder, frame in decoding_rules.by_decoder(scores).items():
@@ -86,9 +84,7 @@ def compare(
 def rule_columns(task: Task, beams: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:
     """What the mean and the median of p(number) answer to the examples of a scored frame.
 
-    p(number) is that of the completions that a beam search finds (`smmd_bench.decoding.beams`):
-    parsed by the task, those of one number added up, and divided by their sum.
-
+    p(number) is that of the completions that a beam search finds, divided by their sum.
     `parsed[RULE]`, `error[RULE]` and `valid[RULE]` as the scored frame has them of the greedy
     completion; and number_mass, the probability of all beams that hold a number. Decoders are
     compared on the same examples: a rule counts where the greedy completion is a number, and gives

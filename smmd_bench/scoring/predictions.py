@@ -28,8 +28,6 @@ COLUMNS = {
                "labels", "gold", "ground_truth", "expected", "correct_answer", "solution"),
 }  # fmt: skip
 """The usual names of each column, in capitals or not. `finish_reason` is read, too."""
-
-
 _ZSTANDARD = 93
 
 
@@ -141,16 +139,12 @@ def _unzipped(log: ZipFile, entry: ZipInfo) -> bytes:
 
 
 def _answers_of_lm_eval(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
-    """The raw answer of every document, from the samples of lm-eval's `--log_samples`.
-
-    lm-eval writes a document once for each filter of its task, with the same raw answers. `doc_id`
-    is the position in the split.
-    """
+    """The raw answer of every document, which lm-eval writes once for each filter of its task."""
     answers = [value[0][0] if isinstance(value, list) else value for value in frame["resps"]]
     if not all(isinstance(answer, str) for answer in answers):
         raise UserError(
             f"{path} has answers that are not text: give samples of a task that generates text "
-            "(output_type generate_until), not of one that compares likelihoods."
+            "(output_type generate_until)."
         )
     frame = frame.rename(columns={"arguments": "inputs"}).assign(completion=answers)
     if "truncated" in frame:  # `smmd-bench export` adds it
@@ -203,8 +197,7 @@ def _known(row: Mapping[Any, Any], role: str, completion: str) -> dict[str, Any]
 
 
 def _texts(value: Any) -> list[str]:
-    """The texts and numbers of a value: itself, or those of a list, of messages, or what stands
-    first in an object, such as the prompt in `arguments` of lm-eval."""
+    """The texts and numbers of a value, a list, messages, or what is first in an object."""
     if isinstance(value, Mapping):
         value = value.get("content", value.get("text", next(iter(value.values()), None)))
     if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):  # pandas has arrays

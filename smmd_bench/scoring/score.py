@@ -85,8 +85,7 @@ def reads_numbers(task: Task) -> bool:
 def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
     """The scored frame of a frame of completions, in the same order.
 
-    `completions` has at least uid, target and completion; columns other than those of
-    `COMPLETION_COLUMNS` are taken over as attributes.
+    It has at least uid, target and completion; others than `COMPLETION_COLUMNS` are attributes.
     """
     import pandas as pd
 

@@ -164,7 +164,7 @@ def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
 
 
 def _is_share(metric: Metric, columns: Sequence[NDArray[np.float64]]) -> bool:
-    """Whether the metric is a share of its examples, in percent."""
+    """Whether the metric is a share of its examples: intervals are Wilson's and Tango's then."""
     return isinstance(metric, Percentage) and len(columns[0]) > 0 and is_binary(*columns)
 
 

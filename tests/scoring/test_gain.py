@@ -38,12 +38,6 @@ def test_a_metric_that_is_no_share_has_no_discordant_examples():
     assert power == pytest.approx(0.8, abs=1e-3)
 
 
-def test_without_an_interval_there_is_no_error():
-    found = gain_of(cells(1.0, low=None, high=None, p=None))
-    assert math.isnan(found["error"])
-    assert math.isnan(smallest_difference(found, 0.05))
-
-
 def test_several_seeds_without_pseudo_values_speak_of_seeds_alone():
     found = gain_of(cells(1.0, 2.0, 4.0))
     assert found["interval"] == OVER_SEEDS_ALONE

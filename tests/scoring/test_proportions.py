@@ -51,11 +51,6 @@ def test_tango_holds_the_difference_has_a_width_and_turns_with_the_sides(case):
     assert tango(c, b, n) == pytest.approx((-high, -low), abs=1e-9)
 
 
-def test_of_no_discordant_example_the_interval_is_of_zero_both_ways():
-    low, high = tango(0, 0, 80)
-    assert high == pytest.approx(1.96**2 / (80 + 1.96**2), abs=1e-4) == -low
-
-
 def test_values_of_zero_and_one_are_binary():
     assert is_binary(np.array([0.0, 1.0]), np.array([1.0]))
     assert not is_binary(np.array([0.0, 0.5]))

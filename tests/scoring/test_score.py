@@ -78,10 +78,6 @@ def test_score_gives_a_row_a_completion_and_the_metrics():
     )
 
 
-def test_score_says_nothing_of_truncation_that_it_cannot_know():
-    assert "truncation_rate" not in sb.score(TASK, ["1"], ["1"]).attrs["metrics"]
-
-
 @pytest.mark.parametrize("reference", ["1/2", 0.5, Fraction(1, 2)])
 def test_references_are_targets_or_numbers(reference):
     assert sb.score(TASK, ["0.5"], [reference])["exact"].all()

@@ -106,12 +106,3 @@ def test_bars_are_as_long_as_their_values(seen, tmp_path):
     heights = np.array([foot - row.min() + 1 for row in rows])
     values = np.array(chart.values[0])
     np.testing.assert_allclose(heights, values * heights.max() / values.max(), atol=3)
-
-
-def test_plain_charts_have_few_printed_values_and_are_in_the_same_splits():
-    for split in ("train", "test"):
-        for chart, _, _ in (chart_at(split, 0, index, plain=True) for index in range(100)):
-            assert (chart.printed, len(chart.series)) == (True, 1), chart
-            assert chart.kind in ("bar", "horizontal bar", "line")
-            assert len(chart.categories) <= 5
-            assert split_of(chart) == split

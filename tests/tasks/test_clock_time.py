@@ -8,7 +8,7 @@ from PIL import Image
 from sklearn.metrics import mean_absolute_error
 from smmd_bench.tasks._clock_data import SIZES, TIMES, own_index
 from smmd_bench.tasks._clock_drawing import CENTRE, FaceStyle, draw_clock
-from smmd_bench.tasks.clock_time import ClockTime, TimeGap, TimeGapWrapped
+from smmd_bench.tasks.clock_time import ClockTime, TimeGapWrapped
 
 from smmd_bench import score
 
@@ -114,13 +114,6 @@ def steps_round_the_dial(a, b):
     while (a + steps) % 720 != b % 720 and (a - steps) % 720 != b % 720:
         steps += 1
     return steps
-
-
-@given(times)
-def test_the_time_gap_is_scikit_learns_mean_absolute_error(pairs):
-    answer, parsed = (np.array(column, float) for column in zip(*pairs, strict=True))
-    found = TimeGap().statistic(np.abs(answer - parsed))
-    assert found == pytest.approx(mean_absolute_error(answer, parsed))
 
 
 @given(times)

@@ -70,7 +70,7 @@ def test_train_and_validation_are_disjoint_and_follow_the_seed():
         ("gsm8k", "test.jsonl", '{"question": "1?"}', r"test\.jsonl .*row 1 has no answer"),
         *(
             ("gsm8k", "test.jsonl", f'{{"question": "1?", "answer": "{answer}"}}', "gsm8k-test-0 ")
-            for answer in ("a", "7", "#### 1.234,56", "#### 3:30", "#### 1 ####", "#### 3 or 4")
+            for answer in ("a", "7", "#### 3:30", "#### 3 or 4")
         ),
         (
             "svamp",
