@@ -8,7 +8,9 @@ from smmd_bench.reports._paper import rows
 
 from .documents import ROOT
 
-TABLES = ("math_reasoning", "arithmetic", "clock", "chartqa", "ablation", "kernel_ablation", "sigma")
+TABLES = (
+    "math_reasoning", "arithmetic", "clock", "chartqa", "ablation", "kernel_ablation", "sigma"
+)  # fmt: skip
 PAGE = (ROOT / "docs" / "footguns.md").read_text(encoding="utf-8")
 ROWS = [(name, row) for name in TABLES for row in rows(name) if "exact_match" in row]
 

@@ -64,7 +64,7 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp
         ("name: n\nparts: []", "experiments must have at least 1 item"),
         *[(f"name: n\nparts: {x}", "must be a list of experiments") for x in ("{a: 1}", "[a]")],
         ("name: n\nparts: [{tasks: [a]}]", "x.yaml, part 1: The experiment key losses is missing"),
-        ("name: n\nparts: [{tasks: [a], losses: [ce], optional: 1}]", "must be true or false, not 1"),
+        ("name: n\nparts: [{tasks: [a], losses: [ce], optional: 1}]", "be true or false, not 1"),
         ("name: n\nparts: [{tasks: [a], loses: [ce]}]", "part 1: Unknown experiment key 'loses'"),
     ],
 )
