@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -137,7 +136,5 @@ def _say_work(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Ex
         print_json({"run": str(run.path), "cells": plan, **disk})
     counts = Counter(first.values())
     said = ", ".join(f"{counts[stage]} to {stage}" for stage in STAGES if counts[stage])
-    there = next(path for path in (run.path, *run.path.absolute().parents) if path.exists())
-    sizes = f"{spell_bytes(peak)} of the disk; {spell_bytes(shutil.disk_usage(there).free)} free"
-    disk_said = f" Weights take up to {sizes}." if peak else ""
+    disk_said = f" Weights take up to {spell_bytes(peak)} of the disk." if peak else ""
     voice.say(f"{run.path}: {len(cells)} cells: {said or 'all are done'}.{disk_said}")

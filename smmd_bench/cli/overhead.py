@@ -62,10 +62,7 @@ def command(losses: list[str], geometry: str, out: Path | None, voice: Voice, **
     from ..overhead.measure import measure, read_frames
 
     folder = out or settings.folder
-    voice.say(
-        f"{settings.geometry} on {settings.device}: {len(settings.rows)} rows x "
-        f"{settings.repeats} repeats x {settings.steps} steps."
-    )
+    voice.say(f"{settings.geometry} on {settings.device}: {len(settings.rows)} rows.")
     with voice.progress() as progress:
         worked = measure(settings, folder, progress, plugin_files())
     sections = voice.publish(folder)

@@ -61,10 +61,8 @@ def command(
     wanted = plan(targets, found, engine, limit)
     for note in notes:
         voice.note(f"Note: {note}")
-    voice.say(
-        f"{len(targets)} checkpoints x {', '.join(suite.name for suite in found)} with "
-        f"{wanted[0].engine}" + (f", {limit} questions a subject or task." if limit else ".")
-    )
+    names = ", ".join(suite.name for suite in found)
+    voice.say(f"{len(targets)} checkpoints x {names} with {wanted[0].engine}.")
 
     with voice.progress() as progress:
         outcome = regress(run, wanted, progress, **how)
