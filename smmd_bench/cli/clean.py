@@ -31,8 +31,7 @@ def command(
 ) -> None:
     """List what can go of runs and the cache; with --yes, remove it.
 
-    Without a RUN: of all in runs/, and the cache. Completions, probes, scores, metrics and training
-    logs of the current cells stay, so that reports can be made again.
+    Without a RUN: of all in runs/, and the cache. All that reports read stays.
 
     \b
     Examples:

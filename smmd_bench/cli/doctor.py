@@ -48,9 +48,7 @@ class Finding:
 @options.as_json
 @options.plugin
 def command(*, as_json: bool) -> int:
-    """Say what works here, what does not, and how to fix it.
-
-    A "note" is a limit; a "problem" is something that will fail, and makes the status 1.
+    """Say what works here, and how to fix the rest.
 
     \b
     Examples:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -14,6 +15,7 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
 from ..run.run_directory import STAGES, RunDirectory
+from ..run.stall import STALL
 from ..storage.sizes import spell_bytes
 from .options import require_used
 from .terminal import print_json
@@ -29,6 +31,7 @@ def execute(
     from ..models.cards import without_weights
     from ..training.tracking import require_tracker
 
+    os.environ[STALL] = str(how.pop("stall"))  # which the processes of jobs read
     folder = out or Path("runs") / plan.folder_name
     run, tracker = RunDirectory(folder, how["restore"]), None if track == "none" else track
     run.require_free()

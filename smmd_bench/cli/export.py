@@ -36,7 +36,7 @@ def command(
 
     \b
     Examples:
-      smmd-bench export runs/NAME --loss smmd --seed 0 --merged --out merged
+      smmd-bench export runs/NAME --loss smmd --merged --out merged
     """
     from ..results.frames import read_run
     from ..storage.cell import BASE

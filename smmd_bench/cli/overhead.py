@@ -45,7 +45,7 @@ if TYPE_CHECKING:
 def command(losses: list[str], geometry: str, out: Path | None, voice: Voice, **sizes: Any) -> int:
     """Measure step time and memory of each loss.
 
-    The steps are those of real training. Times and peak memory are ratios to CE.
+    The steps are those of real training.
 
     \b
     Examples:

@@ -43,8 +43,7 @@ def command(
 ) -> int:
     """Run lm-eval on a run's checkpoints: MMLU, SAMSum, any task.
 
-    It evaluates the base, and the selected checkpoint of every loss in the folder RUN, unless the
-    run has the result already. Then it makes tables and page again.
+    It does what the folder RUN lacks: the base, and the selected checkpoint of every loss.
 
     \b
     Examples:

@@ -44,7 +44,6 @@ def command(
 
     \b
     Examples:
-      smmd-bench show runs/NAME --loss smmd --seed 1
       smmd-bench show runs/NAME --task arithmetic --uid test-0-5
     """
     import pandas as pd

@@ -41,7 +41,6 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     \b
     Examples:
       smmd-bench validate 'smmd[sigma=1+2]' arithmetic
-      smmd-bench validate my_task.py
     """
     from tempfile import TemporaryDirectory
 
