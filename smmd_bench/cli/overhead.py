@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 def command(losses: list[str], geometry: str, out: Path | None, voice: Voice, **sizes: Any) -> int:
     """Measure step time and memory of each loss.
 
-    The steps are those of real training.
-
     \b
     Examples:
       smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # needs a GPU

@@ -65,8 +65,6 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
 def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> None:
     """Print examples of a TASK.
 
-    Each has its prompt, its target and its attributes.
-
     \b
     Examples:
       smmd-bench sample 'arithmetic[operations=1..2]' --split test --json

@@ -33,8 +33,6 @@ def command(
 ) -> int:
     """Make the tables, figures and page of finished RUNS again.
 
-    Nothing is trained or decoded. Several runs make one report, in a folder of their own.
-
     \b
     Examples:
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
