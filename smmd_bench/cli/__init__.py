@@ -20,10 +20,8 @@ _COMMANDS = (
     "train-eval", "run", "power", "overhead", "regress", "score", "report", "compare", "show",
     "export", "prepare", "sample", "new", "validate", "ls", "doctor", "clean",
 )  # fmt: skip
-_BESIDE = {
-    "run": ("train_eval", "run"), "sample": ("prepare", "sample"), "power": ("compare", "power"),
-}  # fmt: skip
-"""Commands in the file of another one."""
+_BESIDE = {"run": "train_eval", "sample": "prepare", "power": "compare"}
+"""Commands in the file of another one, by their own name."""
 
 
 class _Lazy(click.Group):
@@ -35,8 +33,10 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands:
             return None
-        file, name = _BESIDE.get(cmd_name, (cmd_name.replace("-", "_"), "command"))
-        command: click.Command = getattr(importlib.import_module(f".{file}", __name__), name)
+        file = importlib.import_module(
+            f".{_BESIDE.get(cmd_name, cmd_name.replace('-', '_'))}", __name__
+        )
+        command: click.Command = getattr(file, cmd_name if cmd_name in _BESIDE else "command")
         return command
 
 

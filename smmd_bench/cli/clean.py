@@ -31,8 +31,7 @@ def command(
 ) -> None:
     """List what can go of runs and the cache; with --yes, remove it.
 
-    Without a RUN: of all in runs/, and the cache. Completions, probes, scores, metrics and training
-    logs of the current cells stay, so that reports can be made again.
+    Without a RUN: of all in runs/, and the cache. All that reports read stays.
 
     \b
     Examples:
@@ -43,10 +42,9 @@ def command(
     for name in what:
         if name not in (known := (*PARTS, "all")):
             raise UserError(f"Unknown part '{name}': {did_you_mean(name, known)}")
-    if yes and not what and not dry_run:
+    yes = yes and not dry_run
+    if yes and not what:
         raise UserError("--yes removes what --what names: name parts with --what, or all.")
-    if yes and dry_run:
-        raise UserError("--dry-run removes nothing, and --yes removes: give one of them.")
     parts = _find_parts(runs, what)
     if not as_json:
         _print(parts)
@@ -76,16 +74,14 @@ def _remove(parts: Sequence[Part]) -> int:
 
     Raises UserError if another process works on one of the runs; nothing is removed then.
     """
-    from ..run.removal import remove, run_parts
+    from ..run.removal import remove
     from ..run.run_directory import RunDirectory
 
     runs = dict.fromkeys(part.run for part in parts if part.run is not None)
     with ExitStack() as locks:
         for run in runs:
             locks.enter_context(RunDirectory(run).locked())
-        now = {(part.run, part.name): part for run in runs for part in run_parts(run)}
-        current = [p if p.run is None else now.get((p.run, p.name)) for p in parts]
-        return sum(remove(part.paths) for part in current if part is not None)
+        return sum(remove(part.paths) for part in parts)
 
 
 def _print(parts: Sequence[Part]) -> None:

@@ -31,9 +31,8 @@ def command(
 ) -> None:
     """Compare the cells that two runs share, or losses of one run.
 
-    These have the same model, task, loss and seed. The difference is B minus A, on the same test
-    examples, with its 95 % interval and its test. With `--losses` it is the first loss minus each
-    other one, over all seeds that both have; p is corrected by Holm over the other losses.
+    The difference is B minus A, on the same test examples; with `--losses` the first loss minus
+    each other one, over all seeds that both have, with p corrected by Holm.
 
     \b
     Examples:
@@ -56,9 +55,7 @@ def command(
 @options.as_json
 @options.plugin
 def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) -> None:
-    """Say how many seeds and examples a difference needs.
-
-    A finished RUN is the pilot.
+    """Say how many seeds a difference needs, by a finished RUN.
 
     \b
     Examples:

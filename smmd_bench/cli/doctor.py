@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import platform
-import shutil
 import subprocess
 import sys
 from dataclasses import asdict, dataclass
 from importlib.metadata import PackageNotFoundError, requires, version
-from pathlib import Path
 
 import click
 
@@ -16,7 +14,6 @@ from . import options
 from .terminal import new_console, new_table, print_json, print_table
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
-_LITTLE_MEMORY, _LITTLE_DISK = 4 * 2**30, 10 * 2**30
 _TORCH = """
 import torch
 names = [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())]
@@ -51,9 +48,7 @@ class Finding:
 @options.as_json
 @options.plugin
 def command(*, as_json: bool) -> int:
-    """Say what works here, what does not, and how to fix it.
-
-    A "note" is a limit; a "problem" is something that will fail, and makes the status 1.
+    """Say what works here, and how to fix the rest.
 
     \b
     Examples:
@@ -82,7 +77,7 @@ def examine() -> list[Finding]:
 
     torch = "pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' where there is no GPU"
     vllm = f"{torch}; or give --engine transformers"
-    found = [*_libraries(), *_machine(), try_code("torch", _TORCH, torch)]
+    found = [*_libraries(), try_code("torch", _TORCH, torch)]
     found.append(try_code("vLLM", _VLLM, vllm))
     broken = [entry for group in GROUPS for entry in entries(group) if entry.error]
     for entry in broken:
@@ -127,21 +122,3 @@ def _libraries() -> list[Finding]:
             text = f"{wanted} is required, and the installed version is {there}"
             found.append(Finding("libraries", "problem", text, f"pip install '{wanted}'"))
     return found
-
-
-def _machine() -> list[Finding]:
-    """Memory and cores that this process may use, and the disk of the current folder."""
-    from ..run import machine
-    from ..storage.sizes import spell_bytes
-
-    free, total = machine.memory()
-    disk = shutil.disk_usage(Path.cwd())
-    found = []
-    for name, left, whole, least, remedy in (
-        ("memory", free, total, _LITTLE_MEMORY, "close other programs, or lower micro_batch_size"),
-        ("disk", disk.free, disk.total, _LITTLE_DISK, "see what can go: `smmd-bench clean`"),
-    ):
-        text = f"{spell_bytes(left)} free of {spell_bytes(whole)}"
-        state = ("note", text, remedy) if left < least else ("ok", text)
-        found.append(Finding(name, *state))
-    return [*found, Finding("cores", "ok", f"{machine.share_of_cores():g}")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
@@ -15,6 +15,7 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
 from ..run.run_directory import STAGES, RunDirectory
+from ..run.stall import STALL
 from ..storage.sizes import spell_bytes
 from .options import require_used
 from .terminal import print_json
@@ -30,6 +31,7 @@ def execute(
     from ..models.cards import without_weights
     from ..training.tracking import require_tracker
 
+    os.environ[STALL] = str(how.pop("stall"))  # which the processes of jobs read
     folder = out or Path("runs") / plan.folder_name
     run, tracker = RunDirectory(folder, how["restore"]), None if track == "none" else track
     run.require_free()
@@ -137,7 +139,5 @@ def _say_work(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Ex
         print_json({"run": str(run.path), "cells": plan, **disk})
     counts = Counter(first.values())
     said = ", ".join(f"{counts[stage]} to {stage}" for stage in STAGES if counts[stage])
-    there = next(path for path in (run.path, *run.path.absolute().parents) if path.exists())
-    sizes = f"{spell_bytes(peak)} of the disk; {spell_bytes(shutil.disk_usage(there).free)} free"
-    disk_said = f" Weights take up to {sizes}." if peak else ""
+    disk_said = f" Weights take up to {spell_bytes(peak)} of the disk." if peak else ""
     voice.say(f"{run.path}: {len(cells)} cells: {said or 'all are done'}.{disk_said}")

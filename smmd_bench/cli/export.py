@@ -16,7 +16,7 @@ from .voice import Voice
 @click.command()
 @click.argument("run", type=options.PATH)
 @options.out("A folder outside the run.", required=True)
-@click.option("--cell", help="The cell with this address, or a beginning of it.")
+@click.option("--cell", help="The cells whose address begins so.")
 @click.option("--model", help="Only cells of this model.")
 @click.option("--task", help="Only cells of this task.")
 @click.option("--loss", help="Only cells of this loss.")
@@ -36,7 +36,7 @@ def command(
 
     \b
     Examples:
-      smmd-bench export runs/NAME --loss smmd --seed 0 --merged --out merged
+      smmd-bench export runs/NAME --loss smmd --merged --out merged
     """
     from ..results.frames import read_run
     from ..storage.cell import BASE
@@ -47,12 +47,7 @@ def command(
 
     if frames.cells.empty or "predictions" in frames.manifest:
         raise UserError(f"{run} holds no checkpoint: give a folder of `smmd-bench train-eval`.")
-    chosen = filter_cells(frames, filters)
-    if cell is not None:
-        chosen = chosen[chosen["address"].str.startswith(cell)]
-        if len(chosen) > 1:
-            addresses = ", ".join(chosen["address"])
-            raise UserError(f"'{cell}' begins {len(chosen)} addresses: give one of {addresses}.")
+    chosen = filter_cells(frames, {"address": cell, **filters})
     own = chosen[(chosen["loss"] != BASE) & chosen["trained_on"].isna()]
     chosen = chosen if own.empty else own
     done = chosen[chosen["status"] == "done"]
@@ -60,9 +55,8 @@ def command(
         raise UserError(f"No such cell of {run} is finished: `smmd-bench show {run}` lists them.")
     for row in chosen[chosen["status"] != "done"].to_dict("records"):
         voice.note(f"Note: {row['task']} {row['loss']} seed {row['seed']} is {row['status']}.")
-    with voice.waiting("Exporting ..."):
-        rows: list[Any] = done.to_dict("records")
-        folders, notes = write_export(frames, rows, out, merged=merged)
+    rows: list[Any] = done.to_dict("records")
+    folders, notes = write_export(frames, rows, out, merged=merged)
     for note in notes:
         voice.note(f"Note: {note}")
     if voice.as_json:

@@ -29,8 +29,7 @@ _GROUPS: dict[str, Group] = {"task": "tasks", "loss": "losses", "report": "repor
 def command(kind: str, name: str, folder: Path, project: str | None) -> None:
     """Write a task, loss or report of your own, with its test.
 
-    The plugin NAME works as it is: a file for --plugin, or a project that pip installs. No file is
-    ever overwritten.
+    It works as it is: a file for --plugin, or a project that pip installs.
 
     \b
     Examples:

@@ -1,6 +1,5 @@
 """Options that several commands share, and how their values are read."""
 
-import os
 from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from pathlib import Path
@@ -67,13 +66,6 @@ def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None)
     give_folder(folder)
 
 
-def _set_stall(_: click.Context, __: click.Parameter, minutes: int) -> None:
-    """Set the environment variable that the processes of jobs read."""
-    from ..run.stall import STALL
-
-    os.environ[STALL] = str(minutes)
-
-
 def _read_folder(_: click.Context, __: click.Parameter, text: str | None) -> Path | None:
     """The folder of --out; raises UserError for an empty name, or a file."""
     if text is None:
@@ -132,8 +124,6 @@ _EXECUTION: tuple[Decorator, ...] = (
         metavar="MINUTES",
         type=click.IntRange(0),
         default=120,
-        expose_value=False,
-        callback=_set_stall,
         help="End a job that is silent for so long; 0: never.",
     ),
     data_dir,

@@ -45,8 +45,6 @@ if TYPE_CHECKING:
 def command(losses: list[str], geometry: str, out: Path | None, voice: Voice, **sizes: Any) -> int:
     """Measure step time and memory of each loss.
 
-    The steps are those of real training. Times and peak memory are ratios to CE.
-
     \b
     Examples:
       smmd-bench overhead --geometry qwen2.5-1.5b --device cuda  # needs a GPU
@@ -62,10 +60,7 @@ def command(losses: list[str], geometry: str, out: Path | None, voice: Voice, **
     from ..overhead.measure import measure, read_frames
 
     folder = out or settings.folder
-    voice.say(
-        f"{settings.geometry} on {settings.device}: {len(settings.rows)} rows x "
-        f"{settings.repeats} repeats x {settings.steps} steps."
-    )
+    voice.say(f"{settings.geometry} on {settings.device}: {len(settings.rows)} rows.")
     with voice.progress() as progress:
         worked = measure(settings, folder, progress, plugin_files())
     sections = voice.publish(folder)

@@ -29,8 +29,7 @@ _UNKNOWN = "licence not stated"
 def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> None:
     """Fetch data and checkpoints ahead of a run.
 
-    It fetches the data of TASKS and of their tests of transfer, draws generated pictures, opens
-    those of a local copy, and prints sizes and licences. It never fetches pickles.
+    Generated pictures are drawn, and those of a local copy opened. Pickles are never fetched.
 
     \b
     Examples:
@@ -65,8 +64,6 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
 @options.plugin
 def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> None:
     """Print examples of a TASK.
-
-    Each has its prompt, its target and its attributes.
 
     \b
     Examples:

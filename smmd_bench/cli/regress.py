@@ -43,8 +43,7 @@ def command(
 ) -> int:
     """Run lm-eval on a run's checkpoints: MMLU, SAMSum, any task.
 
-    It evaluates the base, and the selected checkpoint of every loss in the folder RUN, unless the
-    run has the result already. Then it makes tables and page again.
+    It does what the folder RUN lacks: the base, and the selected checkpoint of every loss.
 
     \b
     Examples:
@@ -61,10 +60,8 @@ def command(
     wanted = plan(targets, found, engine, limit)
     for note in notes:
         voice.note(f"Note: {note}")
-    voice.say(
-        f"{len(targets)} checkpoints x {', '.join(suite.name for suite in found)} with "
-        f"{wanted[0].engine}" + (f", {limit} questions a subject or task." if limit else ".")
-    )
+    names = ", ".join(suite.name for suite in found)
+    voice.say(f"{len(targets)} checkpoints x {names} with {wanted[0].engine}.")
 
     with voice.progress() as progress:
         outcome = regress(run, wanted, progress, **how)

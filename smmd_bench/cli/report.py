@@ -16,6 +16,7 @@ from .voice import Voice, summary_of
 if TYPE_CHECKING:
     from ..publishing.make_report import Section
 
+_Names = list[str] | None
 _ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("png", "svg", "pdf")}
 """How `--format` spells a format, and the ending of its files."""
 
@@ -28,15 +29,9 @@ _ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("p
 @options.voice
 @options.plugin
 def command(
-    runs: tuple[Path, ...],
-    only: list[str] | None,
-    formats: list[str] | None,
-    out: Path | None,
-    voice: Voice,
+    runs: tuple[Path, ...], only: _Names, formats: _Names, out: Path | None, voice: Voice
 ) -> int:
     """Make the tables, figures and page of finished RUNS again.
-
-    Nothing is trained or decoded. Several runs make one report, in a folder of their own.
 
     \b
     Examples:

@@ -42,16 +42,9 @@ def command(
 ) -> int:
     """Score completions made elsewhere, and report as of a run.
 
-    \b
-    Formats, also packed by gzip (.gz):
-      JSON lines, a JSON list, CSV and Parquet: a column with the completion,
-        named completion, prediction, response, output or generated_text, and
-        one with the id, named uid, id, doc_id or index.
-      lm-eval: samples_*.jsonl of --log_samples; the raw answer is scored.
-      Inspect: a log (.eval), by its first epoch.
-
-    An id is the uid of an example (`smmd-bench sample TASK --split test --json`), or its position
-    in the split, from 0. A file whose prompts or targets contradict the examples is refused.
+    Files are JSON lines, a JSON list, CSV or Parquet with a column for the completion (completion,
+    prediction, response, output, generated_text) and one for the id (uid, id, doc_id, index: the
+    uid of an example or its position from 0); samples of lm-eval; logs of Inspect; also gzipped.
 
     \b
     Examples:
@@ -63,8 +56,7 @@ def command(
     from ..run.predictions import score_predictions
 
     options.require_used([f"task {task.partition('[')[0]}"])
-    with voice.waiting("Scoring ..."):
-        outcome = score_predictions(task, files, labels, say=voice.say, **given)
+    outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path
     sections = voice.publish(folder)
     if not outcome.worked and not outcome.failed:

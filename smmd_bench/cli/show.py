@@ -44,7 +44,6 @@ def command(
 
     \b
     Examples:
-      smmd-bench show runs/NAME --loss smmd --seed 1
       smmd-bench show runs/NAME --task arithmetic --uid test-0-5
     """
     import pandas as pd
@@ -56,13 +55,7 @@ def command(
         raise UserError(f"{name} is a run, and so is --run {run}: give one of them.")
     folder = run or (Path(name) if name is not None and address is None else _newest_run())
     frames = read_run(folder)
-    cells = filter_cells(frames, filters)
-    if address is not None:
-        cells = cells[cells["address"].str.startswith(address)]
-        if cells.empty:
-            raise UserError(
-                f"No cell of {folder} has the address '{address}': see `show {folder}`."
-            )
+    cells = filter_cells(frames, {"address": address, **filters})
     if uid is not None:
         shown = _find_example(frames, cells, uid)
     elif len(cells) == 1:
@@ -83,7 +76,7 @@ def command(
 
 
 def filter_cells(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:
-    """The cells that every option fits; a seed fits the base, too.
+    """The cells that every option fits, the beginning of an address; a seed fits the base, too.
 
     Raises UserError for an option that fits none.
     """
@@ -93,6 +86,8 @@ def filter_cells(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:
             continue
         names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
         fits = (names == str(value)).any(axis=1)
+        if column == "address":
+            fits = run.cells["address"].str.startswith(value)
         if not fits.any():
             known = did_you_mean(str(value), {*names.to_numpy().ravel()})
             raise UserError(f"No cell of {run.path} has the {column} '{value}': {known}")

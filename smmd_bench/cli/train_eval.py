@@ -121,8 +121,7 @@ def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **give
 def run(file: Path, voice: Voice, **given: Any) -> int:
     """Run the experiment of a YAML FILE.
 
-    `train-eval --print-yaml` writes such a file. A file with `parts` holds several experiments,
-    which run into one folder.
+    `train-eval --print-yaml` writes such a file; one with `parts` holds several experiments.
 
     \b
     Examples:

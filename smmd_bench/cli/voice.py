@@ -10,7 +10,7 @@ people      sentences, progress, tables,      notes, failures
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -62,12 +62,6 @@ class Voice:
 
         with shown(new_console(stderr=stderr or self.as_json)) as progress:
             yield progress
-
-    @contextmanager
-    def waiting(self, text: str) -> Iterator[None]:
-        """Show on a terminal that something goes on."""
-        with nullcontext() if self.quiet else new_console(stderr=True).status(text):
-            yield
 
     def publish(self, folder: Path) -> list[Section]:
         """Make the tables, figures and page of a run."""

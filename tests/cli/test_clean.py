@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import smmd_bench as sb
 from smmd_bench.cli import cli
 from smmd_bench.errors import UserError
-from smmd_bench.run.removal import remove, run_parts
+from smmd_bench.run.removal import run_parts
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import part_of, write_json
 from tests.changed_runs import with_manifest
@@ -118,33 +118,11 @@ def test_what_reports_read_of_the_cells_that_count_stays(run, cache):
     assert list(read_files(cache)) == ["somebody-elses/thesis.tex"]  # only our own folders of it go
 
 
-def test_a_run_leaves_the_cache_alone_unless_its_parts_are_named(run, cache):
-    clean(run, "--what", "all", "--yes")
-    assert (cache / "digests").exists()
-    clean(run, "--what", "cache-digests", "--yes")
-    assert not (cache / "digests").exists()
-    assert (cache / "data").exists()
-
-
 def test_a_run_that_another_process_works_on_is_left_as_it_is(run):
     before = read_files(run)
     with RunDirectory(run).locked(), pytest.raises(UserError, match="Another process"):
         clean(run, "--what", "all", "--yes")
     assert read_files(run) == before
-
-
-def test_a_folder_is_renamed_before_it_goes_and_of_a_link_not_what_it_leads_to(
-    tmp_path, monkeypatch
-):
-    put(tmp_path / "weights" / "model.safetensors")
-    (tmp_path / "link").symlink_to(tmp_path / "weights")
-    remove([tmp_path / "link"])
-    assert (tmp_path / "weights").exists()
-    monkeypatch.setattr("smmd_bench.run.removal.shutil.rmtree", lambda _: None)
-    remove([tmp_path / "weights"])
-    (left,) = tmp_path.glob(".weights.*.part")
-    assert (left / "model.safetensors").exists()
-    assert not (tmp_path / "weights").exists()
 
 
 def test_a_measured_cell_without_its_weights_is_finished(tmp_path):

@@ -2,7 +2,6 @@ import json
 
 import pytest
 
-from smmd_bench.models import card_content
 from smmd_bench.plugin_system.listing import listing
 from smmd_bench.plugin_system.registry import GROUPS
 from tests.plugin_system.loss_file import LOSS
@@ -69,13 +68,3 @@ def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path):
             "file": str(tmp_path / "mine.py"), "distribution": "mine-package", "version": "2.5",
         },
     }  # fmt: skip
-
-
-def test_a_backbone_needs_neither_settings_nor_a_number_of_tokens(tmp_path, monkeypatch):
-    (tmp_path / "backbones.yaml").write_text("org/Small: {label: Small, params: 1B}\n")
-    monkeypatch.setattr(card_content, "_FOLDER", tmp_path)
-    card_content.backbones.cache_clear()
-    try:
-        assert [model.summary for model in card_content.listed_models()] == ["Small, 1B, float32"]
-    finally:
-        card_content.backbones.cache_clear()

@@ -68,17 +68,6 @@ def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing
     assert "+15.0" in again.stdout
 
 
-def test_the_reports_are_made_again_by_report(folder):
-    place = "elsewhere/a [b] c"
-    assert score(folder, "ce.jsonl", out=place).returncode == 0
-    table = folder / place / "reports" / "tables" / "arithmetic_table.csv"
-    before = table.read_bytes()
-    table.unlink()
-    found = call(folder, "report", place)
-    assert (found.returncode, found.stderr) == (0, "")
-    assert table.read_bytes() == before
-
-
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -90,9 +79,6 @@ def test_the_reports_are_made_again_by_report(folder):
             ["--task", TASK, "--predictions=other.jsonl"],
             "other.jsonl, row 1: its question 'A robe",
         ),
-        (["--task", "arithmatic", "--predictions=ce.jsonl"], "did you mean arithmetic"),
-        (["--task", TASK], "--predictions"),
-        (["--task", TASK, "--predictions=ce.jsonl", "--split=dev"], "--split"),
     ],
 )
 def test_a_mistake_has_status_2_and_nothing_is_written(folder, arguments, words):
