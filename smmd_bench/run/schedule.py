@@ -113,9 +113,12 @@ class Schedule(JobQueue):
         self, left: dict[Cell, Stage], busy: set[Cell]
     ) -> Iterator[tuple[Stage, list[Cell]]]:
         """What can be decoded of a base, where it is worth an engine's start."""
+        running = (cells for name, cells in self.running.items() if name.startswith("train-"))
+        training = {cell for cells in running for cell in cells}  # also what is about to end
         for base in dict.fromkeys(map(base_of, left)):
             mine = {cell: stage for cell, stage in left.items() if base_of(cell) == base}
-            coming = sum(not c.is_base and stage == "train" for c, stage in mine.items())
+            later = {c for c, stage in mine.items() if stage == "train" or c in training}
+            coming = sum(not cell.is_base for cell in later)
             waiting = [c for c, stage in mine.items() if stage == "decode" and c not in busy]
             ready = [cell for cell in waiting if self._has_weights(cell)]
             ready += [c for c in waiting if c not in ready and c.source in ready]

@@ -60,10 +60,12 @@ def making(folder: Path) -> Iterator[Path]:
     part = part_of(folder)
     part.mkdir(parents=True, exist_ok=True)
     yield part
-    with suppress(FileExistsError, FileNotFoundError):
-        if folder.exists():
-            shutil.rmtree(part)
+    try:
         part.rename(folder)
+    except OSError:
+        if not folder.exists():
+            raise
+        shutil.rmtree(part, ignore_errors=True)
 
 
 def remove_tree(folder: Path) -> None:

@@ -10,7 +10,7 @@ pytest.importorskip("ray")
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
 ASKED = (
     "train-eval --task arithmetic --losses ce,smmd --train-examples 512 --epochs 3 "
-    "--validation-examples 20 --test-examples 40"
+    "--validation-examples 20 --test-examples 40 --engine transformers"
 )
 
 

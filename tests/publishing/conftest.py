@@ -7,8 +7,9 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.contracts import Artefact
+from smmd_bench.storage.files import write_parquet
 from tests.publishing.published import Told, publish
-from tests.runs import rewrite, write_run
+from tests.runs import write_run
 
 HOSTILE = "</script><img src=x onerror=alert(1)>"
 VALUES = ["10 [9, 11]", "–", "−2.5 ± 1", "1,000", "9.5", "<0.001"]
@@ -60,7 +61,7 @@ def run(tmp_path_factory):
     write_run(folder, tasks=("arithmetic", "clock_time"), n=N, steps=20, resamples=20)
     run = sb.read_run(folder)
     completions = run.current(run.cells["address"].iloc[1]).place("completions")
-    rewrite(completions, pd.read_parquet(completions).assign(completion=HOSTILE))
+    write_parquet(completions, pd.read_parquet(completions).assign(completion=HOSTILE))
     run = sb.read_run(folder)
     logging.disable(logging.CRITICAL)
     publish(run, REPORTS)

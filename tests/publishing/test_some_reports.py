@@ -49,7 +49,7 @@ def contents(folder):
 
 
 def test_which_process_makes_a_report_changes_no_byte(run, only, tmp_path, monkeypatch):
-    only("arithmetic_table", "forest_plot", "math_table")
+    only("arithmetic_table", "overview", "math_table")
     registry.load_plugin_file(write_plugin(tmp_path / "plugin.py", cells=CELLS, broken=BROKEN))
     write_reports(run)
     one = contents(run)
@@ -131,7 +131,7 @@ def test_the_command_prints_the_files_that_it_made(run, tmp_path):
 
 
 def test_a_pdf_has_its_fonts_as_outlines(run):
-    (section,) = write_some_reports(run, ["forest_plot"], ["pdf"])
+    (section,) = write_some_reports(run, ["overview"], ["pdf"])
     assert b"/FontFile2" in section.files[0].read_bytes()
 
 

@@ -105,6 +105,18 @@ def test_what_is_left_to_decode_is_shared_out(play, slots, parts):
     assert stages(seen) == [("decode", part) for part in parts]
 
 
+def test_an_engine_waits_for_a_training_that_has_written_everything_and_not_ended(play):
+    cells = cells_of(["ce", "ntl"], base=False)
+    play.run.left = {cell.label: list(ALL) for cell in cells}
+    found = Schedule(play.run, cells, 2)
+    jobs = [found.take(), found.take()]
+    play.run.left = {cell.label: ALL[1:] for cell in cells}
+    found.end(JobResult(jobs[0], None))
+    assert found.take() is None
+    found.end(JobResult(jobs[1], None))
+    assert [len(found.cells[found.take().name]), found.take()] == [2, None]
+
+
 def test_a_test_of_transfer_goes_with_its_source(play):
     cells = cells_of(["ce", "ntl"], task=WORDS, base=False)
     assert sum(cell.source is not None for cell in cells) >= 2
