@@ -16,7 +16,7 @@ SHOWN = [
     f
     for folder in ("examples", "smmd_bench/plugin_system/templates", "docs", "README.md")
     for f in ([ROOT / folder] if folder.endswith(".md") else (ROOT / folder).rglob("*"))
-    if f.suffix in (".py", ".jinja", ".ipynb", ".md") and f.name != "decisions.md"
+    if f.suffix in (".py", ".jinja", ".ipynb", ".md")
 ]
 
 

@@ -113,7 +113,10 @@ def _named(word: str) -> list[Target]:
     found = [Target(group, word) for group in GROUPS if name in names(group)]
     if not found:
         known = did_you_mean(name, [*GROUPS, *(n for group in GROUPS for n in names(group))])
-        raise UserError(f"Unknown plugin '{name}' (a file's path is as ./my_task.py): {known}")
+        raise UserError(
+            f"Unknown plugin '{name}' (a file's path is as ./my_task.py; a new entry point needs "
+            f"`pip install -e .`): {known}"
+        )
     if "[" in word:
         for target in found:
             load(target.group, word)  # a bad parameter is the user's mistake, not the plugin's
