@@ -50,13 +50,6 @@ def why_missing(cells: pd.DataFrame) -> str:
     return " / ".join(dict.fromkeys(reasons))
 
 
-def why_no_row(cells: pd.DataFrame, what: str) -> str | None:
-    """Why a table of these cells has no row; None: it has one. `what` names such a cell."""
-    if cells.empty:
-        return f"the run has no {what}"
-    return f"no {what} has results yet" if measured(cells).empty else None
-
-
 def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """The frame with model, task and loss as categoricals in the order of the run."""
     for column in KEY:
@@ -104,24 +97,19 @@ def judged_metrics(task: str) -> list[Metric]:
     return [*every[:1], *(metric for metric in errors[:1] if metric not in every[:1])]
 
 
-def without_numbers(run: Run) -> set[str]:
-    """The measured tasks whose targets hold no number as an answer, such as summaries."""
+def with_numbers(run: Run) -> pd.DataFrame:
+    """The cells of tasks whose answers are numbers; a number in a summary is none."""
     first = measured(run.cells).drop_duplicates("task")
     answers = run.read("scores", ["answer"], first["address"]).reindex(columns=["task", "answer"])
     known = answers.groupby("task", observed=True)["answer"].count()
-    return {str(task) for task in known.index[known == 0]}
-
-
-def with_numbers(run: Run) -> pd.DataFrame:
-    """The cells of tasks whose answers are numbers; a number in a summary is none."""
-    return run.cells[~run.cells["task"].isin(without_numbers(run))]
+    return run.cells[~run.cells["task"].isin(known.index[known == 0])]
 
 
 def numeric_tasks(run: Run) -> list[str]:
     """The measured tasks whose targets hold numbers; times are none, as 12:50 is close to 1:00."""
     times = run.metrics.loc[run.metrics["metric"] == "time_gap", "task"]
-    others = without_numbers(run).union(times)
-    return [str(task) for task in measured(run.cells)["task"].unique() if task not in others]
+    tasks = measured(with_numbers(run))["task"]
+    return [str(task) for task in tasks[~tasks.isin(times)].unique()]
 
 
 def reference_of(run: Run) -> str:

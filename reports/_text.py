@@ -119,20 +119,3 @@ def delta(other: str) -> str:
 def without_dashes(table: pd.DataFrame, columns: Iterable[Any]) -> pd.DataFrame:
     """The table without those of these columns that hold dashes alone."""
     return table.drop(columns=[c for c in columns if c in table and (table[c] == DASH).all()])
-
-
-def head_of(cells: pd.DataFrame) -> dict[str, str]:
-    """What a row is of: its model, task, source of data (if the frame has it) and loss."""
-    row = cells.iloc[0].to_dict()
-    source = {"Data": str(row["data"])} if "data" in row else {}
-    model = model_columns(str(row["model"]), row["params"])
-    return {**model, "Task": str(row["task"]), **source, "Loss": loss_label(str(row["loss"]))}
-
-
-def beside_paper(cells: dict[str, pd.DataFrame]) -> dict[str, str]:
-    """The published values by heading, or what of the setting is another, and the difference."""
-    first, *_ = cells
-    row = {heading: number(here["published"].iloc[0]) for heading, here in cells.items()}
-    if cells[first]["published"].isna().iloc[0]:
-        row[first] = cells[first]["other_setting"].iloc[0] or DASH
-    return {**row, TO_PAPER: number(cells[first]["against_published"].mean(), 1, sign=True)}

@@ -102,7 +102,8 @@ class Ablation:
         return cells[~cells["loss"].isin(self.usual)]
 
     def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-        rows, bold = [], []
+        rows: list[dict[str, str]] = []
+        bold: list[tuple[int, str]] = []
         for pair in pairs(data):
             own, there = of_pair(data, pair), of_pair(cells, pair)
             model = " ".join(model_columns(pair[0], there["params"].iloc[0]).values())

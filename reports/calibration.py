@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from smmd_bench.contracts import Artefact, Run, parameter
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import GREY, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import number, with_interval
 
@@ -32,7 +32,7 @@ GROUPS, LOSSES = 6, 7
 """Panels, and losses in each, drawn at most; table and CSV have all."""
 FEWEST = 20
 """Positions that a bin needs to be drawn."""
-RESAMPLES = 1000
+BINS, RESAMPLES = 15, 1000
 _COLUMNS = ["digit", "target_value", "argmax_value", "maximum"]
 SHOWN = (
     "Confidence (the largest probability over V_num) against accuracy at every numeric token of "
@@ -42,10 +42,6 @@ SHOWN = (
 )
 
 
-def _bins(value: int) -> str | None:
-    return None if 2 <= value <= 100 else "must be from 2 to 100"
-
-
 @dataclass(frozen=True)
 class Calibration:
     """Reliability diagrams, and the expected calibration error over V_num."""
@@ -53,8 +49,6 @@ class Calibration:
     name: ClassVar[str] = "calibration"
     title: ClassVar[str] = "Calibration of the digit distributions"
     paper: ClassVar[str] = "not in the paper"
-
-    bins: int = parameter(15, "equally wide bins of confidence", check=_bins)
 
     def skip(self, run: Run) -> str | None:
         """Digit probes of answers that are numbers are needed."""
@@ -70,11 +64,12 @@ class Calibration:
         run = run.only(with_numbers(run))
         bins, rows = [], []
         for key, cells in run.having("probes").groupby(KEY, observed=True):
-            names, read = dict(zip(KEY, key, strict=True)), []
+            names: dict[str, Any] = dict(zip(KEY, key, strict=True))
+            read: list[Binned] = []
             for seed, address in zip(cells["seed"], cells["address"], strict=True):
                 probes = run.read("probes", _COLUMNS, [address])
                 if len(probes):
-                    read.append(binned(probes, self.bins))
+                    read.append(binned(probes))
                     bins.append(read[-1].by_bin.assign(**names, seed=seed))
             if read:
                 rows.append({**names, **_summary(read)})
@@ -106,7 +101,7 @@ class Binned:
         return float(np.abs(self.gap.sum(axis=0)).sum() / self.size.sum())
 
 
-def binned(probes: pd.DataFrame, bins: int) -> Binned:
+def binned(probes: pd.DataFrame, bins: int = BINS) -> Binned:
     """The probes of one cell: digit, target_value, argmax_value, maximum.
 
     Bins are those of `sklearn.calibration.calibration_curve(strategy="uniform")`.

@@ -19,8 +19,8 @@ from smmd_bench.publishing.tables import DASH
 
 from ._cells import main_losses, measured
 from ._panels import pair_name, say
-from ._paper import SYNTHETIC, UNKNOWN, data_source, other_data, rows
-from ._text import caption
+from ._paper import SYNTHETIC, data_source, other_data, rows
+from ._text import caption, without_dashes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -48,31 +48,22 @@ class DatasetSizes:
 
     def build(self, run: Run) -> Artefact:
         """One row a task, as it is spelled in the run."""
-        data = dataset_sizes(run)
+        found = []
+        for task, sizes in _sizes(run).items():
+            name = None if other_data(run, task) else split_spec(task)[0]  # else not the paper's
+            paper: dict[str, Any] = next(
+                (r for r in rows("dataset_sizes") if r["task"] == name), {}
+            )
+            line: dict[str, Any] = {"task": task, "source": data_source(run, task)}
+            line |= {split: sizes.get(split) for split in SPLITS}
+            found.append(line | {c: paper.get(c.removeprefix("published_")) for c in BESIDE})
+        data = pd.DataFrame(found).astype(dict.fromkeys([*SPLITS, *BESIDE], "Int64"))
         table = data.rename(columns={"task": "Task", "source": "Data", **SPLITS, **BESIDE})
         for column in (*SPLITS.values(), *BESIDE.values()):
             table[column] = [DASH if pd.isna(size) else f"{size:,}" for size in table[column]]
-        known = data[[*BESIDE]].notna().any(axis=None)
-        unused = ["Data"] * bool((data["source"] == UNKNOWN).all())
-        table = table.drop(columns=unused + ([] if known else [*BESIDE.values()]))
+        table = without_dashes(table, ["Data", *BESIDE.values()])
         table.attrs["title"] = self.title
         return Artefact(SIZES_CAPTION, table, data=data)
-
-
-def dataset_sizes(run: Run) -> pd.DataFrame:
-    """One row a task: source, train, validation, test, published_train and published_test.
-
-    Published sizes stand beside the paper's level and data alone.
-    """
-    found = []
-    for task, sizes in _sizes(run).items():
-        name = None if other_data(run, task) else split_spec(task)[0]
-        paper: dict[str, Any] = next((r for r in rows("dataset_sizes") if r["task"] == name), {})
-        line: dict[str, Any] = {"task": task, "source": data_source(run, task)}
-        line |= {split: sizes.get(split) for split in SPLITS}
-        line |= {column: paper.get(column.removeprefix("published_")) for column in BESIDE}
-        found.append(line)
-    return pd.DataFrame(found).astype(dict.fromkeys([*SPLITS, *BESIDE], "Int64"))
 
 
 def _sizes(run: Run) -> dict[str, dict[str, int]]:

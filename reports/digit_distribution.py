@@ -96,49 +96,43 @@ class DigitDistribution:
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model and task."""
-        return _artefact(run, self.title, self.digit)
+        run = main_losses(run.only(with_numbers(run)))
+        data, title, digit = first_digit_distributions(run), self.title, self.digit
+        if digit is not None:
+            data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
+        clocks = {*map(str, run.cells.loc[run.cells["task_name"] == CLOCK, "task"])}
+        enough, blocks = data[data["n"] >= FEWEST], BLOCKS if digit is None else 4 * BLOCKS
+        drawn = select_panels(enough, blocks, LOSSES, first=clocks)
+        figure = _figure(enough, drawn) if drawn else None
+        table = row_table(_rows(data), title)
+        return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
 
 
 @dataclass(frozen=True)
-class DigitProbe:
+class DigitProbe(DigitDistribution):
     """Where each loss puts its probability when the hour starts with one given digit."""
 
     name: ClassVar[str] = "digit_probe"
     title: ClassVar[str] = "Clock-Time: digit distribution at the first digit of the hour"
     paper: ClassVar[str] = "Figure 2"
 
-    digit: int = parameter(5, "the true first digit", check=_is_digit)
+    digit: int | None = parameter(5, "the true first digit", check=_is_digit)
 
     def skip(self, run: Run) -> str | None:
         """Probed clocks with such an hour are needed."""
         clocks = _of_clocks(run)
         if clocks.cells.empty:
             return f"the run has no {CLOCK} cell"
-        if (first_digit_distributions(clocks)["digit"] == self.digit).any():
-            return None
-        return f"no probed clock shows an hour that begins with {self.digit}"
+        known = (first_digit_distributions(clocks)["digit"] == self.digit).any()
+        return None if known else f"no probed clock shows an hour that begins with {self.digit}"
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model."""
-        return _artefact(_of_clocks(run), self.title, self.digit)
+        return super().build(_of_clocks(run))
 
 
 def _of_clocks(run: Run) -> Run:
     return run.only(run.cells[run.cells["task_name"] == CLOCK])
-
-
-def _artefact(run: Run, title: str, digit: int | None) -> Artefact:
-    """Table and figure of `first_digit_distributions`: of one true digit or all."""
-    run = main_losses(run.only(with_numbers(run)))
-    data = first_digit_distributions(run)
-    if digit is not None:
-        data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
-    clocks = {*map(str, run.cells.loc[run.cells["task_name"] == CLOCK, "task"])}
-    enough = data[data["n"] >= FEWEST]
-    drawn = select_panels(enough, BLOCKS if digit is None else 4 * BLOCKS, LOSSES, first=clocks)
-    figure = _figure(enough, drawn) if drawn else None
-    table = row_table(_rows(data), title)
-    return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
 
 
 def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:

@@ -1,7 +1,4 @@
-"""What each loss charges for a wrong digit: the penalty against the predicted value, target fixed.
-
-No run is needed: `figure(["ce", "ntl", "smmd"])`.
-"""
+"""What each loss charges for a wrong digit: the penalty against the predicted digit."""
 
 from __future__ import annotations
 
@@ -51,11 +48,6 @@ class LossShapes:
         specs = [str(spec) for spec in run.cells["loss"].cat.categories if spec != "base"]
         data = penalties([*dict.fromkeys(["ce", *specs])][:ROWS])
         return Artefact(CAPTION, figure=_figure(data), data=data)
-
-
-def figure(specs: Sequence[str]) -> Figure:
-    """The figure of these losses, without a run; those that cannot be loaded are left out."""
-    return _figure(penalties(specs))
 
 
 def penalties(specs: Sequence[str]) -> pd.DataFrame:

@@ -2,23 +2,151 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Run
-from smmd_bench.publishing.tables import number
+from smmd_bench.contracts import Artefact, Run
+from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
-from ._cells import KEY, REFERENCE, judged_metrics, metrics_of, opponent, why_missing, why_no_row
-from ._metric_table import Column, MetricTable
-from ._paper import published
-from ._results import EXACT, result_frame, with_tests
-from ._text import P_HOLM, beside_paper, delta, estimate, gain, head_of, p_text
+from . import _text
+from ._cells import KEY, judged_metrics, main_losses, measured, metrics_of, opponent, why_missing
+from ._paper import UNKNOWN, data_source, with_published
+from ._results import EXACT, result_frame, widened, with_tests
+from ._text import NOTES, P_HOLM, TO_PAPER, delta
+
+
+@dataclass(frozen=True)
+class Column:
+    """A metric of a table: `paper` and `delta` are headings of its published value and difference,
+    `robust` is the metric that must be twice as large in a cell for this one to be shown."""
+
+    metric: str
+    heading: str
+    digits: int = 1
+    interval: bool = False
+    paper: str = ""
+    delta: str = ""
+    robust: str = ""
+
+
+@dataclass(frozen=True)
+class MetricTable:
+    """What a table of results declares, and how it is made of that.
+
+    `published` is its key in `paper.yaml`, `shown` its caption. Losses are compared by the first
+    column. `sourced`: a column names the source of the data.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    paper: ClassVar[str]
+    order: ClassVar[int] = 10
+    tasks: ClassVar[tuple[str, ...]] = ()
+    columns: ClassVar[tuple[Column, ...]] = ()
+    published: ClassVar[str] = ""
+    sourced: ClassVar[bool] = False
+    wide: ClassVar[bool] = True
+    shown: ClassVar[str]
+
+    def cells(self, run: Run) -> pd.DataFrame:
+        """The cells of the tasks, whatever their parameters and status."""
+        return run.cells[run.cells["task_name"].isin(self.tasks)]
+
+    def skip(self, run: Run) -> str | None:
+        """Without a measured cell of these tasks there is no row."""
+        what = f"cell of {' or '.join(self.tasks) or 'a task without a table of its own'}"
+        if self.cells(run).empty:
+            return f"the run has no {what}"
+        return f"no {what} has results yet" if measured(self.cells(run)).empty else None
+
+    def build(self, run: Run) -> Artefact:
+        """One row a model, task and loss; over several seeds mean ± standard deviation."""
+        run = main_losses(run.only(self.cells(run)))
+        done = run.cells["status"] == "done"
+        lost = ~done.groupby([run.cells[n] for n in KEY], observed=True).transform("any")
+        data = self.results(run, run.cells[done | lost])
+        other = opponent(data)
+        groups = [group for _, group in data.groupby(KEY, observed=True)]
+        table = self.pruned(pd.DataFrame([self.row(g, other) for g in groups]).fillna(DASH), data)
+        task = str(data["task"].iloc[0])
+        unsaid = "Task" not in table and task not in self.tasks
+        table.attrs["title"] = f"{self.title}: {task}" if unsaid else self.title
+        best = [(at, self.columns_of(g)[0]) for at, g in enumerate(groups) if any(g["best"])]
+        table.attrs["bold"] = [(at, c.heading) for at, c in best if c.heading in table]
+        data.attrs["published"] = [column.metric for column in self.columns if column.paper]
+        more = ["data"] * self.sourced
+        cells = widened(data, self.compared(), *more) if self.wide else data.drop(columns="address")
+        return Artefact(_text.caption(run, run.cells, self.shown), table, data=cells, notes=NOTES)
+
+    def columns_of(self, data: pd.DataFrame) -> Sequence[Column]:
+        """The columns of the rows of a task."""
+        return self.columns
+
+    def results(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:
+        """The result frame, also of a loss without any result."""
+        data = result_frame(run, cells, [column.metric for column in self.columns])
+        data = with_published(data, run, cells, self.published)
+        if self.sourced:
+            data["data"] = [data_source(run, str(task)) for task in data["task"]]
+        return with_tests(data, run, self.compared())
+
+    def compared(self) -> list[str]:
+        """The metrics whose differences are shown, the main one first."""
+        first, *others = self.columns
+        return [first.metric, *(column.metric for column in others if column.delta)]
+
+    def row(self, cells: pd.DataFrame, other: str) -> dict[str, str]:
+        """The row of one model, task and loss, whose cells differ in their seed alone."""
+        first, *_ = columns = self.columns_of(cells)
+        head = cells.iloc[0].to_dict()
+        row = {
+            **_text.model_columns(str(head["model"]), head["params"]),
+            "Task": str(head["task"]),
+            **({"Data": str(head["data"])} if self.sourced else {}),
+            "Loss": loss_label(str(head["loss"])),
+        }
+        if why := why_missing(cells):
+            return {**row, first.heading: why}
+        by = dict([*cells.groupby("metric", sort=False)])
+        for column in columns:
+            here = by[column.metric]
+            row[column.heading] = _text.estimate(here, column.digits, interval=column.interval)
+            if column.delta or column is first:
+                row[column.delta or delta(other)] = _text.gain(here, column.digits)
+            if column is first:
+                row[P_HOLM] = _text.p_text(here["gain_p"].iloc[0])
+        main = by[first.metric]
+        row |= {"n": f"{int(main['n'].iloc[0]):,}", "Seeds": str(len(main))}
+        beside = {c.paper: by[c.metric] for c in columns if c.paper}
+        row |= {heading: number(here["published"].iloc[0]) for heading, here in beside.items()}
+        if first.paper:
+            if main["published"].isna().iloc[0]:
+                row[first.paper] = main["other_setting"].iloc[0] or DASH
+            row[TO_PAPER] = number(main["against_published"].mean(), 1, sign=True)
+        return row
+
+    def pruned(self, table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
+        """The table without the columns that say nothing."""
+        wide = data.pivot(index="address", columns="metric", values="value").astype("float64")
+        robust = [c for c in self.columns if c.robust]
+        near = [c for c in robust if not (wide[c.robust] > 2 * wide[c.metric]).any()]
+        table = table.drop(columns=[n for c in near for n in (c.heading, c.delta)], errors="ignore")
+        unused = ["Task"] * int(len(self.tasks) < 2 and data["task"].nunique() == 1)
+        unused += ["Data"] * int("data" in data and (data["data"] == UNKNOWN).all())
+        table = table.drop(columns=unused, errors="ignore")
+        papers = [name for name in table if str(name).startswith("Paper")]
+        if papers and data["published"].isna().all():  # a single column says why
+            table = table.drop(columns=[*papers, TO_PAPER]).assign(Paper=table[papers[0]])
+        stay = ("Params", *papers[:1], "Paper")
+        return _text.without_dashes(table, [name for name in table if name not in stay])
+
 
 ACCURACY = Column(EXACT, "Acc (%)", interval=True, paper="Paper Acc")
-MAE = Column("mean_absolute_error", "MAE", digits=2, delta="Δ MAE")
 ROBUST = Column(
     "trimmed_absolute_error", "MAE of 90 %", 2, delta="Δ of 90 %", robust="mean_absolute_error"
 )
@@ -37,15 +165,14 @@ class MathTable(MetricTable):
         Column(EXACT, "Acc (%)", interval=True, paper="Paper"),
         Column("strict_match", "lm-eval strict"),
         Column("flexible_match", "lm-eval flexible"),
-        MAE,
+        Column("mean_absolute_error", "MAE", digits=2, delta="Δ MAE"),
         ROBUST,
         UNREADABLE,
         Column("truncation_rate", "Cut off (%)"),
     )
     shown = (
-        "Acc: exact match by value of the final answer, where a completion without a number is "
-        "wrong; lm-eval strict and flexible compare text. MAE leaves such completions out, and a "
-        "single wild one can dominate it; MAE of 90 % leaves out the largest tenth of the errors."
+        "Acc: exact match by value, where no number is wrong; lm-eval strict and flexible compare "
+        "text. MAE leaves such completions out, MAE of 90 % the largest tenth of the errors, too."
     )
 
 
@@ -65,9 +192,8 @@ class ArithmeticTable(MetricTable):
         UNREADABLE,
     )
     shown = (
-        "Acc: exact match by value, where a completion without a number is wrong. MAE and R² leave "
-        "such completions out, and a single wild one can dominate them; MAE of 90 % leaves out the "
-        "largest tenth of the errors."
+        "Acc: exact match by value, where no number is wrong. MAE and R² leave such completions "
+        "out; MAE of 90 % leaves out the largest tenth of the errors, too."
     )
 
 
@@ -82,12 +208,10 @@ class ClockTable(MetricTable):
     sourced = True
     columns = (
         ACCURACY,
-        Column(
-            "time_gap", "Time gap (min)", interval=True, paper="Paper gap", delta="Δ gap"
-        ),
+        Column("time_gap", "Time gap (min)", 1, True, paper="Paper gap", delta="Δ gap"),
         Column("time_gap_wrapped", "12-h gap (min)", delta="Δ 12-h gap"),
         Column("parse_failure_rate", "Invalid (%)"),
-    )  # fmt: skip
+    )
     shown = (
         "Acc: exact match of the time, where an invalid completion is wrong. Time gap: the mean "
         "absolute deviation as the paper defines it, without invalid completions; the 12-h gap "
@@ -111,9 +235,8 @@ class ChartTable(MetricTable):
         UNREADABLE,
     )
     shown = (
-        "Acc: exact match by value, as in the paper, where a completion without a number is wrong. "
-        "Relaxed accuracy takes an answer within 5 % of the truth; lm-eval relaxed is the same as "
-        'lm-eval reads numbers (not "~5").'
+        "Acc: exact match by value, where no number is wrong. Relaxed: within 5 % of the truth; "
+        'lm-eval relaxed: the same as lm-eval reads numbers (not "~5").'
     )
 
 
@@ -125,20 +248,13 @@ class TaskTable(MetricTable):
     paper = "not in the paper"
     wide = False
     shown = (
-        "Every metric of the tasks without a table of the paper's. The first metric of a task "
-        "selects the epoch; a completion without an answer counts as wrong, and is left out of "
-        "metrics of the error."
+        "Every metric of the tasks without a table of the paper's; the first selects the epoch. "
+        "A completion without an answer is wrong, and in no metric of the error."
     )
 
     def cells(self, run: Run) -> pd.DataFrame:
         """The cells of tasks without a table of their own."""
         return run.cells[~run.cells["task_name"].isin(ELSEWHERE)]
-
-    def skip(self, run: Run) -> str | None:
-        """Without a measured cell of such a task there is no row."""
-        if self.cells(run).empty:
-            return "every task of the run has a table of its own"
-        return why_no_row(self.cells(run), "cell of a task without a table")
 
     def results(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:
         """One row a cell and metric that its task has, greedily decoded."""
@@ -154,14 +270,12 @@ class TaskTable(MetricTable):
         """The metrics of these rows, by the names that their task gives them."""
         task, other = str(data["task"].iloc[0]), opponent(data)
         labels = {metric.name: metric.label for metric in metrics_of(task)}
-        names = [str(metric) for metric in data["metric"].unique()]
+        names, found = [str(metric) for metric in data["metric"].unique()], []
         judged = {names[0], *(metric.name for metric in judged_metrics(task))}
-        found = []
         for name in names:
             heading = labels.get(name, name.replace("_", " ").capitalize())
             difference = delta(other).replace("Δ", f"Δ {heading.partition(' (')[0]}")
-            digits = 1 if heading.endswith("(%)") else 2
-            said = difference if name in judged else ""
+            said, digits = difference * (name in judged), 1 if heading.endswith("(%)") else 2
             found.append(Column(name, heading, digits, name == names[0], delta=said))
         return found
 
@@ -174,35 +288,13 @@ class SamsumTable(MetricTable):
     paper = "Table 11"
     tasks = ("samsum",)
     published = "samsum"
-    wide = False
-    key = (*KEY, "metric")
-    columns = tuple(Column(f"rouge{kind}", "F1 × 100", interval=True, delta="Δ") for kind in "12L")
-    shown = (
-        "ROUGE F1 of the first paragraph against the one reference, words stemmed (rouge-score). "
-        "Few supervised tokens of a summary are numeric, and on all others every loss is "
-        "cross-entropy. Synthetic dialogues are far easier than the corpus."
+    columns = tuple(
+        Column(f"rouge{k}", f"ROUGE-{k}", 1, True, f"Paper R-{k}", f"Δ R-{k}") for k in "12L"
     )
-
-    def row(self, cells: pd.DataFrame, other: str) -> dict[str, str]:
-        """The row of one model, loss and kind, whose cells differ in their seed alone."""
-        first, heading = cells.iloc[0], self.columns[0].heading
-        head = {**head_of(cells), "ROUGE": str(first["metric"]).removeprefix("rouge")}
-        if why := why_missing(cells):
-            return {**head, heading: why}
-        model, metric = str(first["model"]), str(first["metric"])
-        ce = published(self.published, model=model, task=self.tasks[0], loss=REFERENCE).get(metric)
-        theirs = None if first["loss"] == REFERENCE else first["published"] - (ce or math.nan)
-        return {
-            **head,
-            heading: estimate(cells, 1, interval=True),
-            delta(other): gain(cells),
-            P_HOLM: p_text(first["gain_p"]),
-            **beside_paper({"Paper": cells}),
-            f"Paper {delta(other)}": number(theirs, sign=True),
-            "n": f"{int(first['n']):,}",
-            "Seeds": str(len(cells)),
-        }
+    shown = (
+        "ROUGE F1 × 100 of the first paragraph against the one reference, words stemmed. Few "
+        "supervised tokens of a summary are numeric; on all others every loss is cross-entropy."
+    )
 
 
 ELSEWHERE = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
-"""Tasks with a table of their own."""

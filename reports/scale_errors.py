@@ -124,12 +124,12 @@ def _table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     kept = [every[loss] for loss in every if loss in ranked]
     table = table.reindex(columns=[*kept, *paper["column"].unique()]).astype("object")
     table = table.fillna(DASH).reset_index()
-    for key, own in cells.groupby(KEY, observed=True):
-        if (why := why_missing(own)) and every[key[2]] in table:
-            table.loc[of_pair(table, key[:2]).index[:1], every[key[2]]] = why
-    names = {"Model": [model_label(str(model)) for model in table.pop("model")]}
-    names |= {"Task": table.pop("task"), "Category": [ROWS[c] for c in table.pop("category")]}
-    return pd.DataFrame({**names, **table})
+    for (model, task, loss), own in cells.groupby(KEY, observed=True):
+        if (why := why_missing(own)) and loss in ranked:
+            table.loc[of_pair(table, (str(model), str(task))).index[0], every[str(loss)]] = why
+    table = table.rename(columns={"model": "Model", "task": "Task", "category": "Category"})
+    models = [model_label(str(model)) for model in table["Model"]]
+    return table.assign(Model=models, Category=table["Category"].astype("str").map(ROWS))
 
 
 def _text(row: Mapping[Hashable, Any]) -> str:

@@ -15,9 +15,9 @@ from smmd_bench.publishing.style import add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, with_interval
 
 from ._cells import in_order, main_losses, of_pair
-from ._errors import SUBSET, Block, CommonErrors, common_errors, drawn_blocks, why_none
 from ._panels import FEWEST, LIMITS, block_grid, draw_shares, pair_name, set_share_scale
 from ._text import NOTES, caption, row_head
+from .error_histogram import SUBSET, Block, CommonErrors, common_errors, drawn_blocks, why_none
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -50,9 +50,7 @@ def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
         row = {**head, "Settings": str(len(settings)), "Tried": "; ".join(settings)}
         chosen = group[group["chosen"]]
         if chosen.empty:
-            states = group["trial_status"].value_counts()
-            lost = [s for s in ("failed", "skipped", "pending") if s in states]
-            yield {**row, "Chosen": ", ".join(f"{states[s]} {s}" for s in lost) or DASH}
+            yield {**row, "Chosen": DASH}
             continue
         seeds, counts = group["seed"].nunique(), chosen["text"].value_counts()
         said = ", ".join(f"{text} ({n} of {seeds})" for text, n in counts.items())

@@ -62,8 +62,6 @@ def test_non_inferior_only_where_the_whole_interval_is_above_the_margin(artefact
 
 
 SECONDS = {STOCK: 0.6, "ce": 0.4, "ntl": 0.42, "ntil": 0.9, "smmd": 0.41}
-
-
 PEAKS = {STOCK: 8e9, "ce": 5e9, "ntl": 5.1e9, "ntil": 5.2e9, "smmd": 5.05e9}
 
 
@@ -165,8 +163,6 @@ SIZES = {
     "clock_time[source=kaggle]": {"train": 9000, "validation": 1000, "test": 1440},
     "chartqa": {"train": 320, "validation": 40, "test": 100},
 }
-
-
 SOURCES = {"clock_time[source=kaggle]": "kaggle", "chartqa": "synthetic"}
 
 

@@ -16,11 +16,6 @@ DIGITS = [f"p{digit}" for digit in range(10)]
 
 
 @pytest.fixture(scope="module")
-def artefact(run):
-    return DigitDistribution().build(run)
-
-
-@pytest.fixture(scope="module")
 def clocks(tmp_path_factory):
     tasks = ("clock_time", "arithmetic")
     folder = tmp_path_factory.mktemp("clocks")
@@ -73,17 +68,6 @@ def test_figure_2_is_the_row_of_clocks_whose_hour_begins_with_5(clocks):
     every = first_digit_distributions(clocks)
     same = every[(every["task"] == "clock_time") & (every["digit"] == 5)]
     assert artefact.data["p5"].tolist() == same["p5"].tolist()
-
-
-def test_every_true_digit_of_30_examples_has_a_row_and_every_loss_a_column(artefact):
-    axes = artefact.figure.axes
-    sizes = artefact.data.groupby("digit")["n"].max()
-    enough = sizes[sizes >= 30]
-    assert 0 < len(enough) < len(sizes)
-    assert len(axes) == 4 * len(enough)
-    rows = [f"true {digit}\nn = {n}" for digit, n in enough.items()]
-    assert [axis.get_ylabel() for axis in axes[::4]] == rows
-    assert [axis.get_title() for axis in axes[:4]] == ["untuned", "CE", "NTL", "SMMD"]
 
 
 def test_the_bar_of_the_true_digit_is_hatched_and_its_height_in_the_table(run):

@@ -4,12 +4,11 @@ import random
 
 import numpy as np
 import pytest
-from smmd_bench.reports._errors import common_errors
-from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram
+from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram, common_errors
 from smmd_bench.reports.scale_errors import ScaleErrors, category_counts
 from smmd_bench.reports.signed_errors import SignedErrors
 
-from tests.changed_runs import with_manifest, without
+from tests.changed_runs import without
 from tests.runs import planted_run
 
 FIVE = ["0", "10", "25", "7", "40"]
@@ -43,18 +42,6 @@ def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
         for name, rows in expected.items():
             found = common.of(name)
             assert list(zip(found["seed"], found["error"], strict=True)) == rows
-
-
-def test_without_cross_entropy_or_with_completions_made_elsewhere_the_first_is_the_reference(
-    tmp_path,
-):
-    run = planted_run(tmp_path / "a", FIVE, {"ntl": FIVE, "smmd": FIVE})
-    assert common_errors(run)[0].reference == "ntl"
-    run = planted_run(tmp_path / "b", FIVE, {"smmd": FIVE, "ce": FIVE})
-    assert common_errors(run)[0].reference == "ce"
-    elsewhere = with_manifest(run, tmp_path / "b", predictions={"losses": ["smmd", "ce"]})
-    (pair,) = common_errors(elsewhere)
-    assert pair.reference == elsewhere.cells["loss"].cat.categories[0]
 
 
 def histogram(path, answers, predictions, **names):
@@ -128,14 +115,10 @@ def test_a_bin_holds_its_outer_end(tmp_path):
 
 
 ANSWERS = ["100"] * 11 + ["0"] * 4
-
-
 PLANTED = [
     "100", "-100", "10", "1000", "10000", "101", "150", "120", "none", "0.1", "100000",
     "0", "1", "-1", "2",
 ]  # fmt: skip
-
-
 COUNTS = {
     "exact": 2, "sign_flip": 1, "scale_x10^-3": 1, "scale_x10^-1": 1, "scale_x10^1": 1,
     "scale_x10^2": 1, "scale_x10^3": 1, "near_miss": 3, "catastrophic": 2, "other": 1, "invalid": 1,

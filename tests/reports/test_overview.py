@@ -8,11 +8,7 @@ from smmd_bench.publishing.style import figure_style
 from tests.runs import planted_run
 
 ANSWERS = [str(at) for at in range(20)]
-
-
 HALF = [*ANSWERS[:10], *["77"] * 10]
-
-
 NEAR = [*ANSWERS[:10], *(str(at + 1) for at in range(10, 20))]
 
 

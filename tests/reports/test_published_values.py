@@ -10,32 +10,14 @@ import yaml
 from smmd_bench.reports._paper import rows
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
-
-
 TEX = Path(os.environ.get("SMMD_BENCH_DATA") or BESIDE).parent / "paper" / "smmd.tex"
-
-
 PAPER = Path(__file__).parents[2] / "reports" / "paper.yaml"
-
-
 TABLES = yaml.safe_load(PAPER.read_text(encoding="utf-8"))["tables"]
-
-
 IN_TEXT = {"error_p90", "unfiltered_train", "unfiltered_test"}
-
-
 FIVE, PAIR = ("ce", "gce", "ntl", "ntil", "smmd"), ("model", "task")
-
-
 ABLATED = [("qwen2.5-1.5b", task) for task in ("gsm8k", "svamp", "arithmetic")]
-
-
 ABLATED += [("qwen2.5-vl-3b", task) for task in ("clock_time", "chartqa")]
-
-
 GROUPS = ("stem", "humanities", "social_sciences", "other", "average")
-
-
 LAYOUTS = {
     "math_reasoning": (2, 2, ("model",), ("task", "loss"), [*product(("gsm8k", "svamp"), FIVE)]),
     "arithmetic": (1, 3, ("model", "loss"), ("metric",),
@@ -53,8 +35,6 @@ LAYOUTS = {
     "mmlu": (1, 1, ("loss",), ("metric",),
              [f"{group}{part}" for group in GROUPS for part in ("", "_error")]),
 }  # fmt: skip
-
-
 SPELLED = {
     "ours": "smmd", "0-0": "ce", "1-0": "smmd[term=mmd]", "0-1": "smmd[term=smooth]", "1-1": "smmd",
     "random-psd-kernel": "smmd[kernel=random,term=mmd]", "(2)": "smmd",

@@ -15,7 +15,6 @@ from smmd_bench.scoring.gain import gain_of, holm
 from tests.changed_runs import changed
 from tests.in_process import call
 from tests.runs import quick_run, write_measured, write_run
-from tests.tuned_runs import tuned_run
 
 
 @pytest.fixture(scope="module")
@@ -73,15 +72,6 @@ def test_other_examples_are_not_paired(pair, tmp_path):
     assert rows[["low", "high", "n", "p"]].isna().all(axis=None)
 
 
-def test_without_the_tasks_plugin_the_reason_is_said(tmp_path):
-    write_run(tmp_path / "a", tasks=("halving",), seeds=(0,), n=20)
-    shutil.copytree(tmp_path / "a", tmp_path / "b")
-    found = compare_runs(sb.read_run(tmp_path / "a"), sb.read_run(tmp_path / "b"))
-    assert found.unpaired == ["the plugin of halving is not here: give its file with --plugin"]
-    assert (found.rows["difference"] == 0).all()
-    assert found.rows["n"].isna().all()
-
-
 def test_mistakes_are_one_sentence(pair, tmp_path):
     a, b = (sb.read_run(path) for path in pair)
     with pytest.raises(UserError, match=r"Unknown metric 'exactmatch'.*exact_match"):
@@ -112,12 +102,6 @@ def test_two_losses_of_one_run_are_compared(pair, tmp_path):
     text = call(["compare", str(pair[0]), "--losses", "smmd,ntl", "--json"], tmp_path).stdout
     (row,) = json.loads(text)["rows"]
     assert (row["loss"], row["against"], row["metric"]) == ("smmd", "ntl", "exact_match")
-
-
-@pytest.mark.parametrize("words", [[], ["--losses", "smmd"]])
-def test_two_runs_or_two_losses_are_asked_for(pair, tmp_path, words):
-    with pytest.raises(UserError, match="takes two runs, or one with --losses A,B"):
-        call(["compare", str(pair[0]), *words], tmp_path)
 
 
 @pytest.fixture(scope="module")
@@ -152,17 +136,6 @@ def test_p_is_corrected_over_the_others(run):
     assert alone["smallest"].iloc[0] < found["smallest"].iloc[0]
 
 
-def test_the_untuned_base_is_paired_with_every_seed(run):
-    (row,) = contrasts(run, ["smmd", "base"], resamples=20).to_dict("records")
-    assert row["seeds"] == 3
-    assert row["difference"] > 0
-
-
-def test_all_metrics_can_be_asked_for(run):
-    found = contrasts(run, ["smmd", "ce"], "all", resamples=20)
-    assert {"exact_match", "mean_absolute_error", "r_squared"} <= {*found["metric"]}
-
-
 def test_what_the_run_lacks_is_named(run, tmp_path):
     with pytest.raises(UserError, match="no loss 'smmmd': did you mean smmd"):
         contrasts(run, ["smmmd", "ce"])
@@ -178,12 +151,3 @@ def test_what_the_run_lacks_is_named(run, tmp_path):
     assert found.attrs["left_out"] == ["ntl"]
     with pytest.raises(UserError, match="for the same seed"):
         contrasts(other, ["smmd", "ntl"], resamples=20)
-
-
-def test_what_tuning_gains_can_be_asked(tmp_path):
-    tuned = tuned_run(tmp_path)
-    found = contrasts(tuned, ["smmd[tuned]", "smmd", "ce[tuned]"], resamples=20)
-    assert found["against"].tolist() == ["smmd", "ce[tuned]"]
-    assert found["seeds"].tolist() == [2, 2]
-    (other,) = contrasts(tuned, ["smmd", "smmd[tuned]"], resamples=20).to_dict("records")
-    assert other["difference"] == -found["difference"].iloc[0]

@@ -1,4 +1,3 @@
-import shutil
 import subprocess
 import sys
 
@@ -7,7 +6,7 @@ import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.results.frames import read_run
-from tests.changed_runs import NO_MEMORY, changed, with_manifest, without
+from tests.changed_runs import NO_MEMORY, changed, without
 from tests.runs import parts_of, quick_run
 
 FRAMES = [
@@ -50,30 +49,11 @@ def test_the_experiments_order_of_models_tasks_and_losses_is_kept(tmp_path):
     assert list(run.metrics.groupby("loss", observed=True).groups) == losses
 
 
-def test_a_cards_level_of_a_task_stands_where_the_experiment_lists_the_task(tmp_path):
-    run = quick_run(tmp_path, tasks=("gsm8k", "arithmetic[level=hard]"), losses=("ce",))
-    experiment = {**run.manifest["experiment"], "tasks": ["arithmetic", "gsm8k"]}
-    run = with_manifest(run, tmp_path, experiment=experiment)
-    assert list(run.cells["task"].unique()) == ["arithmetic[level=hard]", "gsm8k"]
-
-
 def test_metrics_are_those_of_the_files(run):
     row = run.metrics[(run.metrics["metric"] == "exact_match") & (run.metrics["loss"] == "base")]
     (found,) = row.to_dict("records")
     expected = run.current(found["address"]).metrics["metrics"]["exact_match"]
     assert {key: found[key] for key in expected} == expected
-
-
-def test_mcnemars_test_stands_in_the_rows_of_shares_alone(run):
-    rows = run.comparisons
-    shares = ["exact_match", "text_match", "truncation_rate", "parse_failure_rate"]
-    share = rows["metric"].isin(shares)
-    assert rows.loc[share, ["b", "c", "p"]].notna().all(axis=None)
-    assert rows.loc[~share, ["b", "c"]].isna().all(axis=None)
-    assert len(rows) > share.sum()
-    exact = rows[rows["metric"] == "exact_match"]
-    other = rows[rows["metric"] == "mean_absolute_error"]
-    assert set(exact["p"]).isdisjoint(other["p"])
 
 
 def test_cross_entropy_of_other_seeds_is_the_noise(tmp_path):
@@ -126,14 +106,6 @@ def test_only_the_columns_and_cells_that_are_asked_for_are_read(run):
     assert len(vectors) == 50
 
 
-def test_tasks_with_other_attributes_share_a_frame(run, tmp_path):
-    for name in ("completions.parquet", "scores.parquet"):
-        run = changed(
-            run, tmp_path, name, lambda frame: frame.drop(columns="operations"), loss="base"
-        )
-    assert run.completions["operations"].isna().sum() == 200
-
-
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [
@@ -161,13 +133,6 @@ def test_a_cell_that_another_has_replaced_is_not_shown(run, tmp_path):
     assert again.cells.set_index("address")["status"]["0new"] == "pending"
     assert old not in {*again.cells["address"]}
     assert old not in {*again.metrics["address"]}
-
-
-def test_a_run_without_any_result_has_empty_frames(run, tmp_path):
-    shutil.copy(run.path / "manifest.json", tmp_path)
-    assert {*read_run(tmp_path).cells["status"]} == {"pending"}
-    results = [name for name in FRAMES if name != "cells"]
-    assert [len(getattr(read_run(tmp_path), name)) for name in results] == [0] * len(results)
 
 
 @pytest.mark.parametrize("there", [True, False])

@@ -68,11 +68,6 @@ def test_the_noise_floor_pairs_cross_entropy_with_itself_and_no_seed_twice(seeds
     assert found == {key("ce", mine): key("ce", other) for mine, other in pairs.items()}
 
 
-def test_the_noise_floor_is_of_one_recipe_and_one_test_set():
-    assert noise_pairs([key("ce"), key("ce", 1, recipe="another")]) == {}
-    assert noise_pairs([key("ce"), key("ce", 1, test="half")]) == {}
-
-
 CELL = {
     "model": "m", "task": "t", "trained_on": None, "loss": "ce", "seed": 0, "data_seed": 0,
     "recipe": {"learning_rate": 1, "test_examples": 9, "keep_epochs": False},

@@ -7,7 +7,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.results.power import LARGER, SEEDS, planned_power
 from smmd_bench.scoring.crossed import fit_cells
 from smmd_bench.scoring.power import smallest_by_t
-from tests.runs import planted_run, quick_run
+from tests.runs import quick_run
 
 
 @pytest.fixture(scope="module")
@@ -52,16 +52,3 @@ def test_a_run_without_a_comparison_is_no_pilot(pilot, tmp_path):
         planned_power(quick_run(tmp_path, losses=("ce",)))
     with pytest.raises(UserError, match="did you mean mean_absolute_error"):
         planned_power(pilot, "mean_absolute_eror")
-
-
-def test_a_pilot_whose_losses_answer_alike_says_nothing(tmp_path):
-    run = planted_run(tmp_path, ["1", "2"], {"ce": ["1", "3"], "smmd": ["1", "3"]})
-    with pytest.raises(UserError, match="no spread of exact_match"):
-        planned_power(run, difference=2.0)
-
-
-def test_one_seed_of_an_earlier_version_says_nothing(tmp_path):
-    run = quick_run(tmp_path, losses=("ce", "smmd"))
-    run.comparisons["jackknife"] = None
-    with pytest.raises(UserError, match="measured by an earlier version"):
-        planned_power(run)
