@@ -59,8 +59,8 @@ def making(folder: Path) -> Iterator[Path]:
     """
     part = part_of(folder)
     part.mkdir(parents=True, exist_ok=True)
-    yield part
     try:
+        yield part
         part.rename(folder)
     except OSError:
         if not folder.exists():

@@ -2,6 +2,7 @@
 
 import errno
 import json
+import shutil
 
 import numpy as np
 import pandas as pd
@@ -64,6 +65,9 @@ def test_a_folder_appears_whole_and_goes_on_where_it_was_killed(tmp_path):
         (part / "second").touch()
     assert sorted(file.name for file in folder.iterdir()) == ["first", "second"]
     with making(folder) as part:  # another process was first
+        (part / "third").touch()
+    with making(folder) as part:  # and has renamed what this one was writing in
+        shutil.rmtree(part)
         (part / "third").touch()
     assert sorted(file.name for file in folder.iterdir()) == ["first", "second"]
     assert [path.name for path in folder.parent.iterdir()] == ["key"]
