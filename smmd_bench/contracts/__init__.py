@@ -26,8 +26,9 @@ from .engine import (
     Progress,
 )
 from .executor import Executor, Job, JobQueue, JobResult, PerCell, Resources
+from .loss import Loss
 from .numbers import first_number, last_number, parse_number, plain_text
-from .numeric import Loss, NumericPlaces, NumericTargets, NumericVocabulary, Weighting
+from .numeric import NumericPlaces, NumericTargets, NumericVocabulary, Weighting
 from .parameters import bandwidth, non_negative, parameter, positive, share
 from .report import Artefact, Report, Run
 from .task import Answer, Example, Metric, Modality, Split, Task

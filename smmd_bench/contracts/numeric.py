@@ -4,12 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
     from torch import Tensor
-
-    from .numeric_loss import NumericLoss
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,14 +115,3 @@ class Weighting(Protocol):
     @property
     def weight(self) -> float:
         """Lambda, by which an additive auxiliary is multiplied."""
-
-
-@runtime_checkable
-class Loss(Weighting, Protocol):
-    """A training loss: cross-entropy plus, or at numeric positions replaced by, an auxiliary."""
-
-    name: ClassVar[str]
-    version: ClassVar[int]
-
-    def bind(self, vocabulary: NumericVocabulary) -> NumericLoss:
-        """The auxiliary as a module over `NumericTargets`, with its constants over V_num."""

@@ -14,7 +14,7 @@ from ..models.cards import ModelCard, card_at
 from ..models.recipe import TRAINING_VERSION, Recipe, training_settings
 from ..plugin_system.checked_task import take_examples, take_identity
 from ..plugin_system.parameters import parameters_of
-from ..plugin_system.plugin_source import version_of, with_source
+from ..plugin_system.plugin_source import with_source
 from ..plugin_system.registry import engine_identity, load_loss, load_task
 from ..scoring.measure import measure_identity
 from ..storage.addresses import address
@@ -200,8 +200,7 @@ class Cell:
         if own and not self.is_base:
             content["validate"] = {"data": self._data("validation"), **greedy}
         if self.source is None and not self.is_base:
-            metrics = [[metric.name, version_of(metric)] for metric in task.metrics()]
-            content["select"] = {"parser": [task.name, version_of(task)], "metrics": metrics}
+            content["select"] = measure_identity(task)
         if self.trial is None:
             test = {"data": self._data("test"), **greedy}
             probes = [PROBE_VERSION, self.recipe.probe_examples, self.recipe.probe_vectors]

@@ -48,8 +48,8 @@ class ExperimentFile(Settings):
     def that_can_run(self) -> tuple[ExperimentFile, dict[str, str]]:
         """This file without those optional parts whose data or model is missing: task -> reason.
 
-        Raises UserError for what is missing of the other parts, for what nothing reads, or if
-        nothing is left.
+        Raises UserError for what is missing of the other parts, for what nothing reads, for one
+        training that parts would test in two ways, or if nothing is left.
         """
         kept, reasons = [], {}
         for experiment in self.experiments:
@@ -65,12 +65,26 @@ class ExperimentFile(Settings):
             raise UserError(next(iter(reasons.values())))
         if not reasons:  # what is left out might read what no other part does
             require_read(kept)
-        return dataclasses.replace(self, experiments=tuple(kept)), reasons
+        plan = dataclasses.replace(self, experiments=tuple(kept))
+        seen: dict[str, Cell] = {}
+        for cell in (cell for cell in plan.cells if cell.trial is None):
+            if seen.setdefault(cell.address, cell) is not cell:
+                raise UserError(
+                    f"{cell.label} is asked for twice, with another test, engine or setting of the "
+                    "files that are kept: run the parts in folders of their own, and report them "
+                    "together."
+                )
+        return plan, reasons
 
     @property
     def cells(self) -> list[Cell]:
-        """The cells of all parts, each once."""
-        return each_once(cell for part in self.experiments for cell in part.cells)
+        """The cells of all parts, each once; the untuned base follows no recipe."""
+        found = each_once(cell for part in self.experiments for cell in part.cells)
+        bases: dict[tuple[str, str], Cell] = {}
+        first = [cell if not cell.is_base else bases.setdefault((cell.model, cell.task), cell)
+                 for cell in found]  # fmt: skip
+        pairs = zip(found, first, strict=True)
+        return [cell for cell, other in pairs if cell is other or cell.parts != other.parts]
 
 
 def experiment_file(text: str | bytes, origin: str) -> ExperimentFile:

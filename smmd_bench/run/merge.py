@@ -10,7 +10,7 @@ from ..errors import UserError
 from ..results.frames import RunFrames, read_run
 from ..results.summary import distinct
 from ..storage.cell import StoredCell
-from ..storage.files import read_json, write_json
+from ..storage.files import making, read_json, write_json, write_text
 from ..storage.manifest import PLUGIN_PATHS, plugin_files_of
 from .comparison import write_comparisons
 from .run_directory import identity_of
@@ -81,17 +81,17 @@ def _difference(one: StoredCell, other: StoredCell) -> str | None:
 
 def _link(source: Path, target: Path) -> None:
     """Link a folder or file of results where the disk allows it, without weights."""
-    if not source.exists() or target.exists():
-        return
-    target.parent.mkdir(parents=True, exist_ok=True)
-    if source.is_file():
-        _link_file(str(source), str(target))
-        return
-    ignored = shutil.ignore_patterns(".*", "epochs", "merged")
-    shutil.copytree(source, target, ignore=ignored, copy_function=_link_file)
+    if source.is_file():  # of a failure, which may be another one now
+        write_text(target, source.read_text(encoding="utf-8"))
+    elif source.exists() and not target.exists():
+        ignored = shutil.ignore_patterns(".*", "epochs", "merged")
+        with making(target) as part:
+            how: dict[str, Any] = {"copy_function": _link_file, "dirs_exist_ok": True}
+            shutil.copytree(source, part, ignore=ignored, **how)
 
 
 def _link_file(source: str, target: str) -> None:
+    Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:

@@ -79,7 +79,8 @@ def run_file(
             check(run, plan.cells, progress)
         run.claim(plan.experiments, plan.name)
         cells = [*plan.cells, *_to_measure(run, plan.cells)]
-        outcome.worked = bool(run.missing(cells))
+        skipped = [cell for cell in cells if run.failure(cell).get("skipped")]
+        outcome.worked = bool(run.missing(cell for cell in cells if cell not in skipped))
         with display() as progress:
             # train, select, decode, measure
             schedule = Schedule(run, cells, runner.slots, track)

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 from ..plugin_system.registry import names
 from ..results.frames import read_run
@@ -91,6 +92,7 @@ def run_parts(path: Path) -> list[Part]:
     kept = {folder: sorted(folder.glob("epochs/[0-9]*")) for folder in weights}
     selected = [c.checkpoint for c in weights.values() if c.checkpoint is not None]
     begun = [folder for stage in STAGES for folder in sorted((path / stage).glob(".*.part"))]
+    begun += sorted(path.glob("train/[!.]*/epochs/.*.part"))
     trainings = [f for f in begun if f.parent.name == "train" and f.name.count(".") == 2]
     found: dict[str, Iterable[Path]] = {
         "leftovers": [*damaged, *(f for f in begun if f not in trainings)],
@@ -157,7 +159,7 @@ def remove(paths: Iterable[Path]) -> int:
             continue
         going = path
         if not path.name.endswith(".part"):
-            going = path.with_name(f".{path.name}.{os.getpid()}.part")
+            going = path.with_name(f".{path.name}.{uuid4().hex}.part")
             path.rename(going)
         shutil.rmtree(going)
     return freed

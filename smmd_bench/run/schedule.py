@@ -46,9 +46,10 @@ class Schedule(JobQueue):
         self.several = len({(cell.model, cell.task) for cell in cells}) > 1
         self.cells: dict[str, list[Cell]] = {}
         self.running: dict[str, list[Cell]] = {}
-        self.todo = [cell for cell in cells if not run.failure(cell).get("skipped")]
-        for cell in self.todo:
-            (run.path / "failed" / f"{run.current(cell).key}.json").unlink(missing_ok=True)
+        self.todo = [*cells]
+        for cell in cells:
+            if not run.failure(cell).get("skipped"):
+                (run.path / "failed" / f"{run.current(cell).key}.json").unlink(missing_ok=True)
         self._update()
 
     def take(self, fits: Callable[[Job], bool] | None = None) -> Job | None:
@@ -71,7 +72,9 @@ class Schedule(JobQueue):
 
     def _update(self) -> None:
         """Find the jobs that can start now; cells that are finished, or have failed, leave."""
-        for cell in sorted(self.todo, key=lambda cell: bool(cell.grid)):
+        at_work = {cell for cells in self.running.values() for cell in cells}
+        settled = (cell for cell in self.todo if cell not in at_work)
+        for cell in sorted(settled, key=lambda cell: bool(cell.grid)):
             try:
                 settle(cell, self.run.path)
             except Exception as error:  # a plugin's own: the other cells go on
@@ -104,9 +107,11 @@ class Schedule(JobQueue):
         self, left: dict[Cell, Stage], busy: set[Cell]
     ) -> Iterator[tuple[Stage, list[Cell]]]:
         held = {base_of(c) for c, stage in left.items() if c.is_base and stage != "measure"}
+        taken = {cell.parts.get("train") for cell in busy}
         for cell, stage in left.items():
             free = cell.is_base or base_of(cell) not in held
-            if stage == "train" and cell not in busy and free:
+            if stage == "train" and free and cell.parts["train"] not in taken:
+                taken.add(cell.parts["train"])  # a row and a trial may share a training
                 yield "train", [cell]
 
     def _decodings(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..plugin_system.parameters import canonical
 from ..plugin_system.plugin_source import version_of
 from . import decoding_rules, score, statistics
 from .categories import CATEGORIES
@@ -16,7 +18,7 @@ from .crossed import pseudo_values
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..contracts import Task
+    from ..contracts import Metric, Task
 
 
 def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
@@ -24,11 +26,17 @@ def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
     more = {"rules": [decoding_rules.VERSION, *rules]} if rules else {}
     return {
         **more,
-        "task": [task.name, version_of(task)],
+        "task": [canonical(task), version_of(task)],
         "scores": score.VERSION,
         "statistics": [statistics.VERSION, statistics.RESAMPLES],
-        "metrics": {metric.name: version_of(metric) for metric in task.metrics()},
+        "metrics": {metric.name: metric_identity(metric) for metric in task.metrics()},
     }
+
+
+def metric_identity(metric: Metric) -> list[Any]:
+    """Version and settings of a metric."""
+    settings = dataclasses.asdict(metric) if dataclasses.is_dataclass(metric) else {}
+    return [version_of(metric), {name: repr(value) for name, value in settings.items()}]
 
 
 def measure(

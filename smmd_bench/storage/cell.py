@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from .addresses import address
-from .files import read_own_json
+from .files import DamagedError, read_json, read_own_json
 
 CellFile = Literal["completions", "scores", "probes", "beams", "train_log"]
 BASE = "base"
@@ -208,7 +208,10 @@ class StoredCell:
     @cached_property
     def failure(self) -> dict[str, Any]:
         """What failed/KEY.json says; empty: the cell did not fail, or has results since."""
-        found = read_own_json(self.run / "failed" / f"{self.key}.json")
+        try:
+            found = read_json(self.run / "failed" / f"{self.key}.json")
+        except DamagedError:
+            found = None
         return {} if found is None or self.metrics is not None else found
 
     def compared_with(self, other: StoredCell) -> Path:

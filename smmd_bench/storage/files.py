@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from uuid import uuid4
 
 from ..errors import UserError, if_full, reason_of
 
@@ -71,7 +72,7 @@ def making(folder: Path) -> Iterator[Path]:
 def remove_tree(folder: Path) -> None:
     """Remove a folder, which is gone from its place at once."""
     if folder.exists():
-        going = folder.with_name(f".{folder.name}.{os.getpid()}.part")
+        going = folder.with_name(f".{folder.name}.{uuid4().hex}.part")
         folder.rename(going)
         shutil.rmtree(going)
 

@@ -90,3 +90,12 @@ def test_there_is_a_preset_for_each_table_of_the_paper_that_a_run_makes():
     names = {file.stem for file in (PRESETS / "paper").glob("*.yaml")}
     tables = {f"table{number}" for number in (1, 2, 3, 4, 5, 6, 9, 11)}
     assert names == tables | {"figure3", "ntl_lambda"}
+
+
+def test_one_training_is_not_tested_in_two_ways_in_one_folder():
+    text = "name: n\nparts:\n  - {tasks: [arithmetic], losses: [ce]}\n"
+    text += "  - {tasks: [arithmetic], losses: [ce, ntl], recipe: {test_examples: 50}}\n"
+    with pytest.raises(UserError, match=r" base is asked for twice, .* folders of their own"):
+        experiment_file(text.replace("ce, ntl", "ce"), "x.yaml").that_can_run()
+    both = text.replace("test_examples: 50", "epochs: 9")
+    assert len(experiment_file(both, "x.yaml").that_can_run()[0].cells) == 5

@@ -81,8 +81,7 @@ def test_the_plan_says_what_is_there_and_what_is_missing(tmp_path):
     arguments = ["train-eval", "--task", "chartqa", "--losses", "ce", *sizes, "--dry-run"]
     command = [str(Path(sys.executable).parent / "smmd-bench"), *arguments]
     out = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True).stdout
-    assert ", 13 examples x " in out
-    assert "; validation 4, test 9." in out
+    assert "; train 13, validation 4, test 9." in out
     for split, there, asked in (("train", 13, 64), ("validation", 4, 8), ("test", 9, 40)):
         line = f"{split}: {there} of the {asked} examples asked for are there.\n"
         assert out.count(line) == 1

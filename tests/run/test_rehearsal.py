@@ -44,7 +44,10 @@ def by_zero(*_: Any) -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"attributes": {"prompt_tokens": 1}}, "attribute 'prompt_tokens' of the examples is the"),
+        (
+            {"attributes": {"prompt_tokens": 1}},
+            "attribute 'prompt_tokens' is a column of completions",
+        ),
         ({"attributes": {"exact": 1}}, "attribute exact of task doubling has the name of a column"),
         (
             {"parse": by_zero},

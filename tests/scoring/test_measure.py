@@ -39,7 +39,7 @@ def test_the_identity_has_every_version_that_can_change_a_measurement():
         "task": ["arithmetic", version_of(TASK)],
         "scores": score.VERSION,
         "statistics": [statistics.VERSION, statistics.RESAMPLES],
-        "metrics": {metric.name: version_of(metric) for metric in TASK.metrics()},
+        "metrics": {metric.name: [version_of(metric), {}] for metric in TASK.metrics()},
     }
 
 

@@ -133,10 +133,3 @@ def test_what_was_fetched_is_not_fetched_again(monkeypatch):
     assert SOURCE.rows("test") == ROWS
     splits = ("train", "more", "test")
     assert asked == [("nobody/toy", "main", split, "0" * 40) for split in splits]
-
-
-def test_a_small_parquet_file_of_too_many_rows_is_refused_before_it_is_read(tmp_path):
-    file = tmp_path / "train.parquet"
-    pq.write_table(pa.table({"question": pa.nulls(6_000_000, pa.string())}), file)
-    with pytest.raises(UserError, match="it has 6,000,000 rows, more than any task has"):
-        read_rows(file, ["question"])
