@@ -35,7 +35,9 @@ def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
 
 def metric_identity(metric: Metric) -> list[Any]:
     """Version and settings of a metric."""
-    settings = dataclasses.asdict(metric) if dataclasses.is_dataclass(metric) else {}
+    settings: dict[str, Any] = (
+        dataclasses.asdict(metric) if dataclasses.is_dataclass(metric) else {}
+    )
     return [version_of(metric), {name: repr(value) for name, value in settings.items()}]
 
 

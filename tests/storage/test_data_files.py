@@ -11,7 +11,7 @@ import pytest
 from datasets import Dataset
 
 from smmd_bench.errors import UserError
-from smmd_bench.storage.data_files import DataSource, HubData, read_rows
+from smmd_bench.storage.data_files import DataSource, HubData
 
 ROWS = [{"question": "1+1?", "answer": "#### 2"}, {"question": "é", "answer": "#### 3"}]
 SOURCE = DataSource(
