@@ -24,7 +24,8 @@ def finished(smmd_bench, tmp_path_factory):
 
 def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(finished):
     out, text = finished
-    assert "full fine-tuning, 512 examples x 2 epochs" in text.splitlines()[1]
+    assert "full fine-tuning, 2 epochs" in text.splitlines()[1]
+    assert "train 512, validation 60, test 80" in text.splitlines()[1]
     for what in ("train ce seed 0", "train smmd seed 0", "start engine", "test base", "probe ce"):
         assert f"\n{what}" in text
     assert all(word in text for word in ("Did the loss help?", "SMMD", "Acc (%)", "MAE", "Verdict"))

@@ -98,4 +98,4 @@ def test_one_training_is_not_tested_in_two_ways_in_one_folder():
     with pytest.raises(UserError, match=r" base is asked for twice, .* folders of their own"):
         experiment_file(text.replace("ce, ntl", "ce"), "x.yaml").that_can_run()
     both = text.replace("test_examples: 50", "epochs: 9")
-    assert len(experiment_file(both, "x.yaml").that_can_run()[0].cells) == 5
+    assert len(experiment_file(both, "x.yaml").that_can_run()[0].cells) == 4

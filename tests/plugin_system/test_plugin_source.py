@@ -132,5 +132,5 @@ def test_a_metric_of_ones_own_counts_in_the_measurement(tmp_path):
     digest = source_digest(type(task))
     identity = measure_identity(task)
     assert identity["task"] == ["doubling", [task.version, digest]]
-    assert identity["metrics"]["strict"] == [1, digest]
-    assert identity["metrics"]["parse_failure_rate"] == 1
+    assert identity["metrics"]["strict"] == [[1, digest], {}]
+    assert identity["metrics"]["parse_failure_rate"] == [1, {}]
