@@ -136,7 +136,7 @@ def _to_measure(run: RunDirectory, own: Collection[Cell]) -> Iterator[Cell]:
 
 def _conclude(run: RunDirectory, cells: Sequence[Cell], outcome: Outcome) -> None:
     """Say what failed and why, and what training and decoding noted."""
-    outcome.notes |= {cell.label: run.notes(cell) for cell in cells}
+    outcome.notes |= {cell.label: notes for cell in cells if (notes := run.notes(cell))}
     for cell in cells:
         if failure := run.failure(cell):
             reasons = outcome.skipped if failure.get("skipped") else outcome.failed
