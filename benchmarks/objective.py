@@ -40,7 +40,7 @@ import smmd_bench as sb
 from smmd_bench.contracts import NumericVocabulary
 from smmd_bench.objective.objective import hidden_objective, supervised_targets
 from smmd_bench.objective.output_head import OutputHead
-from smmd_bench.overhead.memory import peak_bytes, reset_peak
+from smmd_bench.overhead.worker import peak_bytes, reset_peak
 
 V, T = 151_936, 512
 MIB = 2**20
