@@ -267,7 +267,7 @@ def test_samsum_from_the_command_line_and_nothing_the_second_time(make_run, mmlu
     suites = ("--suite", f"{SUITE},samsum", "--limit", "2", "--data-dir", mmlu)
     done = call_cli("regress", run, *suites)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 checkpoints x mmlu_anatomy, samsum with hf, 2 questions" in done.stdout
+    assert "2 checkpoints x mmlu_anatomy, samsum with hf" in done.stdout
     frame = read_run(run).regression
     assert set(frame.loc[frame["suite"] == "samsum", "metric"]) == {"rouge1", "rouge2", "rougeL"}
     assert "Nothing to do" in call_cli("regress", run, *suites).stdout
