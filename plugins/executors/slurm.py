@@ -24,8 +24,8 @@ from smmd_bench.run.process import WorkerProcess, environment_of
 _SECONDS = 1.0
 _KILLED_IN = 60.0
 """Seconds after SIGTERM in which Slurm kills a job or queues it again."""
-_WRITTEN_IN = 20.0
-"""Seconds for a training to write its state; submitit leaves 90 before the end."""
+_ENDED_IN = 20.0
+"""Seconds for a process to end; submitit leaves 90 before the end."""
 _TIMEOUTS = 100
 
 
@@ -147,13 +147,13 @@ class Work:
         return failure
 
     def checkpoint(self) -> Any:
-        """The same once more, after the process has written its state."""
+        """The same again, when the process has ended; a training goes on from its last state."""
         from submitit.helpers import DelayedSubmission
 
         if self.worker is not None:
             self.worker.ask_to_end()
             with suppress(subprocess.TimeoutExpired):
-                self.worker.process.wait(_WRITTEN_IN)
+                self.worker.process.wait(_ENDED_IN)
         again = Work(self.module, self.request, self.logs, self.name, self.environment)
         return DelayedSubmission(again)
 

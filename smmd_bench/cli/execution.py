@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any, get_args
 
 from ..contracts import Executor, Split
+from ..contracts.executor import STALL
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
 from ..run.run_directory import STAGES, RunDirectory
-from ..run.stall import STALL
 from ..storage.sizes import spell_bytes
 from .options import require_used
 from .terminal import print_json

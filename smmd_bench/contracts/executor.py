@@ -15,6 +15,9 @@ PROCESSES = "SMMD_BENCH_PROCESSES"
 """Environment variable of a job: how many GPUs it has, with a process each in training."""
 STRATEGY = "SMMD_BENCH_STRATEGY"
 """Environment variable of a job: how these processes share the weights."""
+STALL = "SMMD_BENCH_STALL"
+"""The same of every process of a run: the minutes after which a job that says nothing is ended; 0:
+never."""
 
 
 def processes() -> int:
@@ -54,10 +57,10 @@ class Resources:
 class Job:
     """A piece of work that runs in a process of its own: `python -m MODULE REQUEST EVENTS_FD`.
 
-    `stage` is "try", "train", "decode", "measure" or "regress"; `label` is what people read;
-    `cells` are the addresses that it serves; `payload` is the JSON that the process reads, beside
-    the stage and the run's folder. `place` stands before the names of its progress, where a run has
-    several models or tasks. `folders` are all that it reads and writes in the run, but for its log.
+    `stage` is "train", "decode", "measure" or "regress"; `label` is what people read; `cells` are
+    the addresses that it serves; `payload` is the JSON that the process reads, beside the stage and
+    the run's folder. `place` stands before the names of its progress, where a run has several
+    models or tasks.
     """
 
     stage: str

@@ -23,7 +23,7 @@ from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
 from ..results.run_model import again, card_of_run
 from ..storage.addresses import file_word
-from ..storage.files import read_given_json, write_text
+from ..storage.files import making, part_of, read_given_json, write_text
 from .tables import DASH, number
 
 Row = Mapping[str, Any]
@@ -47,14 +47,12 @@ def write_export(
             raise UserError(f"{folder} is there already: delete it, or choose another with --out.")
     notes: dict[str, None] = {}
     for row, folder in zip(cells, folders, strict=True):
-        part = folder.with_name(f".{folder.name}.part")
-        shutil.rmtree(part, ignore_errors=True)
-        part.mkdir(parents=True)
-        note = write_weights(run, row, part, merged=merged)
+        shutil.rmtree(part_of(folder), ignore_errors=True)  # of another export, perhaps
+        with making(folder) as part:
+            note = write_weights(run, row, part, merged=merged)
+            write_model_card(run, row, part, folder.name)
+            write_lm_eval_results(run, row, part, folder.name)
         notes |= {note: None} if note else {}
-        write_model_card(run, row, part, folder.name)
-        write_lm_eval_results(run, row, part, folder.name)
-        part.rename(folder)
     return folders, [*notes]
 
 
@@ -69,7 +67,7 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
     if (found := now.checkpoint) is None:
         what = f"{title} has no weights in {run.path}"
         if merged:
-            raise UserError(f"{what} to merge: {again(run.path, now)}, or leave --merged out.")
+            raise UserError(f"{what} to merge: {again(run.path)}, or leave --merged out.")
         return f"{what}: its results alone are exported."
     adapter = (found / "adapter_config.json").exists()
     if merged and adapter:

@@ -173,7 +173,7 @@ def _trained(card: ModelCard, cell: Mapping[str, Any], run: RunFrames) -> Target
     if cell["status"] != "done" or now.receipt is None or now.tested is None:
         return f"{name} is {cell['status']} and is left out."
     if now.checkpoint is None:
-        return f"{name} has no weights and is left out: {again(run.path, now)}."
+        return f"{name} has no weights and is left out: {again(run.path)}."
     return _base(
         card,
         str(cell["recipe"].get("dtype", "float32")),

@@ -13,6 +13,7 @@ from ..errors import UserError
 from ..plugin_system.registry import engine_identity, load, load_engine, plugin_files
 from ..results.frames import read_run
 from ..run.run_directory import Outcome, RunDirectory, record_failure
+from ..storage.cell import failure_file
 from ..storage.files import read_json
 from .comparison import write_comparisons
 from .evaluation import Evaluation, Target
@@ -59,7 +60,7 @@ def regress(
     runner: Executor = load("executors", executor)
     with RunDirectory(path).locked():
         missing = [e for e in evaluations if not e.is_done(path)]
-        failures = {e.address: path / "failed" / f"{e.address}.json" for e in evaluations}
+        failures = {e.address: failure_file(path, e.address) for e in evaluations}
         for file in failures.values():
             file.unlink(missing_ok=True)
         groups = [[*group] for _, group in groupby(missing, key=lambda e: e.target)]

@@ -7,11 +7,10 @@ from pathlib import Path
 
 from ..errors import UserError
 from ..models.cards import ModelCard, card_at, model_card
-from ..storage.cell import StoredCell
 from .frames import RunFrames
 
 
-def again(run: Path, cell: StoredCell) -> str:
+def again(run: Path) -> str:
     """How to have the weights of a measured cell back."""
     return f"the command of {run} with --restore-weights trains them again"
 

@@ -25,7 +25,7 @@ from ..scoring.matching import Matched, match
 from ..scoring.measure import measure_identity
 from ..scoring.predictions import read_predictions
 from ..storage.addresses import address, folder_name
-from ..storage.cell import StoredCell
+from ..storage.cell import StoredCell, failure_file
 from ..storage.data_files import require_folder_read
 from ..storage.files import making, write_json, write_parquet
 from ..storage.manifest import FORMAT
@@ -227,7 +227,7 @@ def _score_into(folder: Path, files: Sequence[_ScoredFile]) -> Outcome:
         for file in todo:
             now = file.stored(folder)
             assert now.decoded is not None
-            (folder / "failed" / f"{now.key}.json").unlink(missing_ok=True)
+            failure_file(folder, now.key).unlink(missing_ok=True)
             if not now.decoded.exists():
                 with making(now.decoded) as part:
                     write_parquet(part / "completions.parquet", file.completions)

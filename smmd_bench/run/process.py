@@ -14,11 +14,10 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from ..contracts import Job
-from ..contracts.executor import PROCESSES, STRATEGY, PerCell
+from ..contracts.executor import PROCESSES, STALL, STRATEGY, PerCell
 from ..plugin_system.registry import load_plugin_file
 from ..storage.files import read_json, write_json
 from .run_directory import record_failure
-from .stall import STALL
 
 _LONGEST = 300
 """Characters of a last line that are kept; the log has all of it."""
@@ -33,8 +32,8 @@ class WorkerProcess:
     """`python -m MODULE REQUEST.json EVENTS_FD`, seen from the process that starts it.
 
     Libraries write on stdout what they like: that goes to the log. The process dies with this one.
-    `name`: of the request and of the log in the folder `logs`. stdin: `subprocess.PIPE` where it is
-    written to. environment: variables in place of this process's.
+    `name`: of the request and of the log in the folder `logs`. environment: variables in place of
+    this process's.
     """
 
     def __init__(
@@ -44,7 +43,6 @@ class WorkerProcess:
         logs: Path,
         name: str,
         *,
-        stdin: int = subprocess.DEVNULL,
         environment: Mapping[str, str] | None = None,
     ) -> None:
         file, self.log = logs / f"{name}.json", logs / f"{name}.log"
@@ -54,7 +52,7 @@ class WorkerProcess:
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
                 [sys.executable, "-m", module, str(file), str(writing)],
-                stdin=stdin,
+                stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=subprocess.STDOUT,
                 pass_fds=[writing],
@@ -91,22 +89,19 @@ class WorkerProcess:
         return f"the process ended with status {code} ({cut(last)}), see {self.log}"
 
     def ask_to_end(self) -> None:
-        """Have a training write its state after this step, and any other process end at once."""
+        """Tell the process to end; a training goes on from its last state the next time."""
         if self._killed_at is None:
             self._killed_at = time.monotonic() + _GRACE
             self.process.terminate()
 
     def close(self) -> None:
-        """End the process if it still runs, after a while in which it may write its state."""
+        """End the process if it still runs: kill it where it does not end by itself."""
         self.ask_to_end()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(max(0.0, (self._killed_at or 0.0) - time.monotonic()))
         self.process.kill()
         self.process.wait()
         self._events.close()
-        with contextlib.suppress(BrokenPipeError):
-            if self.process.stdin is not None:
-                self.process.stdin.close()
 
 
 def threads_of(count: int | None) -> dict[str, str]:

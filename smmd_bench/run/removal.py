@@ -5,19 +5,18 @@ is gone follows from `RunDirectory.missing`.
 """
 
 import os
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
-from uuid import uuid4
 
 from ..plugin_system.registry import names
 from ..results.frames import read_run
 from ..results.regression import compared_evaluations, comparison_folder, current_evaluations
 from ..storage.addresses import cache_folder
 from ..storage.cell import STAGES, StoredCell
+from ..storage.files import remove_tree
 from ..storage.sizes import size_of
 
 PARTS = {
@@ -156,10 +155,6 @@ def remove(paths: Iterable[Path]) -> int:
         freed += size_of(path)[0]
         if path.is_symlink() or not path.is_dir():
             path.unlink()
-            continue
-        going = path
-        if not path.name.endswith(".part"):
-            going = path.with_name(f".{path.name}.{uuid4().hex}.part")
-            path.rename(going)
-        shutil.rmtree(going)
+        else:
+            remove_tree(path)
     return freed

@@ -17,7 +17,7 @@ from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
 from ..models.circumstances import circumstances
 from ..results.summary import distinct
-from ..storage.cell import StoredCell
+from ..storage.cell import StoredCell, failure_file
 from ..storage.files import DamagedError, write_json, write_text
 from ..storage.manifest import FORMAT, PLUGIN_PATHS, kept_plugin, plugin_files_of, read_manifest
 from .cell_json import cell_from_json, cell_to_json, describe_cells
@@ -67,11 +67,10 @@ class RunDirectory:
 
     def _wanted(self, cell: Cell, now: StoredCell) -> str | None:
         """The training whose selected weights a cell needs, as far as it is known."""
-        home = now.home
-        needs = self.restore if now.is_decoded or cell.trial is not None else True
-        if home is None or home.tested is None or not needs or cell.trial is not None:
+        if cell.trial is not None or (now.is_decoded and not self.restore):
             return None
-        return home.parts.get("train")
+        home = now.home
+        return None if home is None or home.tested is None else home.parts.get("train")
 
     @staticmethod
     def _stage(cell: Cell, now: StoredCell, wanted: Collection[str]) -> Stage | None:
@@ -242,4 +241,4 @@ def record_failure(run: Path, key: str, stage: str, error: BaseException | str) 
         "user_error": isinstance(error, UserError) and not isinstance(error, DamagedError),
         "traceback": lines,
     }
-    write_json(run / "failed" / f"{key}.json", failure)
+    write_json(failure_file(run, key), failure)

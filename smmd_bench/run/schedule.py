@@ -14,6 +14,7 @@ from ..decoding.selection import settle
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..plugin_system.registry import plugin_files
+from ..storage.cell import failure_file
 from .cell_json import cell_to_json
 from .run_directory import RunDirectory, Stage, record_failure
 
@@ -49,7 +50,7 @@ class Schedule(JobQueue):
         self.todo = [*cells]
         for cell in cells:
             if not run.failure(cell).get("skipped"):
-                (run.path / "failed" / f"{run.current(cell).key}.json").unlink(missing_ok=True)
+                failure_file(run.path, run.current(cell).key).unlink(missing_ok=True)
         self._update()
 
     def take(self, fits: Callable[[Job], bool] | None = None) -> Job | None:

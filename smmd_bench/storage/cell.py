@@ -209,7 +209,7 @@ class StoredCell:
     def failure(self) -> dict[str, Any]:
         """What failed/KEY.json says; empty: the cell did not fail, or has results since."""
         try:
-            found = read_json(self.run / "failed" / f"{self.key}.json")
+            found = read_json(failure_file(self.run, self.key))
         except DamagedError:
             found = None
         return {} if found is None or self.metrics is not None else found
@@ -260,6 +260,11 @@ class StoredCell:
 
     def _json(self, folder: Path | None, name: str) -> dict[str, Any] | None:
         return None if folder is None else read_own_json(folder / f"{name}.json")
+
+
+def failure_file(run: Path, key: str) -> Path:
+    """Where a run says why a cell (`StoredCell.key`) or an evaluation (its address) failed."""
+    return run / "failed" / f"{key}.json"
 
 
 def stored_cell(run: Path, content: Mapping[str, Any]) -> StoredCell:

@@ -17,13 +17,6 @@ def spell_bytes(count: float) -> str:
     return f"{count:.1f} TiB"
 
 
-def spell_seconds(value: float) -> str:
-    """`95` -> "2 min"."""
-    if value < 90:
-        return f"{value:.0f} s"
-    return f"{value / 60:.0f} min" if value < 5400 else f"{value / 3600:.1f} h"
-
-
 def size_of(path: Path, seconds: float = math.inf) -> tuple[int, bool]:
     """Bytes of a file, or of all the files below a folder, and whether that is all of them.
 

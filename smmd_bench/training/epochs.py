@@ -16,7 +16,7 @@ from ..contracts import Canary
 from ..objective.output_head import causal_model
 from ..storage.addresses import digest_of_weights
 from ..storage.cell import BASE
-from ..storage.files import read_json, write_json
+from ..storage.files import part_of, read_json, write_json
 from .canary import make_canary
 from .canary_texts import CanaryTexts
 from .processes import can_resume, decided_by_first, is_first, wait_for_all, whole_weights
@@ -85,7 +85,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         if not state.is_world_process_zero:
             return
         final = self.folder / "epochs" / str(epoch)
-        part = final.with_name(f".{epoch}.part")
+        part = part_of(final)
         shutil.rmtree(part, ignore_errors=True)
         model.save_pretrained(part, state_dict=weights)
         del weights

@@ -100,15 +100,6 @@ while True: signal.pause()
     assert found.process.returncode == -9
 
 
-def test_a_process_may_be_written_to(worker):
-    found = worker("say({'event': sys.stdin.read()})", stdin=subprocess.PIPE)
-    assert found.process.stdin is not None
-    found.process.stdin.write(b"hello")
-    found.process.stdin.close()
-    assert found.hear() == {"event": "hello"}
-    assert worker("say({'event': sys.stdin.read()})").hear() == {"event": ""}
-
-
 def test_a_sentence_is_cut_where_it_is_long():
     assert cut("All is well.") == "All is well"
     assert cut("a" * 300 + ".") == "a" * 300
