@@ -97,13 +97,14 @@ def _describe(cells: Sequence[Cell], missing: Sequence[Cell]) -> Iterator[str]:
     from ..encoding.numbers import numeric_vocabulary
     from ..models.tokenizers import load_tokenizer
 
-    models: dict[str, int] = {}
+    models: dict[str, str] = {}
     for cell in missing:
-        if (label := f"{cell.card.label} ({cell.recipe.dtype}, N = ") not in models:
+        if (label := f"{cell.card.label} ({cell.recipe.dtype}") not in models:
             tokenizer = load_tokenizer(cell.card.folder)
-            models[label] = len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule))
+            count = len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule))
+            models[label] = f"{type(tokenizer).__name__}, N = {count:,})"
     if models:
-        yield f"Models: {', '.join(f'{label}{count:,})' for label, count in models.items())}."
+        yield f"Models: {', '.join(f'{label}, {read}' for label, read in models.items())}."
     trained = {(c.model, c.task): c for c in cells if c.trial is None and c.source is None}
     tested = {(c.model, c.task): c for c in cells if c.source is not None}
     shortages: list[str | None] = []

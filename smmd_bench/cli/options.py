@@ -35,10 +35,17 @@ def split_commas(
 def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, ...]) -> None:
     """Register the plugins of files, unless a shell only completes the command."""
     context.meta[__name__] = files
-    for file in () if context.resilient_parsing else files:
-        from ..plugin_system.registry import load_plugin_file
+    owners: dict[str, Path] = {}
+    for file in () if context.resilient_parsing else dict.fromkeys(map(Path.resolve, files)):
+        from ..plugin_system.registry import load_plugin_file, titles_of_file
 
         load_plugin_file(file)
+        for title in titles_of_file(file):
+            if (owner := owners.setdefault(title, file)) != file:
+                raise UserError(
+                    f"{owner} and {file} both define the {title}: give one of them another name, "
+                    "or leave its file out."
+                )
 
 
 def given_plugins() -> tuple[str, ...]:

@@ -16,10 +16,11 @@ from functools import cache
 from pathlib import Path
 
 from ..errors import UserError
-from ..plugin_system.parameters import spell, split_spec
+from ..plugin_system.checked_task import reads_files
+from ..plugin_system.parameters import parameters_of, spell, split_spec
 from ..plugin_system.registry import load_task
 from ..storage.addresses import digest_of_files
-from ..storage.data_files import fetch_snapshot
+from ..storage.data_files import fetch_snapshot, folder_is_given
 from ..storage.files import read_given_json
 from .card_content import BUILTIN, CardContent, backbones, builtin_folder, card_content
 from .recipe import Recipe
@@ -64,7 +65,8 @@ class ModelCard:
     def task_spec(self, spec: str) -> str:
         """The task spec with the card's task parameters where the spec names none.
 
-        Raises UserError if the task has no such parameter.
+        Raises UserError if the task has no such parameter, or if they keep it from reading the
+        folder that --data-dir gives.
         """
         name, values = split_spec(spec)
         parameters = self.content.parameters_of(name)
@@ -72,9 +74,17 @@ class ModelCard:
             return spec
         own = f"{name}[{','.join(f'{key}={spell(value)}' for key, value in parameters.items())}]"
         try:
-            load_task(own)
+            changed = load_task(own)
         except UserError as error:
             raise UserError(f"The card {self.folder / 'card.yaml'} sets {own}: {error}") from error
+        bare = load_task(name)
+        if folder_is_given() and reads_files(bare) and not reads_files(changed):
+            fields = parameters_of(type(bare))
+            given = ",".join(f"{key}={getattr(bare, fields[key].field)}" for key in parameters)
+            raise UserError(
+                f"{name} would not read --data-dir with {self.name}, whose card asks for {own}: "
+                f"write {name}[{given}] to train on those data, or leave --data-dir out."
+            )
         return own
 
     def parameter_count(self) -> int:

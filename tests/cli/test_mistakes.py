@@ -20,6 +20,7 @@ FILES = {
     "KEY": b"tasks: [arithmetic]\nlosses: [ce]\nseed: 1\n",
     "OWN": b"{tasks: [arithmetic], losses: [ce], plugins: [idle.py]}",
     "idle.py": LOSS.encode(),
+    "twin.py": LOSS.encode(),
 }
 
 
@@ -94,7 +95,9 @@ FILES = {
         ("prepare --model someone/whole", "give a local folder"),
         # what nothing reads
         (f"{TEXT} --data-dir DATA", "--data-dir"),
-        (f"{JOB} --task gsm8k --data-dir DATA", "--data-dir"),
+        (f"{JOB} --task gsm8k --data-dir DATA", "write gsm8k[source=corpus] to"),
+        (f"{JOB} --task gsm8k --task samsum[source=corpus] --data-dir DATA", "write gsm8k"),
+        (f"{JOB} --task samsum --data-dir DATA", "write samsum[source=corpus] to"),
         ("validate ce --data-dir DATA", "--data-dir"),
         ("sample svamp --split test --seed 7 --data-dir DATA", "--seed 7"),
         (f"{TEXT} --set min_pixels=4096", "min_pixels"),
@@ -106,6 +109,7 @@ FILES = {
         (f"{TEXT} --plugin idle.py", "idle.py"),
         ("run OWN --dry-run", "idle.py"),
         ("sample arithmetic --plugin idle.py", "idle.py"),
+        ("ls --plugin idle.py --plugin twin.py", "twin.py both define the loss mine"),
     ],
 )
 def test_a_mistake_is_one_sentence_with_status_2(command, word, run_folder, tmp_path):

@@ -22,7 +22,7 @@ def test_the_built_in_vision_model_reads_clocks_above_chance(finish, tmp_path):
         "--epochs 1 --validation-examples 36 --test-examples 144 --out"
     )
     text = finish(words, out).stdout
-    assert text.startswith("Models: tiny-vl (built in) (float32, N = 10)")
+    assert text.startswith("Models: tiny-vl (built in) (float32, Qwen2Tokenizer, N = 10)")
     assert "Nothing to do" in finish(words, out).stdout
     data = sb.read_run(out).manifest["data"]["clock_time"]
     assert data["identity"]["test"]["source"] == "synthetic"
