@@ -111,8 +111,9 @@ def loss_label(loss: str) -> str:
 
 
 def spaced(spec: str) -> str:
-    """A label that can break into lines: `smmd[sigma=1,lambda=3]` -> `smmd [sigma=1, lambda=3]`."""
-    return " ".join(spec.replace("[", " [").replace(",", ", ").split())
+    """A label that can break into lines: `smmd[sigma=1,lambda=3]` -> `smmd [sigma=1, lambda=3]`.
+    A number such as `2,000` stays whole."""
+    return " ".join(re.sub(r",(?!\d)", ", ", spec.replace("[", " [")).split())
 
 
 def folded(label: str, letters: int) -> str:
