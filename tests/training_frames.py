@@ -1,0 +1,62 @@
+"""Frames that a synthetic cell holds: its digit probes, and the log of its training."""
+
+import numpy as np
+import pandas as pd
+
+AUXILIARY = {"ntl": 1.8, "ntil": 2.4, "gce": 1.2, "smmd": 0.6}
+
+
+def probes_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
+    """Digit distributions around the target digits, sharper for a better model.
+
+    The final answer is what stands after ####, or the whole target.
+    """
+    rng = np.random.default_rng(seed)
+    rows = [
+        (uid, digit, digit + 2, digit - outside if digit >= outside else -1, int(symbol))
+        for uid, target in zip(examples["uid"], examples["target"], strict=True)
+        for outside in [sum(c.isdigit() for c in target[: target.rfind("####") + 1])]
+        for digit, symbol in enumerate(c for c in target if c.isdigit())
+    ]
+    columns = ["uid", "digit", "position", "answer_digit", "target_value"]
+    frame = pd.DataFrame(rows, columns=columns)
+    target = frame["target_value"].to_numpy()
+    distance = np.abs(np.arange(10)[None, :] - target[:, None])
+    logits = -(0.3 + skill) * distance + 5 * skill * (distance == 0)
+    logits = logits + rng.normal(0, 1.2, logits.shape)
+    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    frame["p_target"] = p[np.arange(len(p)), target]
+    frame["maximum"], frame["argmax_value"] = p.max(axis=1), p.argmax(axis=1)
+    frame["mean"] = p @ np.arange(10)
+    for digit in range(10):
+        frame[f"p{digit}"] = p[:, digit]
+    vectors: list[list[float] | None] = [list(row) for row in p[:50]]
+    frame["vector"] = vectors + [None] * (len(p) - len(vectors))
+    return frame
+
+
+def train_log_of(loss: str, steps: int, seed: int) -> pd.DataFrame:
+    """A falling cross-entropy with noise, and an auxiliary where the loss has one."""
+    rng = np.random.default_rng(seed)
+    step = np.arange(1, steps + 1)
+    ce = 2.2 * np.exp(-step / (steps / 3)) + 0.8 + rng.normal(0, 0.08, steps)
+    scale = AUXILIARY.get(loss.partition("[")[0])
+    decay = np.exp(-step / (steps / 2)) + 0.15
+    auxiliary = (
+        np.full(steps, np.nan) if scale is None else scale * decay * rng.normal(1, 0.1, steps)
+    )
+    return pd.DataFrame(
+        {
+            "step": step,
+            "epoch": step / steps * 4,
+            "loss": ce + 3 * np.nan_to_num(auxiliary),
+            "cross_entropy": ce,
+            "auxiliary": auxiliary,
+            "relative_auxiliary": 3 * auxiliary / ce,
+            "learning_rate": 2e-4 * (1 - step / steps),
+            "grad_norm": np.abs(rng.normal(1, 0.2, steps)),
+            "tokens": 96,
+            "units": 40,
+            "seconds": 0.25,
+        }
+    )
