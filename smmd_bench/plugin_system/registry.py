@@ -150,14 +150,19 @@ def load_plugin_file(path: str | Path) -> None:
         loader.cache_clear()
 
 
-def titles_of_file(path: Path) -> list[str]:
-    """What a file given by `--plugin` defines, such as "loss mine"."""
+def plugins_of_file(path: Path) -> list[tuple[Group, str]]:
+    """Group and name of the plugins that a file given by `--plugin` defines."""
     return [
-        f"{singular(group)} {name}"
+        (group, name)
         for group, plugins in _from_files.items()
         for name, plugin in plugins.items()
         if sys.modules[plugin.__module__].__file__ == str(path.resolve())
     ]
+
+
+def titles_of_file(path: Path) -> list[str]:
+    """The same in words, such as "loss mine"."""
+    return [f"{singular(group)} {name}" for group, name in plugins_of_file(path)]
 
 
 def plugin_files() -> list[Path]:
