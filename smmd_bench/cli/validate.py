@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -50,7 +51,7 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     wanted = targets(plugins_to_check)
     if run is not None and read_run(run) and all(group != "reports" for group, _ in wanted):
         raise UserError("--run is for reports, and none is to be checked: leave it out.")
-    found = []
+    found: list[dict[str, Any]] = []
     for group, spec in wanted:
         label = f"{singular(group)} {spec}"
         with new_console(stderr=True).status(f"Checking {label} ..."):

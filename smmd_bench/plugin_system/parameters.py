@@ -61,7 +61,7 @@ def why_unusable(plugin: Any) -> str | None:
     return None
 
 
-def parameters_of(plugin: type) -> Mapping[str, Parameter]:
+def parameters_of(plugin: type) -> dict[str, Parameter]:
     """The parameters of a usable plugin class, by public name."""
     hints = typing.get_type_hints(plugin)
     found = {}
