@@ -22,7 +22,7 @@ from typing import Any, Literal, get_args
 
 from smmd_bench.contracts import cache_folder
 
-from ._picture_files import draw_all, is_drawn
+from ._picture_files import draw_all
 
 GENERATOR = 1
 """Version of charts, questions and pictures."""
@@ -261,10 +261,9 @@ def charts(
         chart, questions, style = chart_at(split, seed, index, plain=plain)
         path = folder.absolute() / f"{index // 1000:03}" / f"{index:06}.png"
         made.append((index, chart, questions, path))
-        if not is_drawn(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.is_file():
             missing.append((chart, style, path))
-    draw_all(_draw_one, missing, len(missing))
+    draw_all(_draw_one, missing)
     yield from made
 
 

@@ -39,16 +39,7 @@ from smmd_bench.contracts import (
 )
 
 from ._charts_data import GENERATOR, charts, matplotlib_version, spell
-from ._charts_sources import (
-    ChartSource,
-    HubCharts,
-    OfficialCharts,
-    Row,
-    identity,
-    numeric_rows,
-    pictures,
-    plain_number,
-)
+from ._charts_sources import ChartSource, Row, plain_number
 
 FORMAT = 1
 """Version of prompts and targets; `ChartQA.version` is that of reading answers."""
@@ -57,7 +48,6 @@ TOLERANCE = Fraction(1, 20)
 _LABEL = re.compile(r"([aA]nswer)\**:\**")
 _MARKDOWN = re.compile(r"[*_\[\]\(\)]")
 _ENDS = frozenset(string.punctuation) - {"%"}
-_SOURCES: Mapping[str, ChartSource] = {"official": OfficialCharts(), "hub": HubCharts()}
 
 
 class RelaxedAccuracy(Percentage):
@@ -117,7 +107,7 @@ class ChartQA:
     @property
     def sources(self) -> tuple[ChartSource, ...]:
         """Where rows come from; none where the charts are drawn."""
-        return () if self.data_label == "synthetic" else (_SOURCES[self.data_label],)
+        return () if self.data_label == "synthetic" else (ChartSource(self.data_label),)
 
     def resolved(self) -> ChartQA:
         """With the source that `auto` means, where that is a folder: for a spec that is kept."""
@@ -135,12 +125,10 @@ class ChartQA:
                 f"chartqa[source={self.data_label}] has no plain charts: write "
                 "chartqa[source=synthetic,charts=plain], or leave charts=plain out."
             )
-        source = _SOURCES[self.data_label]
-        rows = list(numeric_rows(source, split))
+        (source,) = self.sources
+        rows = source.rows(split)
         random.Random(f"chartqa {'test' if split == 'test' else seed}").shuffle(rows)
-        rows = rows[:count]
-        pictures(source, rows)
-        return [_example(source.name, split, row) for row in rows]
+        return [_example(source.name, split, row) for row in rows[:count]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Of drawn charts generator, library and seed; of real ones what was read."""
@@ -150,8 +138,7 @@ class ChartQA:
             which = {} if self.charts == "all" else {"charts": self.charts}
             return {**made, **drawn, **which, "split": split, "seed": seed}
         order = {} if split == "test" else {"seed": seed}
-        read = identity(_SOURCES[self.data_label], split)
-        return {**made, "split": split, **read, **order}
+        return {**made, "split": split, **self.sources[0].identity(split), **order}
 
     def parse(self, completion: str) -> Answer | None:
         """The first number; a percent sign, a currency and separators do not count."""
