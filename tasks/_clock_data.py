@@ -83,20 +83,21 @@ def in_turn(clocks: Iterable[Clock]) -> list[Clock]:
     return order
 
 
-def kaggle_folder() -> Path | None:
-    """The folder with `clocks.csv` that `--data-dir` names; None: no such flag was given.
+def kaggle_folder(source: str) -> Path | None:
+    """The folder with `clocks.csv` that --data-dir names; None: the clocks are synthetic.
 
-    Raises UserError where the flag names a folder without it.
+    Raises UserError where there should be such a folder.
     """
-    given = data_folder()
+    given = None if source == "synthetic" else data_folder()
     for place in (given / "clock_time", given) if given else ():
         if (place / INDEX).is_file():
             return place
-    if given is None:
+    if given is None and source != "kaggle":
         return None
     raise UserError(
-        f"The data folder {given} has no clock_time/{INDEX}: put the Kaggle folder there, or ask "
-        "for the synthetic clocks with --task 'clock_time[source=synthetic]'."
+        f"There is no clock_time/{INDEX} in the folder of --data-dir: put Kaggle's "
+        "gpiosenka/time-image-datasetclassification there (it asks for an account), or ask for "
+        "the synthetic clocks with --task 'clock_time[source=synthetic]'."
     )
 
 

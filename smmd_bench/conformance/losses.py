@@ -110,7 +110,7 @@ def _micro_batches(loss: Loss) -> None:
         return numeric_objective(bound, leaf[part], labels[part], *counts, keys[part]).total
 
     whole, parts = total(slice(None)), total(slice(0, 1)) + total(slice(1, None))
-    _require_same(parts, whole, leaf, "1 + 3 rows are not 4 rows")
+    _require_same(parts, whole, leaf, "1 + 3 rows is not that of 4: draw noise by its keys")
 
 
 def _head_passes(loss: Loss) -> None:
@@ -121,14 +121,9 @@ def _head_passes(loss: Loss) -> None:
     head = OutputHead(torch.eye(hidden.shape[1], dtype=hidden.dtype, requires_grad=True))
     whole = logits_objective(bound, hidden, targets).total
     parts = hidden_objective(bound, hidden, head, targets, chunk_elements=hidden.shape[1]).total
-    _require_same(parts, whole, hidden, "one token after the other is not all at once")
-
-
-def _deterministic(loss: Loss) -> None:
-    """The same batch gives the same value, whatever torch's generator has drawn."""
-    bound, (logits, labels, keys) = loss.bind(integers(10)), make_batch()
-    one, other = (numeric_objective(bound, logits, labels, keys=keys).total for _ in range(2))
-    require(bool(one == other), "the same batch gives another value: draw noise by its keys")
+    _require_same(
+        parts, whole, hidden, "one token after the other is not that of all: draw noise by its keys"
+    )
 
 
 def _no_targets(loss: Loss) -> None:
@@ -150,7 +145,6 @@ LOSS_CHECKS: dict[str, Callable[[Loss], None]] = {
     "units": _units,
     "micro-batches": _micro_batches,
     "head passes": _head_passes,
-    "deterministic": _deterministic,
     "no numeric targets": _no_targets,
 }
 
@@ -170,4 +164,4 @@ def _require_same(found: Tensor, wanted: Tensor, leaf: Tensor, otherwise: str) -
     pairs = [(value, torch.autograd.grad(value, leaf)[0]) for value in (found, wanted)]
     for what, one, other in zip(("value", "gradient"), *pairs, strict=True):
         same = torch.allclose(one, other, rtol=1e-9, atol=1e-9)
-        require(same, f"{otherwise} (the {what} is off by {(one - other).abs().max():.2g})")
+        require(same, f"the {what} of {otherwise} (off by {(one - other).abs().max():.2g})")

@@ -16,7 +16,9 @@ from ..plugin_system.registry import (
     singular,
 )
 from .checks import Finding, ViolationError, require, run_checks
+from .losses import LOSS_CHECKS
 from .reports import REPORT_CHECKS
+from .tasks import task_findings
 
 Target = tuple[Group, str]
 """A plugin to check: its group, and how it is spelled, such as `huber[delta=2]`."""
@@ -44,12 +46,8 @@ def findings(target: Target, own_run: Path | None = None) -> list[Finding]:
         return found
     plugin = load(group, spec)
     if group == "tasks":
-        from .tasks import task_findings
-
         return [*found, *task_findings(plugin)]
     if group == "losses":
-        from .losses import LOSS_CHECKS
-
         return [*found, *run_checks(LOSS_CHECKS, plugin)]
     if group == "reports":
         return [*found, *run_checks(REPORT_CHECKS, plugin, own_run)]
@@ -79,9 +77,6 @@ def _usable(group: Group, spec: str) -> None:
     require(type(version) is int and version > 0, f"version is {version!r}, not an integer > 0")
     frozen = cls.__dataclass_params__.frozen
     require(frozen, "it can be changed: put @dataclass(frozen=True) on the class")
-    text = cls.__doc__ or ""
-    written = bool(text.strip()) and not text.startswith(f"{cls.__name__}(")
-    require(written, "it has no docstring, whose first line `ls` shows")
     silent = [p.name for p in parameters_of(cls).values() if not p.help]
     require(not silent, f"the parameter {', '.join(silent)} has no help: use parameter()")
 

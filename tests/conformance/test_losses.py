@@ -52,7 +52,7 @@ DEFECTS = [
     ("micro-batches", but(forward=lambda self, of: (self.terms(of).mean(), len(of.target)))),
     ("units", but(forward=lambda self, of: (self.terms(of).sum(), 1))),
     ("head passes", NOT_SEPARABLE),
-    ("deterministic", NOISY),
+    ("micro-batches", NOISY),
     ("contract", Trainable),
     ("no numeric targets", but(units=lambda self, places: max(1, len(places.target)))),
 ]

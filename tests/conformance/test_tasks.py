@@ -112,9 +112,12 @@ DEFECTS = [
     ("examples", but(examples=lambda self, *given: Good.examples(self, *given)[:12])),
     ("examples", examples(lambda split, n: {"uid": f"{split}-{n % 7}"})),
     ("splits", TEST_IS_TRAIN),
-    ("seeds", but(examples=lambda self, *of, **more: Good.examples(self, *of, **more)[::-1])),
-    ("seeds", IDENTITY_WITHOUT_SEED),
-    ("seeds", EXAMPLES_WITHOUT_SEED),
+    (
+        "reproducible",
+        but(examples=lambda self, *of, **more: Good.examples(self, *of, **more)[::-1]),
+    ),
+    ("reproducible", IDENTITY_WITHOUT_SEED),
+    ("reproducible", EXAMPLES_WITHOUT_SEED),
     ("reproducible", but(identity=lambda self, split, seed: {"call": next(_calls)})),
     ("parse(target)", examples(lambda _, n: {"target": f"it is {n + 1}"})),
     ("parse(target)", rationale(lambda n: 0)),
@@ -126,7 +129,6 @@ DEFECTS = [
     ("metrics", metric(ExactMatch, **IN_PERCENT_TWICE)),
 ]
 CONSEQUENCES = {
-    "reproducible": {"seeds"},
     "parse(target)": {"metrics"},
     "parse": {"metrics", "parse(target)"},
 }

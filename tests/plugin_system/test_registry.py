@@ -20,12 +20,17 @@ def test_an_unknown_name_lists_the_nearest():
         registry.load_loss("smd")
 
 
-def test_a_plugin_file_registers_its_classes(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text(LOSS)
+def test_a_plugin_file_takes_the_place_of_what_was_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
+    before = registry.load_loss("ce")
+    assert registry.load_loss("ce") is before
+    file = tmp_path / "other.py"
+    file.write_text(LOSS.replace('"mine"', '"ce"'))
     registry.load_plugin_file(str(file))
-    assert registry.load_loss("mine[lambda=4]").weight == 4.0
+    assert registry.load_loss("ce[lambda=4]").weight == 4.0
+    assert type(registry.load_loss("ce")).__name__ == "Mine"
     assert file.resolve() in registry.plugin_files()
+    registry.load_loss.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -54,17 +59,6 @@ def test_a_plugin_that_cannot_be_spelled_is_listed_and_refused(tmp_path, monkeyp
     assert "it is not a dataclass" in str(entry.error)
     with pytest.raises(UserError, match=r"loss 'mine' of .*plain.py cannot be used: it is not"):
         registry.load_loss("mine")
-
-
-def test_a_plugin_file_takes_the_place_of_what_was_loaded(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
-    before = registry.load_loss("ce")
-    assert registry.load_loss("ce") is before
-    file = tmp_path / "other.py"
-    file.write_text(LOSS.replace('"mine"', '"ce"'))
-    registry.load_plugin_file(file)
-    assert type(registry.load_loss("ce")).__name__ == "Mine"
-    registry.load_loss.cache_clear()
 
 
 def test_an_installed_plugin_that_lacks_a_part_of_its_contract_is_listed_with_what_it_lacks(
