@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 import pandas as pd
 
 from smmd_bench.contracts import Metric, Run, UserError
+from smmd_bench.plugin_system.parameters import is_tuned, tuned_label
 from smmd_bench.plugin_system.registry import load_task
-from smmd_bench.plugin_system.tuned_label import is_tuned, tuned_label
 
 KEY = ["model", "task", "loss"]
 """The columns that tell what was trained on what, and how."""

@@ -19,7 +19,7 @@ from matplotlib.text import Text
 from matplotlib.transforms import IdentityTransform
 from PIL import Image
 
-from ._picture_files import save_png
+from smmd_bench.storage.files import atomic
 
 Pair = tuple[float, float]
 SIZE, SMALL = (448, 336), (308, 224)
@@ -130,7 +130,8 @@ class Canvas:
         self.agg.draw()
         size = self.width, self.height
         pixels = Image.frombuffer("RGBA", size, self.agg.buffer_rgba())
-        save_png(pixels.convert("RGB"), path, compress_level=4)
+        with atomic(path) as part:
+            pixels.convert("RGB").save(part, "png", compress_level=4)
 
     def _add(self, artist: Artist, order: int) -> None:
         artist.set_transform(self.pixels)

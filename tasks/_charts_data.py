@@ -12,17 +12,9 @@ from __future__ import annotations
 
 import hashlib
 import random
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib.metadata import version
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, Literal, get_args
-
-from smmd_bench.contracts import cache_folder
-
-from ._picture_files import draw_all, is_drawn
 
 GENERATOR = 1
 """Version of charts, questions and pictures."""
@@ -242,33 +234,3 @@ def _question(kind: QuestionKind, chart: Chart, rng: random.Random) -> Question:
         return Question(kind, rng.choice(texts), a + b)
     texts = (f"What is the difference between {pair}?", f"How far apart are {pair}?")
     return Question(kind, rng.choice(texts), abs(a - b))
-
-
-@cache
-def matplotlib_version() -> str:
-    """Of the library that draws: pictures of another version may differ in a pixel."""
-    return version("matplotlib")
-
-
-def charts(
-    split: str, seed: int, count: int, *, plain: bool = False
-) -> Iterator[tuple[int, Chart, tuple[Question, ...], Path]]:
-    """The first charts of a split, enough for `count` questions, whose pictures are in place."""
-    name = f"v{GENERATOR}-{matplotlib_version()}-{split}{'-plain' * plain}-seed{seed}"
-    folder = cache_folder() / "chartqa" / name
-    made, missing = [], []
-    for index in range(-(-count // QUESTIONS_A_CHART)):
-        chart, questions, style = chart_at(split, seed, index, plain=plain)
-        path = folder.absolute() / f"{index // 1000:03}" / f"{index:06}.png"
-        made.append((index, chart, questions, path))
-        if not is_drawn(path):
-            path.parent.mkdir(parents=True, exist_ok=True)
-            missing.append((chart, style, path))
-    draw_all(_draw_one, missing, len(missing))
-    yield from made
-
-
-def _draw_one(chart: Chart, style: int, path: Path) -> None:
-    from ._charts_drawing import draw  # imports matplotlib, which listing the tasks need not
-
-    draw(chart, style, path)

@@ -7,20 +7,19 @@ this file in short: of each time, the faces of the validation and of the test sp
 
 from __future__ import annotations
 
+import hashlib
 import random
-import re
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cache, lru_cache
+from functools import cache
 from importlib.resources import files
+from itertools import zip_longest
 from pathlib import Path
 
 import pandas as pd
 
 from smmd_bench.contracts import Split, UserError, data_folder
-
-from ._picture_files import kept_digest
 
 TIMES = tuple((hour, minute) for hour in range(1, 13) for minute in range(0, 60, 5))
 """The label space: 144 classes, five minutes apart."""
@@ -28,10 +27,10 @@ FACES = 100
 SIZES: dict[Split, int] = {"train": 11_520, "validation": 1_440, "test": 1_440}
 INDEX = "clocks.csv"
 FOLDERS: Mapping[Split, str] = {"train": "train", "validation": "valid", "test": "test"}
-_PICTURE = re.compile(r"(?:train|valid|test)/([0-9]{1,2})[_-]([0-9]{2})/([0-9]+)\.\w+")
+_PICTURE = r"/([0-9]{1,2})-([0-9]{2})/([0-9]+)\.jpg$"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, order=True, slots=True)
 class Clock:
     """One picture: hour 1..12, minute, face 0..99."""
 
@@ -71,85 +70,64 @@ def in_turn(clocks: Iterable[Clock]) -> list[Clock]:
     The order is random, and the same for the same clocks.
     """
     groups: dict[tuple[int, int], list[Clock]] = defaultdict(list)
-    for clock in sorted(clocks, key=lambda c: (c.hour, c.minute, c.face)):
+    for clock in sorted(clocks):
         groups[clock.hour, clock.minute].append(clock)
     rng = random.Random("clock_time")
     for group in groups.values():
         rng.shuffle(group)
-    rounds = max((len(group) for group in groups.values()), default=0)
     order: list[Clock] = []
-    for turn in range(rounds):
-        here = [group[turn] for group in groups.values() if turn < len(group)]
+    for turn in zip_longest(*groups.values()):
+        here = [clock for clock in turn if clock is not None]
         rng.shuffle(here)
         order += here
     return order
 
 
-def kaggle_folder() -> Path | None:
-    """The folder with `clocks.csv` that `--data-dir` names; None: no such flag was given.
+def kaggle_folder(source: str) -> Path | None:
+    """The folder with `clocks.csv` that --data-dir names; None: the clocks are synthetic.
 
-    Raises UserError where the flag names a folder without it.
+    Raises UserError where there should be such a folder.
     """
-    given = data_folder()
-    if given is None:
-        return None
-    for place in (given / "clock_time", given):
+    given = None if source == "synthetic" else data_folder()
+    for place in (given / "clock_time", given) if given else ():
         if (place / INDEX).is_file():
             return place
+    if given is None and source != "kaggle":
+        return None
     raise UserError(
-        f"The data folder {given} has no clock_time/{INDEX}: put the Kaggle folder there, or ask "
-        "for the synthetic clocks with --task 'clock_time[source=synthetic]'."
+        f"There is no clock_time/{INDEX} in the folder of --data-dir: put Kaggle's "
+        "gpiosenka/time-image-datasetclassification there (it asks for an account), or ask for "
+        "the synthetic clocks with --task 'clock_time[source=synthetic]'."
     )
 
 
 def kaggle_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
     """The clocks of a split with their pictures, in the order of `in_turn`.
 
-    Raises UserError for an index that cannot be read, and for times or pictures that are absent.
+    Raises UserError for an index that cannot be read, or does not fit the pictures.
     """
-    return _clocks(folder, split, _stamp(folder, split))
-
-
-def kaggle_digest(folder: Path, split: Split) -> str:
-    """A digest of the names and bytes of a split's pictures. Raises UserError."""
-    return _digest(folder, split, _stamp(folder, split))
-
-
-def _stamp(folder: Path, split: Split) -> tuple[int, ...]:
-    """Modification times of the index and of the folders with the split's pictures."""
-    places = [folder / INDEX, *sorted((folder / FOLDERS[split]).glob("*"))]
-    return tuple(place.stat().st_mtime_ns for place in places)
-
-
-@lru_cache(maxsize=12)
-def _clocks(folder: Path, split: Split, stamp: object) -> Mapping[Clock, Path]:
     index = folder / INDEX
     try:
         rows = pd.read_csv(index)
-        names = rows.loc[rows["data set"] == FOLDERS[split], "filepaths"]
+        names = rows.loc[rows["data set"] == FOLDERS[split], "filepaths"].astype(str)
+        numbers = names.str.extract(_PICTURE).astype(int).itertuples(index=False)
+        clocks = {Clock(*n): folder / name for n, name in zip(numbers, names, strict=True)}
+        if {*TIMES} != {(clock.hour, clock.minute) for clock in clocks}:
+            raise ValueError(f"the {split} split has not all of the 144 times, or others")
+        if absent := [path for path in clocks.values() if not path.is_file()]:
+            raise ValueError(f"{len(absent):,} pictures are absent, first {absent[0]}")
     except (OSError, ValueError, KeyError) as error:
-        raise UserError(f"{index} cannot be read ({error!r}): copy it again.") from error
-    clocks: dict[Clock, Path] = {}
-    for name in names.astype(str):
-        match = _PICTURE.fullmatch(name)
-        clock = Clock(*map(int, match.groups())) if match else None
-        if clock is None or (clock.hour, clock.minute) not in TIMES:
-            raise UserError(f"{index} lists {name!r}, which is not such as train/1-05/7.jpg.")
-        clocks[clock] = folder / name
-    lacking = [t for t in TIMES if t not in {(c.hour, c.minute) for c in clocks}]
-    absent = [path for path in clocks.values() if not path.is_file()]
-    if lacking or absent:
-        found = f"{len(absent):,} pictures, first {absent[0]}" if absent else f"time {lacking[0]}"
         raise UserError(
-            f"{index} does not fit its folder ({found}, absent from the {split} split): copy the "
-            "whole data set again, or ask for --task 'clock_time[source=synthetic]'."
-        )
+            f"{index} does not fit its folder ({error}): copy the whole data set again, or ask for "
+            "--task 'clock_time[source=synthetic]'."
+        ) from error
     return {clock: clocks[clock] for clock in in_turn(clocks)}
 
 
-@lru_cache(maxsize=12)
-def _digest(folder: Path, split: Split, stamp: object) -> str:
-    def content(path: Path) -> bytes:
-        return f"{path.parent.name}/{path.name}\0".encode() + path.read_bytes()
-
-    return kept_digest(folder, sorted(kaggle_clocks(folder, split).values()), content)
+@cache
+def kaggle_digest(folder: Path, split: Split) -> str:
+    """A digest of the names and bytes of a split's pictures. Raises UserError."""
+    digest = hashlib.blake2b(digest_size=16)
+    for path in sorted(kaggle_clocks(folder, split).values()):
+        digest.update(f"{path.parent.name}/{path.name}\0".encode() + path.read_bytes())
+    return digest.hexdigest()

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import random
-from collections import defaultdict
 from collections.abc import Sequence
 from functools import cache, lru_cache
 from importlib.metadata import version
@@ -20,9 +19,10 @@ import numpy as np
 from PIL import Image, ImageDraw, ImageFont
 
 from smmd_bench.contracts import cache_folder
+from smmd_bench.storage.files import atomic
 
 from ._clock_data import Clock
-from ._picture_files import draw_all, is_drawn, save_png
+from ._picture_files import draw_all
 
 DRAWING = 1
 """Version of the pictures: raise it when one pixel changes."""
@@ -236,21 +236,18 @@ def picture_files(clocks: Sequence[Clock], seed: int) -> list[Path]:
     """The file of each clock, drawn where it is not there yet; safe in several processes."""
     root = cache_folder() / "clock_time" / f"{drawn_by()}-seed{seed}"
     paths = [root / clock.folder / f"{clock.face}.png" for clock in clocks]
-    missing = [pair for pair in zip(clocks, paths, strict=True) if not is_drawn(pair[1])]
-    of_face = defaultdict(list)  # a face is drawn once
-    for clock, path in missing:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        of_face[clock.face].append((clock, path))
-    draw_all(_draw_face, [(seed, face) for face in of_face.values()], len(missing))
+    pairs = zip(clocks, paths, strict=True)
+    draw_all(_draw_one, [(seed, clock, path) for clock, path in pairs if not path.is_file()])
     return paths
 
 
-def _draw_face(seed: int, clocks: Sequence[tuple[Clock, Path]]) -> None:
-    style = task_face(seed, clocks[0][0].face)
-    for clock, path in clocks:
-        save_png(draw_clock(style, clock.hour, clock.minute), path, compress_level=1)
+def _draw_one(seed: int, clock: Clock, path: Path) -> None:
+    picture = draw_clock(task_face(seed, clock.face), clock.hour, clock.minute)
+    with atomic(path) as part:
+        picture.save(part, "png", compress_level=1)
 
 
+@lru_cache(maxsize=128)
 def task_face(seed: int, face: int) -> FaceStyle:
-    """The style of one of the task's faces, 0..99."""
+    """The style of one of the task's faces, 0..99: one object, which `_face` draws once."""
     return FaceStyle(f"clock_time {seed} {face}")

@@ -47,25 +47,14 @@ def final_answer(text: str) -> Answer | None:
     return None if value is None else Answer(value)
 
 
-def strict_answer(completion: str) -> str:
-    """lm-eval's `strict-match`: the first `#### n`, or "[invalid]"."""
-    match = _STRICT.search(completion)
-    return match[1].strip() if match else "[invalid]"
-
-
-def flexible_answer(completion: str) -> str:
-    """lm-eval's `flexible-extract`: the last thing that looks like a number, or "[invalid]"."""
-    found = _FLEXIBLE.findall(completion)
-    return next((part for part in found[-1] if part), "").strip() if found else "[invalid]"
-
-
 def lm_eval_matches(completion: str, target: str) -> Mapping[str, bool]:
-    """Whether a completion is right by lm-eval's two rules: `strict` and `flexible`."""
-    wanted, completion = _plain(target), first_turn(completion)
-    return {
-        "strict": _plain(strict_answer(completion)) == wanted,
-        "flexible": _plain(flexible_answer(completion)) == wanted,
-    }
+    """Whether a completion is right by lm-eval's two rules: `strict`, the first `#### n`, and
+    `flexible`, the last thing that looks like a number."""
+    completion = first_turn(completion)
+    strict, flexible = _STRICT.search(completion), _FLEXIBLE.findall(completion)
+    last = next((part for part in flexible[-1] if part), "") if flexible else "[invalid]"
+    found = {"strict": strict[1] if strict else "[invalid]", "flexible": last}
+    return {rule: _plain(text.strip()) == _plain(target) for rule, text in found.items()}
 
 
 def _plain(text: str) -> str:

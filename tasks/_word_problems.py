@@ -13,7 +13,7 @@ import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from functools import cache, reduce
+from functools import cache
 from importlib.resources import files
 from typing import Any
 
@@ -70,38 +70,27 @@ def draw_numbers(template: Mapping[str, Any], rng: random.Random) -> tuple[_Valu
 
     None: one of them is not a whole number above zero.
     """
-    values = _drawn_values(template["values"], rng)
-    steps = (match.groups() for line in template["solution"] for match in _STEP.finditer(line))
+    values: _Values = {}
     results: _Values = {}
-    for _, name, formula in steps:
-        results[name] = _calculated(formula, {**values, **results})
+    for name, spec in template["values"].items():
+        low, dots, high = spec.partition("..")
+        drawn = rng.randint(int(low), int(high)) if dots else _calculate(spec, values)
+        values[name] = Fraction(drawn)
+    for line in template["solution"]:
+        for _, name, formula in _STEP.findall(line):
+            results[name] = _calculate(formula, {**values, **results})
     numbers = [*values.values(), *results.values()]
     whole = all(number > 0 and number.denominator == 1 for number in numbers)
     return (values, results) if whole else None
 
 
-def _drawn_values(specs: Mapping[str, str], rng: random.Random) -> _Values:
-    values: _Values = {}
-    for name, spec in specs.items():
-        low, dots, high = spec.partition("..")
-        drawn = rng.randint(int(low), int(high)) if dots else _calculated(spec, values)
-        values[name] = Fraction(drawn)
-    return values
-
-
-def _calculated(formula: str, values: Mapping[str, Fraction]) -> Fraction:
-    """`x + y * 2` from left to right. Raises KeyError for a name without a value."""
-    first, *rest = formula.split()
-    terms = zip(rest[::2], rest[1::2], strict=True)
-    return reduce(
-        lambda so_far, term: _OPERATORS[term[0]](so_far, _operand(term[1], values)),
-        terms,
-        _operand(first, values),
-    )
-
-
-def _operand(word: str, values: Mapping[str, Fraction]) -> Fraction:
-    return Fraction(word) if word.isdigit() else values[word]
+def _calculate(formula: str, values: Mapping[str, Fraction]) -> Fraction:
+    """`x + y * 2` from left to right."""
+    first, *rest = (values.get(word, word) for word in formula.split())
+    value = Fraction(first)
+    for sign, operand in zip(rest[::2], rest[1::2], strict=True):
+        value = _OPERATORS[str(sign)](value, Fraction(operand))
+    return value
 
 
 def write_problem(

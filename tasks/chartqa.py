@@ -15,10 +15,11 @@ from __future__ import annotations
 import random
 import re
 import string
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from itertools import islice
+from importlib.metadata import version
+from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import (
@@ -32,23 +33,16 @@ from smmd_bench.contracts import (
     Split,
     TruncationRate,
     UserError,
+    cache_folder,
     data_folder,
     first_number,
     parameter,
     plain_text,
 )
 
-from ._charts_data import GENERATOR, charts, matplotlib_version, spell
-from ._charts_sources import (
-    ChartSource,
-    HubCharts,
-    OfficialCharts,
-    Row,
-    identity,
-    numeric_rows,
-    pictures,
-    plain_number,
-)
+from ._charts_data import GENERATOR, QUESTIONS_A_CHART, Chart, chart_at, spell
+from ._charts_sources import ChartSource, Row, plain_number
+from ._picture_files import draw_all
 
 FORMAT = 1
 """Version of prompts and targets; `ChartQA.version` is that of reading answers."""
@@ -57,7 +51,6 @@ TOLERANCE = Fraction(1, 20)
 _LABEL = re.compile(r"([aA]nswer)\**:\**")
 _MARKDOWN = re.compile(r"[*_\[\]\(\)]")
 _ENDS = frozenset(string.punctuation) - {"%"}
-_SOURCES: Mapping[str, ChartSource] = {"official": OfficialCharts(), "hub": HubCharts()}
 
 
 class RelaxedAccuracy(Percentage):
@@ -117,7 +110,7 @@ class ChartQA:
     @property
     def sources(self) -> tuple[ChartSource, ...]:
         """Where rows come from; none where the charts are drawn."""
-        return () if self.data_label == "synthetic" else (_SOURCES[self.data_label],)
+        return () if self.data_label == "synthetic" else (ChartSource(self.data_label),)
 
     def resolved(self) -> ChartQA:
         """With the source that `auto` means, where that is a folder: for a spec that is kept."""
@@ -129,29 +122,26 @@ class ChartQA:
         count = self.paper_sizes[split] if limit is None else limit
         plain = self.charts == "plain"
         if self.data_label == "synthetic":
-            return list(islice(_synthetic(split, seed, count, plain=plain), count))
+            return _synthetic(split, seed, count, plain=plain)
         if plain:
             raise UserError(
                 f"chartqa[source={self.data_label}] has no plain charts: write "
                 "chartqa[source=synthetic,charts=plain], or leave charts=plain out."
             )
-        source = _SOURCES[self.data_label]
-        rows = list(numeric_rows(source, split))
+        (source,) = self.sources
+        rows = source.rows(split)
         random.Random(f"chartqa {'test' if split == 'test' else seed}").shuffle(rows)
-        rows = rows[:count]
-        pictures(source, rows)
-        return [_example(source.name, split, row) for row in rows]
+        return [_example(source.name, split, row) for row in rows[:count]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Of drawn charts generator, library and seed; of real ones what was read."""
         made = {"task": self.name, "source": self.data_label, "format": FORMAT, "prompt": PROMPT}
         if self.data_label == "synthetic":
-            drawn = {"generator": GENERATOR, "matplotlib": matplotlib_version()}
+            drawn = {"generator": GENERATOR, "matplotlib": version("matplotlib")}
             which = {} if self.charts == "all" else {"charts": self.charts}
             return {**made, **drawn, **which, "split": split, "seed": seed}
         order = {} if split == "test" else {"seed": seed}
-        read = identity(_SOURCES[self.data_label], split)
-        return {**made, "split": split, **read, **order}
+        return {**made, "split": split, **self.sources[0].identity(split), **order}
 
     def parse(self, completion: str) -> Answer | None:
         """The first number; a percent sign, a currency and separators do not count."""
@@ -172,11 +162,19 @@ class ChartQA:
         return (ExactMatch(), *relaxed, ParseFailureRate(), TruncationRate())
 
 
-def _synthetic(split: Split, seed: int, count: int, *, plain: bool) -> Iterator[Example]:
-    for index, chart, questions, picture in charts(split, seed, count, plain=plain):
+def _synthetic(split: Split, seed: int, count: int, *, plain: bool) -> list[Example]:
+    """The questions of the first charts of a split, whose pictures are drawn where absent."""
+    name = f"v{GENERATOR}-{version('matplotlib')}-{split}{'-plain' * plain}-seed{seed}"
+    folder = (cache_folder() / "chartqa" / name).absolute()
+    examples, missing = [], []
+    for index in range(-(-count // QUESTIONS_A_CHART)):
+        chart, questions, style = chart_at(split, seed, index, plain=plain)
+        picture = folder / f"{index // 1000:03}" / f"{index:06}.png"
+        if not picture.is_file():
+            missing.append((chart, style, picture))
         for number, question in enumerate(questions):
             target = spell(question.answer)
-            yield Example(
+            example = Example(
                 uid=f"chartqa-{'plain' if plain else 'synthetic'}-{split}-{seed}-{index}-{number}",
                 prompt=PROMPT.format(question=question.text),
                 target=f" {target}",
@@ -189,6 +187,15 @@ def _synthetic(split: Split, seed: int, count: int, *, plain: bool) -> Iterator[
                     "origin": "synthetic",
                 },
             )
+            examples.append(example)
+    draw_all(_draw_one, missing)
+    return examples[:count]
+
+
+def _draw_one(chart: Chart, style: int, path: Path) -> None:
+    from ._charts_drawing import draw  # imports matplotlib, which listing the tasks need not
+
+    draw(chart, style, path)
 
 
 def _example(source: str, split: Split, row: Row) -> Example:

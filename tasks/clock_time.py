@@ -30,7 +30,6 @@ from smmd_bench.contracts import (
     ParseFailureRate,
     Split,
     TruncationRate,
-    UserError,
     parameter,
 )
 
@@ -99,17 +98,17 @@ class ClockTime:
     @property
     def licence(self) -> str:
         """Of the pictures in use."""
-        if self._folder() is None:
+        if kaggle_folder(self.source) is None:
             return "synthetic clocks, drawn here"
         return "CC0 (Kaggle, gpiosenka/time-image-datasetclassification)"
 
     def resolved(self) -> ClockTime:
         """With the source that `auto` means, where that is a folder: for a spec that is kept."""
-        return self if self._folder() is None else replace(self, source="kaggle")
+        return self if kaggle_folder(self.source) is None else replace(self, source="kaggle")
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` clocks; any beginning has all times alike often. Raises UserError."""
-        folder = self._folder()
+        folder = kaggle_folder(self.source)
         if folder is not None:
             found = [*kaggle_clocks(folder, split).items()]
             return [_example(clock, path, {}) for clock, path in found[:limit]]
@@ -124,7 +123,7 @@ class ClockTime:
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Drawing version and seed of synthetic clocks; the digest of Kaggle's pictures."""
         same = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
-        folder = self._folder()
+        folder = kaggle_folder(self.source)
         if folder is not None:
             kept, digest = len(kaggle_clocks(folder, split)), kaggle_digest(folder, split)
             return {**same, "source": "kaggle", "digest": digest, "kept": kept}
@@ -145,17 +144,6 @@ class ClockTime:
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects; the gaps leave out what is not a time, whose rate is beside."""
         return (ExactMatch(), TimeGap(), TimeGapWrapped(), ParseFailureRate(), TruncationRate())
-
-    def _folder(self) -> Path | None:
-        """Kaggle's folder; None: the clocks are synthetic."""
-        folder = None if self.source == "synthetic" else kaggle_folder()
-        if folder is None and self.source == "kaggle":
-            raise UserError(
-                "clock_time[source=kaggle] needs the pictures: fetch "
-                "gpiosenka/time-image-datasetclassification from Kaggle (it asks for an account) "
-                "and name its folder with --data-dir."
-            )
-        return folder
 
 
 def _example(clock: Clock, picture: Path, more: Mapping[str, str]) -> Example:

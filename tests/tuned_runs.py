@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from smmd_bench.plugin_system.tuned_label import is_tuned, untuned_label
+from smmd_bench.plugin_system.parameters import is_tuned, untuned_label
 from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.storage.cell import stored_cell

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -42,36 +43,29 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     Examples:
       smmd-bench validate 'smmd[sigma=1+2]' arithmetic
     """
-    from tempfile import TemporaryDirectory
-
-    from ..conformance.reports import Specimen
     from ..conformance.suite import findings, targets
+    from ..plugin_system.registry import singular
     from ..results.frames import read_run
     from ..storage.data_files import require_folder_read
 
     wanted = targets(plugins_to_check)
-    if run is not None and read_run(run) and all(one.group != "reports" for one in wanted):
+    if run is not None and read_run(run) and all(group != "reports" for group, _ in wanted):
         raise UserError("--run is for reports, and none is to be checked: leave it out.")
-    found = {}
-    with TemporaryDirectory(prefix="smmd-bench-") as folder:
-        runs = Specimen(Path(folder), run)
-        for target in wanted:
-            with new_console(stderr=True).status(f"Checking {target.label} ..."):
-                found[target] = findings(target, runs)
-            if not as_json:
-                click.secho(target.label, bold=True)
-                for finding in found[target]:
-                    sign = click.style(*_SIGNS[finding.state])
-                    click.echo(f"{sign} {finding.check}: {finding.detail}")
+    found: list[dict[str, Any]] = []
+    for group, spec in wanted:
+        label = f"{singular(group)} {spec}"
+        with new_console(stderr=True).status(f"Checking {label} ..."):
+            checks = findings((group, spec), run)
+        found.append({"group": group, "plugin": spec, "checks": [asdict(one) for one in checks]})
+        if not as_json:
+            click.secho(label, bold=True)
+            for one in checks:
+                click.echo(f"{click.style(*_SIGNS[one.state])} {one.check}: {one.detail}")
     require_folder_read()
-    states = [finding.state for checks in found.values() for finding in checks]
-    counts = {state: states.count(state) for state in _SIGNS}  # type: ignore[arg-type]
+    states = [check["state"] for plugin in found for check in plugin["checks"]]
+    counts = {state: states.count(state) for state in _SIGNS}
     if as_json:
-        plugins = [
-            {"group": t.group, "plugin": t.spec, "checks": [asdict(f) for f in checks]}
-            for t, checks in found.items()
-        ]
-        print_json({"plugins": plugins, **counts})
+        print_json({"plugins": found, **counts})
     else:
         click.echo(", ".join(f"{count} {state}" for state, count in counts.items()))
     return 1 if counts["failed"] else 0

@@ -1,20 +1,19 @@
 """The checks of a loss, through the same objective that training uses."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 from torch.autograd.gradcheck import GradcheckError, gradcheck
 
-from ..contracts import Loss, NumericLoss, NumericTargets, NumericVocabulary
+from ..contracts import Loss, NumericLoss, NumericVocabulary
 from ..errors import CellSkippedError
-from ..objective.objective import ObjectiveOutput, numeric_objective
-from ..objective.supervised import count_units, numeric_positions, supervised_targets
-from .checks import fail, require
+from ..objective.objective import hidden_objective, logits_objective, numeric_objective
+from ..objective.output_head import OutputHead
+from ..objective.supervised import count_units, supervised_targets
+from .checks import ViolationError, require
 
 OTHERS = 5  # tokens of a case's vocabulary that are not numeric
 
@@ -25,50 +24,28 @@ def integers(n: int) -> NumericVocabulary:
     return NumericVocabulary(ids, torch.arange(n, dtype=torch.float64), "integer")
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Logits [B, T, V], labels [B, T] and keys [B] of a few rows, with some tokens ignored."""
+def make_batch(n: int = 10) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits [4, 7, V], labels [4, 7] and keys [4].
 
-    vocabulary: NumericVocabulary
-    logits: Tensor
-    labels: Tensor
-    keys: Tensor
-
-    def objective(self, bound: NumericLoss, logits: Tensor) -> ObjectiveOutput:
-        """The objective of a bound loss on these logits."""
-        return numeric_objective(bound, logits, self.labels, keys=self.keys)
-
-
-def make_batch(n: int = 10, rows: int = 4, length: int = 7) -> Batch:
-    """An ignored prompt, then numbers of one to three tokens with others between, then padding."""
+    A row is an ignored prompt, numbers of one to three tokens with others between, and padding.
+    """
     generator = torch.Generator().manual_seed(0)
-    vocabulary = integers(n)
-    tokens = torch.arange(n + OTHERS)
-    others = tokens[~torch.isin(tokens, vocabulary.token_ids)]
-    labels = vocabulary.token_ids[torch.randint(n, (rows, length), generator=generator)]
-    for row in range(rows):
+    ids, tokens = integers(n).token_ids, torch.arange(n + OTHERS)
+    others = tokens[~torch.isin(tokens, ids)]
+    labels = ids[torch.randint(n, (4, 7), generator=generator)]
+    for row in range(4):
         labels[row, : 1 + row % 2] = -100
-        labels[row, 3 + row % 3] = others[row % len(others)]
-    labels[1::2, length - 1] = -100
-    shape = (rows, length, n + OTHERS)
-    logits = 2 * torch.randn(shape, generator=generator, dtype=torch.float64)
-    return Batch(vocabulary, logits, labels, 1000 + torch.arange(rows))
-
-
-def gradient(function: Callable[[Tensor], Tensor], at: Tensor) -> tuple[Tensor, Tensor]:
-    """(value, gradient) of a scalar function of logits."""
-    leaf = at.detach().clone().requires_grad_()
-    value = function(leaf)
-    (found,) = torch.autograd.grad(value, leaf)
-    return value.detach(), found
+        labels[row, 3 + row % 3] = others[row]
+    labels[1::2, 6] = -100
+    logits = 2 * torch.randn((4, 7, n + OTHERS), generator=generator, dtype=torch.float64)
+    return logits, labels, 1000 + torch.arange(4)
 
 
 def _contract(loss: Loss) -> None:
     """It binds to ten digits and has no trainable parameters."""
-    require(isinstance(loss, Loss), "it lacks an attribute or method of Loss")
     weight = loss.weight
     require(math.isfinite(weight) and weight >= 0, f"weight is {weight}, not a number >= 0")
-    bound = _bind(loss)
+    bound = loss.bind(integers(10))
     name = type(bound).__name__
     require(isinstance(bound, NumericLoss), f"bind returns a {name}, not a NumericLoss")
     trainable = [name for name, _ in bound.named_parameters()]
@@ -76,138 +53,115 @@ def _contract(loss: Loss) -> None:
 
 
 def _gradient(loss: Loss) -> None:
-    """Total and auxiliary have the gradient of finite differences in float64."""
-    case, bound = make_batch(rows=2, length=6), _bind(loss)
+    """The gradient is that of finite differences, and zero outside numeric positions."""
+    logits, labels, keys = (part[:2] for part in make_batch())
+    bound = loss.bind(integers(10))
 
     def outputs(logits: Tensor) -> tuple[Tensor, Tensor]:
-        out = case.objective(bound, logits)
+        out = numeric_objective(bound, logits, labels, keys=keys)
         return out.total, out.auxiliary
 
+    leaf = logits.clone().requires_grad_()
     try:
-        gradcheck(outputs, (case.logits.clone().requires_grad_(),))
+        gradcheck(outputs, (leaf,))
     except GradcheckError as error:
-        difference = str(error).splitlines()[0].rstrip(",. ")
-        fail(f"it differs from finite differences, as a straight-through one does ({difference})")
+        said = str(error).splitlines()[0].rstrip(",. ")
+        raise ViolationError(f"it is not that of finite differences ({said})") from error
+    auxiliary = outputs(leaf)[1]
+    if auxiliary.requires_grad:
+        (found,) = torch.autograd.grad(auxiliary, leaf)
+        outside = found[integers(10).index_of(labels) < 0]
+        require(not outside.any(), "the auxiliary has a gradient outside numeric positions")
 
 
-def _extremes(loss: Loss) -> None:
-    """Finite at equal, right and wrong certain logits; half precision has the value of float32."""
-    case = make_batch()
-    equal = torch.zeros(case.logits.shape)  # [B, T, V] float32
-    right = equal.scatter(-1, case.labels.clamp(min=0)[..., None], 200.0)
-    for name, logits in {"equal": equal, "right": right, "wrong": right.roll(1, -1)}.items():
-        _require_finite(case, _bind(loss), logits, f" at {name} logits")
-    for dtype in (torch.bfloat16, torch.float16):
-        half = case.logits.to(dtype)
-        value = _require_finite(case, _bind(loss), half, f" in {dtype}")
-        wide = case.objective(_bind(loss), half.float()).total
-        _close(value, wide, f"in {dtype} the value differs from float32", 1e-4)
+def _logits(loss: Loss) -> None:
+    """Finite at equal, right and wrong certain logits, of 10 numeric tokens and of 1,000."""
+    logits, labels, keys = make_batch()
+    equal = torch.zeros(logits.shape)  # [B, T, V] float32
+    right = equal.scatter(-1, labels.clamp(min=0)[..., None], 200.0)
+    for name, case in {"equal": equal, "right": right, "wrong": right.roll(1, -1)}.items():
+        _require_finite(loss.bind(integers(10)), case, labels, keys, f"at {name} logits")
+    try:
+        bound = loss.bind(integers(1000))
+    except CellSkippedError:
+        return
+    _require_finite(bound, *make_batch(1000), "with 1,000 numeric tokens")
 
 
 def _units(loss: Loss) -> None:
     """A scalar sum; forward, with logits, and units(), without, count alike."""
-    case, bound = make_batch(), _bind(loss)
-    total, units = bound(_numeric(case, bound))
-    require(total.dim() == 0, f"forward returns a sum of shape {list(total.shape)}, not a scalar")
-    counted = count_units(bound, case.labels)
-    require(int(units) == counted, f"forward says {int(units)} units and units() says {counted}")
+    bound, (logits, labels, keys) = loss.bind(integers(10)), make_batch()
+    returned: list[tuple[Tensor, Any]] = []
+    bound.register_forward_hook(lambda *call: returned.append(call[2]))
+    numeric_objective(bound, logits, labels, keys=keys)
+    counted = count_units(bound, labels)
+    for total, units in returned:
+        require(total.dim() == 0, f"forward returns a sum of shape {list(total.shape)}")
+        require(int(units) == counted, f"forward says {int(units)} units and units() {counted}")
 
 
 def _micro_batches(loss: Loss) -> None:
-    """The parts of a step add up to the whole, of 10 numeric tokens and of 1,000."""
-    _split(make_batch(), _bind(loss))
-    try:
-        bound, case = _bind(loss, 1000), make_batch(1000)
-    except CellSkippedError:
-        return
-    _require_finite(case, bound, case.logits.float(), " with 1,000 numeric tokens")
-    _split(case, bound)
+    """The micro-batches of a step add up to the whole, in value and gradient."""
+    logits, labels, keys = make_batch()
+    bound, leaf = loss.bind(integers(10)), logits.clone().requires_grad_()
+    counts = int((labels != -100).sum()), count_units(bound, labels)
+
+    def total(part: slice) -> Tensor:
+        return numeric_objective(bound, leaf[part], labels[part], *counts, keys[part]).total
+
+    whole, parts = total(slice(None)), total(slice(0, 1)) + total(slice(1, None))
+    _require_same(parts, whole, leaf, "1 + 3 rows is not that of 4: draw noise by its keys")
 
 
-def _split(case: Batch, bound: NumericLoss) -> None:
-    counts = int((case.labels != -100).sum()), count_units(bound, case.labels)
-
-    def total(logits: Tensor, part: slice) -> Tensor:
-        labels, keys = case.labels[part], case.keys[part]
-        return numeric_objective(bound, logits, labels, *counts, keys).total
-
-    whole, wanted = gradient(lambda x: total(x, slice(None)), case.logits)
-    for at in (1, 2):
-        first, last = slice(0, at), slice(at, None)
-        one, left = gradient(lambda x, p=first: total(x, p), case.logits[first])  # type: ignore[misc]
-        two, right = gradient(lambda x, p=last: total(x, p), case.logits[last])  # type: ignore[misc]
-        _close(one + two, whole, f"the totals of {at} + {4 - at} rows are not that of 4")
-        _close(torch.cat([left, right]), wanted, f"the gradients of {at} + {4 - at} rows differ")
-
-
-def _separable(loss: Loss) -> None:
-    """A loss that is declared separable adds up over parts of the positions."""
-    case, bound = make_batch(), _bind(loss)
-    if not bound.separable:
-        return
-    positions = numeric_positions(bound, supervised_targets(case.labels, case.keys))
-    whole = _numeric(case, bound)
-
-    def part(p: slice) -> Tensor:
-        return bound(positions.targets(whole.logits[p], whole.log_partition[p], p))[0]
-
-    wanted = bound(whole)[0]
-    for at in range(1, len(whole.target)):
-        halves = part(slice(0, at)) + part(slice(at, None))
-        _close(halves, wanted, "it is declared, but parts do not add up")
-
-
-def _deterministic(loss: Loss) -> None:
-    """The same batch gives the same value, whatever torch's generator has drawn."""
-    case = make_batch()
-    one, other = (case.objective(_bind(loss), case.logits).total for _ in range(2))
-    require(bool(one == other), "the same batch gives another value: draw noise by its keys")
+def _head_passes(loss: Loss) -> None:
+    """The passes over the output head give the same, also where it is declared separable."""
+    logits, labels, keys = make_batch()
+    bound, targets = loss.bind(integers(10)), supervised_targets(labels, keys)
+    hidden = logits[targets.row, targets.position].requires_grad_()  # [T, V]
+    head = OutputHead(torch.eye(hidden.shape[1], dtype=hidden.dtype, requires_grad=True))
+    whole = logits_objective(bound, hidden, targets).total
+    parts = hidden_objective(bound, hidden, head, targets, chunk_elements=hidden.shape[1]).total
+    _require_same(
+        parts, whole, hidden, "one token after the other is not that of all: draw noise by its keys"
+    )
 
 
 def _no_targets(loss: Loss) -> None:
-    """A batch without numbers, or ignored altogether, has no unit and a finite gradient."""
-    case, bound = make_batch(), _bind(loss)
-    numeric = bound.vocabulary.index_of(case.labels) >= 0
-    for labels in (case.labels.masked_fill(numeric, -100), torch.full_like(case.labels, -100)):
-        leaf = case.logits.clone().requires_grad_()
-        out = Batch(case.vocabulary, leaf, labels, case.keys).objective(bound, leaf)
-        require(not out.units, f"units() counts {out.units} without numeric targets")
-        require(float(out.auxiliary.detach()) == 0.0, "the auxiliary is not 0 without targets")
-        out.total.backward()
-        require(bool(leaf.grad.isfinite().all()), "the gradient is not finite without targets")
+    """A batch without numbers has no unit and a finite gradient."""
+    logits, labels, keys = make_batch()
+    bound, leaf = loss.bind(integers(10)), logits.requires_grad_()
+    labels = labels.masked_fill(bound.vocabulary.index_of(labels) >= 0, -100)
+    out = numeric_objective(bound, leaf, labels, keys=keys)
+    require(not out.units, f"units() counts {out.units} without numeric targets")
+    require(float(out.auxiliary.detach()) == 0.0, "the auxiliary is not 0 without targets")
+    (found,) = torch.autograd.grad(out.total, leaf)
+    require(bool(found.isfinite().all()), "the gradient is not finite without targets")
 
 
 LOSS_CHECKS: dict[str, Callable[[Loss], None]] = {
     "contract": _contract,
     "gradient": _gradient,
-    "logits": _extremes,
+    "logits": _logits,
     "units": _units,
     "micro-batches": _micro_batches,
-    "separable": _separable,
-    "deterministic": _deterministic,
+    "head passes": _head_passes,
     "no numeric targets": _no_targets,
 }
 
 
-def _bind(loss: Loss, n: int = 10) -> NumericLoss:
-    return loss.bind(integers(n))
+def _require_finite(
+    bound: NumericLoss, logits: Tensor, labels: Tensor, keys: Tensor, where: str
+) -> None:
+    leaf = logits.clone().requires_grad_()
+    value = numeric_objective(bound, leaf, labels, keys=keys).total
+    require(bool(value.isfinite()), f"the value is {value.item()} {where}")
+    (found,) = torch.autograd.grad(value, leaf)
+    require(bool(found.isfinite().all()), f"the gradient is not finite {where}")
 
 
-def _numeric(case: Batch, bound: NumericLoss) -> NumericTargets:
-    targets = supervised_targets(case.labels, case.keys)
-    positions = numeric_positions(bound, targets)
-    logits = case.logits[targets.row, targets.position][positions.index]  # [M, V]
-    return positions.targets(logits[:, bound.token_ids], logits.logsumexp(-1), slice(None))
-
-
-def _require_finite(case: Batch, bound: NumericLoss, logits: Tensor, where: str = "") -> Tensor:
-    value, found = gradient(lambda x: case.objective(bound, x).total, logits)
-    require(bool(value.isfinite()), f"the value is {value.item()}{where}")
-    require(bool(found.isfinite().all()), f"the gradient is not finite{where}")
-    return value
-
-
-def _close(found: Tensor, wanted: Tensor, otherwise: str, tolerance: float = 1e-9) -> None:
-    found, wanted = found.double(), wanted.double()
-    if not torch.allclose(found, wanted, rtol=tolerance, atol=tolerance):
-        fail(f"{otherwise} (off by {float((found - wanted).abs().max().detach()):.2g})")
+def _require_same(found: Tensor, wanted: Tensor, leaf: Tensor, otherwise: str) -> None:
+    """Of two scalars, value and gradient."""
+    pairs = [(value, torch.autograd.grad(value, leaf)[0]) for value in (found, wanted)]
+    for what, one, other in zip(("value", "gradient"), *pairs, strict=True):
+        same = torch.allclose(one, other, rtol=1e-9, atol=1e-9)
+        require(same, f"the {what} of {otherwise} (off by {(one - other).abs().max():.2g})")

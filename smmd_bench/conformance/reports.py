@@ -1,16 +1,13 @@
-"""The checks of a report, on runs without a cell, without results, of one cell, and a full one.
+"""The checks of a report, on the specimen: two small real runs (`scripts/make_specimen.sh`)."""
 
-They are parts of the specimen: two small real runs (`scripts/make_specimen.sh`), without weights.
-"""
-
+import atexit
 import io
+import shutil
 import tarfile
-from collections.abc import Callable, Collection
-from dataclasses import dataclass
-from functools import cached_property
+import tempfile
+from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
-from typing import Any
 
 from ..contracts import Artefact, Report
 from ..publishing import tables
@@ -18,123 +15,70 @@ from ..publishing.latex import to_latex
 from ..publishing.style import figure_style
 from ..results.frames import RunFrames, read_run
 from ..storage.files import read_json, write_json
-from .checks import UncheckedError, ViolationError, fail, require, say
+from .checks import UncheckedError, require
 
 
-@dataclass(frozen=True)
-class Specimen:
-    """The runs that reports are tried on, unpacked when first needed; own: a user's run."""
-
-    folder: Path
-    own: Path | None = None
-
-    @cached_property
-    def run(self) -> Path:
-        """All tasks, several losses and seeds, ablations, and what lm-eval found."""
-        packed = files("smmd_bench.conformance") / "specimen.tar.xz"
-        with as_file(packed) as file, tarfile.open(file) as archive:
-            archive.extractall(self.folder, filter="data")
-        return self.folder / "run"
-
-    @cached_property
-    def parts(self) -> dict[str, Path]:
-        """Runs without a cell, without results, and of one cell for each task."""
-        cells = (read_json(self.run / "manifest.json") or {})["cells"]
-        kept: dict[str, Collection[str] | None] = {"without a cell": (), "without results": None}
-        for cell in cells:
-            if cell["loss"] == "ce":
-                kept.setdefault(f"of one {cell['task']} cell", {cell["address"]})
-        return {what: self._part(f"part-{at}", kept[what]) for at, what in enumerate(kept)}
-
-    @cached_property
-    def full(self) -> dict[str, Path]:
-        """The whole run, and a measurement of overhead."""
-        found = {"full": self.run, "of `smmd-bench overhead`": self.run.with_name("overhead")}
-        return {**found, str(self.own): self.own} if self.own else found
-
-    def _part(self, name: str, kept: Collection[str] | None) -> Path:
-        """The run with the cells of these addresses; None: with all, and without any result."""
-        folder = self.folder / name
-        manifest: dict[str, Any] = read_json(self.run / "manifest.json") or {}
-        cells = [c for c in manifest["cells"] if kept is None or c["address"] in kept]
-        write_json(folder / "manifest.json", {**manifest, "cells": cells})
-        for made in () if kept is None else filter(Path.is_dir, self.run.iterdir()):
-            (folder / made.name).symlink_to(made)
-        return folder
+@cache
+def specimen() -> Path:
+    """A folder with the runs: `run`, whole; parts of it, `pending` and `one_cell`; `overhead`."""
+    folder = Path(tempfile.mkdtemp(prefix="smmd-bench-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    packed = files("smmd_bench.conformance") / "specimen.tar.xz"
+    with as_file(packed) as file, tarfile.open(file) as archive:
+        archive.extractall(folder, filter="data")
+    manifest = read_json(folder / "run" / "manifest.json") or {}
+    cells = manifest["cells"]
+    write_json(folder / "pending" / "manifest.json", manifest)
+    one = [next(cell for cell in cells if cell["loss"] == "ce")]
+    write_json(folder / "one_cell" / "manifest.json", {**manifest, "cells": one})
+    for made in filter(Path.is_dir, (folder / "run").iterdir()):
+        (folder / "one_cell" / made.name).symlink_to(made)
+    return folder
 
 
-@dataclass(frozen=True)
-class Tried:
-    """A report and the runs that it is tried on."""
-
-    report: Report
-    runs: Specimen
+def _parts(report: Report, _: Path | None) -> None:
+    """It skips, or shows, a run without results and one of one cell."""
+    for name in ("pending", "one_cell"):
+        _build(report, read_run(specimen() / name), name)
 
 
-def _contract(tried: Tried) -> None:
-    """It has what Report asks for."""
-    require(isinstance(tried.report, Report), "it lacks an attribute or method of Report")
-    require(bool(tried.report.title.strip()), "its title is empty")
-
-
-def _parts(tried: Tried) -> None:
-    """It skips, or shows, runs without results and of one cell."""
-    for what, folder in tried.runs.parts.items():
-        _build(tried.report, read_run(folder), what)
-
-
-def _full(tried: Tried) -> None:
+def _full(report: Report, own: Path | None) -> None:
     """It shows a run, and the same when made again."""
-    report, made, reasons = tried.report, 0, []
-    for what, folder in tried.runs.full.items():
-        run = read_run(folder)
+    shown, reasons = False, []
+    for folder in (specimen() / "run", specimen() / "overhead", *([own] if own else [])):
+        run, name = read_run(folder), folder.name
         before = run.metrics.copy(), run.cells.copy()
-        first = _build(report, run, what)
-        if first is None:
-            reasons.append(f"{what}: {report.skip(run)}")
+        if (first := _build(report, run, name)) is None:
+            reasons.append(f"{name}: {report.skip(run)}")
             continue
-        made += 1
+        shown = True
         unchanged = before[0].equals(run.metrics) and before[1].equals(run.cells)
         require(unchanged, "it changes a frame of the run in place: work on a copy")
-        again = _build(report, read_run(folder), what)
-        for name in ("table", "data"):
-            one, other = getattr(first, name), getattr(again, name)
-            same = one is other is None or tables.to_csv(one) == tables.to_csv(other)
-            require(same, f"the {name} of a run {what} changes when it is made again")
-    if not made:
+        require(first == _build(report, read_run(folder), name), "made again, it is another one")
+    if not shown:
         raise UncheckedError(f"it skips all ({'; '.join(reasons)}): give a run of yours with --run")
 
 
-REPORT_CHECKS: dict[str, Callable[[Tried], None]] = {
-    "contract": _contract,
-    "parts of a run": _parts,
-    "a full run": _full,
-}
+REPORT_CHECKS = {"parts of a run": _parts, "a full run": _full}
 
 
-def _build(report: Report, run: RunFrames, what: str) -> Artefact | None:
-    """What it makes of a run, rendered in every format; None: it skips the run."""
-    try:
-        if (reason := report.skip(run)) is not None:
-            said = isinstance(reason, str) and bool(reason.strip())
-            require(said, f"skip gives {reason!r} for a run {what}: a reason, or None")
-            return None
-        with figure_style():
-            artefact = report.build(run)
-            require(isinstance(artefact, Artefact), f"build returns a {type(artefact).__name__}")
-            require(bool(artefact.caption.strip()), f"the caption of a run {what} is empty")
-            if artefact.figure is not None:
-                artefact.figure.savefig(io.BytesIO(), format="png")
-    except ViolationError:
-        raise
-    except Exception as error:
-        fail(f"a run {what}: {say(error)}")
+def _build(report: Report, run: RunFrames, name: str) -> list[str] | None:
+    """What it makes of a run, in every format; None: it skips the run."""
+    if (reason := report.skip(run)) is not None:
+        said = isinstance(reason, str) and bool(reason.strip())
+        require(said, f"skip gives {reason!r} for the run {name}: a reason, or None")
+        return None
+    with figure_style():
+        artefact = report.build(run)
+        require(isinstance(artefact, Artefact), f"build returns a {type(artefact).__name__}")
+        if artefact.figure is not None:
+            artefact.figure.savefig(io.BytesIO(), format="png")
+    said = bool(report.title.strip() and artefact.caption.strip())
+    require(said, f"the title or the caption of the run {name} is empty")
     shown = artefact.table is not None or artefact.figure is not None
-    require(shown, f"there is neither a table nor a figure of a run {what}")
-    if artefact.data is not None:
-        tables.to_csv(artefact.data)
+    require(shown, f"there is neither a table nor a figure of the run {name}")
+    made = [tables.to_csv(frame) for frame in (artefact.table, artefact.data) if frame is not None]
     if artefact.table is not None:
-        tables.to_csv(artefact.table)
-        tables.to_markdown(artefact.table)
-        to_latex(artefact.table, f"{report.title}. {artefact.caption}", "tab:x")
-    return artefact
+        made.append(tables.to_markdown(artefact.table))
+        made.append(to_latex(artefact.table, f"{report.title}. {artefact.caption}", "tab:x"))
+    return made

@@ -18,9 +18,8 @@ from ..errors import UserError, did_you_mean
 from ..models.cards import local_path, model_card
 from ..models.recipe import Count, Recipe, checked_settings
 from ..models.settings import Settings
-from ..plugin_system.parameters import canonical
+from ..plugin_system.parameters import canonical, tuned_label
 from ..plugin_system.registry import load_engine, load_loss, load_task, require_known
-from ..plugin_system.tuned_label import tuned_label
 from ..scoring.decoding_rules import GREEDY, RULES, rules_of
 from ..storage.addresses import folder_name
 from ..storage.cell import BASE

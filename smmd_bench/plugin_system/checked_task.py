@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from ..contracts import Answer, Example, Metric, Split, Task
-from ..errors import UserError, quoted, reason_of
+from ..errors import UserError, quoted
 
 
 def take_examples(
@@ -15,17 +15,13 @@ def take_examples(
 ) -> Sequence[Example]:
     """`task.examples`. Raises UserError for what is not a sequence of examples made of text."""
     examples: Any = task.examples(split, seed, limit)
-    method = f"examples({split!r})"
-    if not isinstance(examples, Sequence) or isinstance(examples, (str, bytes)):
-        raise _refuse(task, method, examples, "a list of Example")
+    method, expected = f"examples({split!r})", "a list of Example, with texts and an Answer or None"
+    if not isinstance(examples, Sequence):
+        raise _refuse(task, method, examples, expected)
     for example in examples:
-        if not isinstance(example, Example):
-            raise _refuse(task, method, example, "a list of Example")
-        for name in ("uid", "prompt", "target"):
-            if not isinstance(value := getattr(example, name), str):
-                raise _refuse(task, method, value, f"a text as {name}")
-        if not isinstance(example.answer, Answer | None):
-            raise _refuse(task, method, example.answer, "an Answer or None")
+        fits = isinstance(example, Example) and isinstance(example.answer, Answer | None)
+        if not fits or {*map(type, (example.uid, example.prompt, example.target))} != {str}:
+            raise _refuse(task, method, example, expected)
     return cast(Sequence[Example], examples)
 
 
@@ -58,16 +54,10 @@ def require_seed(
 
 def require_metrics(task: Task) -> None:
     """Raise UserError unless `task.metrics` gives at least one metric, and nothing else."""
-    try:
-        metrics: Any = task.metrics()
-    except (Exception, SystemExit) as problem:
-        said = f"{type(problem).__name__}: {reason_of(problem)}"
-        raise UserError(f"{task.name}.metrics() fails ({said}): correct the task.") from problem
-    if not isinstance(metrics, Sequence) or isinstance(metrics, str) or not metrics:
-        raise _refuse(task, "metrics()", metrics, "at least one metric")
-    for metric in metrics:
-        if isinstance(metric, type) or not isinstance(metric, Metric):
-            raise _refuse(task, "metrics()", metric, "metrics only")
+    metrics: Any = task.metrics()
+    fits = isinstance(metrics, Sequence) and all(isinstance(one, Metric) for one in metrics)
+    if not (fits and metrics) or any(isinstance(one, type) for one in metrics):
+        raise _refuse(task, "metrics()", metrics, "a list of at least one metric")
 
 
 def _refuse(task: Task, method: str, value: object, expected: str) -> UserError:

@@ -46,12 +46,12 @@ def listing(group: Group, *, whole: bool = True) -> list[Listed]:
     """
     own = {} if whole else own_points(group)
     return [
-        Listed(name, _written_summary(own[name])) if name in own else describe(entry(group, name))
+        Listed(name, _written_summary(own[name])) if name in own else _describe(entry(group, name))
         for name in names(group)
     ]
 
 
-def describe(entry: Entry) -> Listed:
+def _describe(entry: Entry) -> Listed:
     """What an imported plugin says of itself; an error if one of its attributes cannot be read."""
     plugin, origin = entry.plugin, _origin(entry)
     if plugin is None:

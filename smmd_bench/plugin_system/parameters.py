@@ -1,4 +1,7 @@
-"""The parameters of a plugin class, and the `name[param=value,...]` spelling."""
+"""The parameters of a plugin class, and the `name[param=value,...]` spelling.
+
+A tuned loss is spelled `smmd[tuned]` or `smmd[sigma=1,tuned]`, which no spec is.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,6 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
-from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from ..errors import UserError, did_you_mean
@@ -16,6 +18,7 @@ from ..errors import UserError, did_you_mean
 _SPEC = re.compile(r"^\s*([A-Za-z][\w-]*)\s*(?:\[(.*)\])?\s*$", re.DOTALL)
 _PLUS = re.compile(r"(?<!\d[eE])(?<!\.[eE])\+")
 """The plus between numbers, not that of an exponent as in `1e+20`."""
+TUNED = "tuned"
 
 
 class Kind(NamedTuple):
@@ -50,25 +53,16 @@ def why_unusable(plugin: Any) -> str | None:
     except Exception as error:
         return f"its annotations cannot be read ({error})"
     for item in dataclasses.fields(plugin):
-        if item.init and item.default is MISSING:
-            return f"its parameter {item.name} has no default (give it one)"
-        if item.init and _kind_of(hints[item.name]) is None:
-            hint = hints[item.name]
-            name = hint.__name__ if type(hint) is type else str(hint)
+        if item.init and (item.default is MISSING or _kind_of(hints[item.name]) is None):
             return (
-                f"its parameter {item.name} has the type {name} (use int, float, bool, str, "
-                "Literal of texts, tuple[float, ...] or tuple[int, int])"
+                f"its parameter {item.name} needs a default and one of the types int, float, bool, "
+                "str, Literal of texts, tuple[float, ...] or tuple[int, int]"
             )
     return None
 
 
 def parameters_of(plugin: type) -> dict[str, Parameter]:
     """The parameters of a usable plugin class, by public name."""
-    return {**_parameters_of(plugin)}
-
-
-@cache
-def _parameters_of(plugin: type) -> dict[str, Parameter]:
     hints = typing.get_type_hints(plugin)
     found = {}
     for item in dataclasses.fields(plugin):
@@ -155,6 +149,24 @@ def spell(value: Any) -> str:
             return repr(value).removesuffix(".0").replace("e+", "e")
         case _:
             return str(value)
+
+
+def tuned_label(loss: str) -> str:
+    """The row of a loss whose setting a tuning chose."""
+    name, bracket, parameters = loss.partition("[")
+    return f"{name}[{parameters[:-1]},{TUNED}]" if bracket else f"{name}[{TUNED}]"
+
+
+def untuned_label(loss: str) -> str:
+    """The loss that was tuned, as its published row is spelled; other labels as they are."""
+    if loss.endswith(f",{TUNED}]"):
+        return loss.removesuffix(f",{TUNED}]") + "]"
+    return loss.removesuffix(f"[{TUNED}]")
+
+
+def is_tuned(loss: str) -> bool:
+    """Whether a label is that of a tuned loss."""
+    return untuned_label(loss) != loss
 
 
 def _read_range(text: str) -> tuple[int, int]:

@@ -21,14 +21,14 @@ def source_digest(plugin: type) -> str | None:
 
     Comments, docstrings and formatting do not count. None: the class is first-party, or in no file.
     """
-    return _digest(plugin)  # by class, because that is the code that this process runs
+    return _digest(plugin)
 
 
-@cache
+@cache  # by class, because that is the code that this process runs
 def _digest(plugin: type) -> str | None:
     top = plugin.__module__.partition(".")[0]
     file = getattr(sys.modules.get(plugin.__module__), "__file__", None)
-    if top == __name__.partition(".")[0] or file is None or not Path(file).is_file():
+    if top == "smmd_bench" or file is None or not Path(file).is_file():
         return None
     package = getattr(sys.modules.get(top), "__file__", None) if top != plugin.__module__ else None
     folder = Path(package or file).parent
@@ -45,7 +45,7 @@ def version_of(plugin: Any) -> Any:
 def with_source(identity: Mapping[str, Any], plugin: Any) -> dict[str, Any]:
     """An identity with the key `source` where the plugin's source has a digest."""
     digest = source_digest(type(plugin))
-    return {**identity, **({} if digest is None else {"source": digest})}
+    return {**identity} if digest is None else {**identity, "source": digest}
 
 
 def _statements(file: Path) -> str:
@@ -53,9 +53,8 @@ def _statements(file: Path) -> str:
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
         if isinstance(body := getattr(node, "body", None), list):
-            node.body = [s for s in body if not _is_text(s)]  # type: ignore[attr-defined]
+            texts = [
+                s for s in body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)
+            ]
+            node.body = [s for s in body if s not in texts]  # type: ignore[attr-defined]
     return ast.unparse(tree)
-
-
-def _is_text(statement: ast.stmt) -> bool:
-    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -6,14 +6,13 @@ A plugin that fails to import is listed with its error and breaks nothing else.
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import re
 import sys
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
+from types import ModuleType
 from typing import Any, Literal, cast, get_args
 
 from ..contracts import Engine, Executor, Loss, Report, Task
@@ -111,53 +110,51 @@ def load_plugin_file(path: str | Path) -> None:
     if path in _files:
         return
     if not path.is_file() or path.suffix != ".py":
-        what = "is not a Python file" if path.exists() else "does not exist"
-        raise UserError(f"The plugin file {path} {what}: give the path of a file that ends in .py.")
+        raise UserError(
+            f"The plugin file {path} does not exist, or is not a Python file: give the path of a "
+            "file that ends in .py."
+        )
     digest = hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()
-    module_name = f"smmd_bench_plugin_{path.stem}_{digest}"
-    specification = importlib.util.spec_from_file_location(module_name, path)
-    assert specification is not None
-    module = importlib.util.module_from_spec(specification)
-    sys.modules[module_name] = module
+    module = ModuleType(f"smmd_bench_plugin_{path.stem}_{digest}")
+    module.__file__ = str(path)
+    sys.modules[module.__name__] = module
     try:
-        # not by its loader, which may run the bytecode of an earlier version of the same second
+        # not by a loader, which may run the bytecode of an earlier version of the same second
         exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
-        del sys.modules[module_name]
+        del sys.modules[module.__name__]
         raise UserError(
             f"The plugin file {path} fails to import: {type(error).__name__}: {reason_of(error)}."
         ) from error
-    found = False
-    for value in vars(module).values():
-        if isinstance(value, type) and value.__module__ == module_name:
-            for group, protocol in _PROTOCOLS.items():
-                named = isinstance(getattr(value, "name", None), str)
-                if named and not _lacking(value, protocol):
-                    name = str(value.name)  # type: ignore[attr-defined]
-                    if not re.fullmatch(r"[A-Za-z][\w-]*", name):
-                        raise UserError(
-                            f"The plugin file {path} calls a {singular(group)} '{name}': take "
-                            "letters, digits, hyphens and underscores, a letter first."
-                        )
-                    _from_files[group][name] = value
-                    found = True
+    own = [v for v in vars(module).values() if getattr(v, "__module__", "") == module.__name__]
+    named = [v for v in own if isinstance(v, type) and isinstance(getattr(v, "name", None), str)]
+    found = [
+        (g, v) for v in named for g, contract in _PROTOCOLS.items() if not _lacking(v, contract)
+    ]
     if not found:
         raise UserError(
             f"The plugin file {path} defines no task, loss, engine, executor or report."
         )
+    for group, plugin in found:
+        _from_files[group][plugin.name] = plugin  # type: ignore[attr-defined]
     _files.append(path)
     for loader in (load_task, load_loss, load_engine, engine_identity):
         loader.cache_clear()
 
 
-def titles_of_file(path: Path) -> list[str]:
-    """What a file given by `--plugin` defines, such as "loss mine"."""
+def plugins_of_file(path: Path) -> list[tuple[Group, str]]:
+    """Group and name of the plugins that a file given by `--plugin` defines."""
     return [
-        f"{singular(group)} {name}"
+        (group, name)
         for group, plugins in _from_files.items()
         for name, plugin in plugins.items()
         if sys.modules[plugin.__module__].__file__ == str(path.resolve())
     ]
+
+
+def titles_of_file(path: Path) -> list[str]:
+    """The same in words, such as "loss mine"."""
+    return [f"{singular(group)} {name}" for group, name in plugins_of_file(path)]
 
 
 def plugin_files() -> list[Path]:
@@ -173,20 +170,14 @@ def singular(group: Group) -> str:
 @cache
 def points(group: Group) -> Mapping[str, EntryPoint]:
     """The entry points of a group by name; the first one counts, as on the import path."""
-    found: dict[str, EntryPoint] = {}
-    for point in entry_points(group=f"smmd_bench.{group}"):
-        found.setdefault(point.name, point)
-    return found
+    found = [*entry_points(group=f"smmd_bench.{group}")]
+    return {point.name: point for point in reversed(found)}
 
 
 def own_points(group: Group) -> dict[str, EntryPoint]:
     """The entry points of first-party plugins that no plugin file replaces, by name."""
-    own = f"{__name__.partition('.')[0]}."
-    return {
-        name: point
-        for name, point in points(group).items()
-        if point.module.startswith(own) and name not in _from_files[group]
-    }
+    others = {name: p for name, p in points(group).items() if name not in _from_files[group]}
+    return {n: p for n, p in others.items() if p.module.startswith("smmd_bench.")}
 
 
 def entry(group: Group, name: str) -> Entry:
@@ -209,10 +200,7 @@ def entry(group: Group, name: str) -> Entry:
 
 def _lacking(plugin: Any, protocol: type) -> list[str]:
     """The attributes and methods of a contract that a plugin does not have."""
-    wanted = {
-        name
-        for base in protocol.__mro__
-        for name in [*vars(base), *getattr(base, "__annotations__", {})]
-        if not name.startswith("_")
-    }
-    return sorted(wanted - {*dir(plugin)} - {*getattr(plugin, "__dataclass_fields__", {})})
+    bases = protocol.__mro__
+    wanted = {n for b in bases for n in [*vars(b), *getattr(b, "__annotations__", {})]}
+    fields = {*dir(plugin), *getattr(plugin, "__dataclass_fields__", {})}
+    return sorted(name for name in wanted - fields if not name.startswith("_"))

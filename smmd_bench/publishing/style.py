@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ..plugin_system.tuned_label import TUNED, is_tuned, untuned_label
+from ..plugin_system.parameters import TUNED, is_tuned, untuned_label
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -6,7 +6,7 @@ import json
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from ..plugin_system.tuned_label import tuned_label, untuned_label
+from ..plugin_system.parameters import tuned_label, untuned_label
 from ..storage.cell import BASE
 
 REFERENCE = "ce"

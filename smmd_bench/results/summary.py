@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from ..plugin_system.tuned_label import untuned_label
+from ..plugin_system.parameters import untuned_label
 from ..storage.cell import BASE, StoredCell
 
 IDENTITY = ("address", "model", "task", "loss", "seed")

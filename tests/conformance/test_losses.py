@@ -51,8 +51,8 @@ DEFECTS = [
     ("logits", but(terms=log_p)),
     ("micro-batches", but(forward=lambda self, of: (self.terms(of).mean(), len(of.target)))),
     ("units", but(forward=lambda self, of: (self.terms(of).sum(), 1))),
-    ("separable", NOT_SEPARABLE),
-    ("deterministic", NOISY),
+    ("head passes", NOT_SEPARABLE),
+    ("micro-batches", NOISY),
     ("contract", Trainable),
     ("no numeric targets", but(units=lambda self, places: max(1, len(places.target)))),
 ]
@@ -104,4 +104,4 @@ def test_what_cannot_apply_is_no_failure_and_any_other_error_is():
 
     skips, fails = map(of_digits, (CellSkippedError("needs digits"), ValueError("too many")))
     assert "failed" not in states(skips).values()
-    assert states(fails)["micro-batches"] == "failed"
+    assert states(fails)["logits"] == "failed"

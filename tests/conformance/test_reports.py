@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 
 from smmd_bench.conformance.checks import run_checks
-from smmd_bench.conformance.reports import REPORT_CHECKS, Specimen, Tried
+from smmd_bench.conformance.reports import REPORT_CHECKS, specimen
 from smmd_bench.contracts import Artefact
 from smmd_bench.plugin_system.registry import load, names
 from smmd_bench.results.frames import RunFrames, read_run
@@ -18,11 +18,6 @@ NOT_IN_THE_SPECIMEN = {
     "tuning_table",
 }  # fmt: skip
 _calls = itertools.count()
-
-
-@pytest.fixture(scope="module")
-def runs(tmp_path_factory):
-    return Specimen(tmp_path_factory.mktemp("specimen"))
 
 
 @dataclass(frozen=True)
@@ -59,10 +54,8 @@ def change_the_run(self, run):
     return Good.build(self, run)
 
 
-def states(report: Any, runs: Specimen) -> dict[str, str]:
-    return {
-        finding.check: finding.state for finding in run_checks(REPORT_CHECKS, Tried(report, runs))
-    }
+def states(report: Any) -> dict[str, str]:
+    return {finding.check: finding.state for finding in run_checks(REPORT_CHECKS, report, None)}
 
 
 @pytest.mark.parametrize(
@@ -70,42 +63,39 @@ def states(report: Any, runs: Specimen) -> dict[str, str]:
     [
         (Good(), set()),
         # that of `overhead` has no cell either
-        (but(skip=name_the_task), {"parts of a run", "a full run"}),
+        (but(skip=name_the_task), {"a full run"}),
         (shows(lambda run: run.metrics["address"].unique()[1]), {"parts of a run"}),
         (but(build=change_the_run), {"a full run"}),
         (shows(lambda _: next(_calls)), {"a full run"}),
         (shows(lambda _: 1, caption=""), {"parts of a run", "a full run"}),
     ],
 )
-def test_a_defect_is_found(report, failing, runs):
-    found = states(report, runs)
+def test_a_defect_is_found(report, failing):
+    found = states(report)
     assert {check for check, state in found.items() if state == "failed"} == failing
     assert "unchecked" not in found.values()
 
 
-def test_a_report_that_skips_all_could_not_be_checked(runs):
+def test_a_report_that_skips_all_could_not_be_checked():
     skips = but(skip=lambda self, run: "it is for another kind of run")
-    finding = run_checks(REPORT_CHECKS, Tried(skips, runs))[-1]
+    finding = run_checks(REPORT_CHECKS, skips, None)[-1]
     assert finding.state == "unchecked"
     assert "--run" in finding.detail
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names("reports"))
-def test_every_report_here_passes(name, runs):
-    found = states(load("reports", name), runs)
+def test_every_report_here_passes(name):
+    found = states(load("reports", name))
     assert "failed" not in found.values()
     assert (found["a full run"] == "unchecked") == (name in NOT_IN_THE_SPECIMEN)
 
 
-def test_the_specimen_has_what_reports_show(runs):
-    run = read_run(runs.full["full"])
+def test_the_specimen_has_what_reports_show():
+    run = read_run(specimen() / "run")
     assert set(run.cells["status"]) == {"done"}
     assert not any(frame.empty for frame in (run.comparisons, run.probes, run.train_log))
     assert set(run.regression["suite"]) == {"mmlu"}
-    assert set(read_run(runs.parts["without results"]).cells["status"]) == {"pending"}
-    assert read_run(runs.parts["without a cell"]).cells.empty
-    for what, folder in runs.parts.items():
-        if what.startswith("of one "):
-            one = read_run(folder).cells
-            assert one[["loss", "status"]].to_numpy().tolist() == [["ce", "done"]]
+    assert set(read_run(specimen() / "pending").cells["status"]) == {"pending"}
+    one = read_run(specimen() / "one_cell").cells
+    assert one[["loss", "status"]].to_numpy().tolist() == [["ce", "done"]]

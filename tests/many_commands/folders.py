@@ -22,7 +22,7 @@ from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import ExperimentFile
 from smmd_bench.models import recipe, tokenizers
 from smmd_bench.plugin_system import registry
-from smmd_bench.plugin_system.tuned_label import is_tuned, untuned_label
+from smmd_bench.plugin_system.parameters import is_tuned, untuned_label
 from smmd_bench.publishing import write_reports as publishing
 from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.run.cell_json import describe_cells

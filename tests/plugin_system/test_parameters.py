@@ -10,9 +10,12 @@ from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.parameters import (
     build,
     canonical,
+    is_tuned,
     parameters_of,
     split_list,
     split_spec,
+    tuned_label,
+    untuned_label,
     why_unusable,
 )
 
@@ -89,6 +92,15 @@ def test_a_bad_spelling_says_what_is_wrong(text, message):
     assert "\n" not in str(error.value)
 
 
+@pytest.mark.parametrize("loss", ["ce", "smmd[sigma=1]", "smmd[kernel=random,term=mmd]"])
+def test_a_label_says_what_was_tuned_and_is_no_spec(loss):
+    label = tuned_label(loss)
+    assert (is_tuned(label), is_tuned(loss)) == (True, False)
+    assert untuned_label(label) == untuned_label(loss) == loss
+    with pytest.raises(UserError, match="not of the form"):
+        split_spec(label)
+
+
 def test_parameters_are_documented():
     found = parameters_of(Toy)
     assert found["lambda"].help == "lambda"
@@ -108,10 +120,10 @@ def with_field(annotation: object, **default: object) -> type:
         (Toy, None),
         (object, "not a dataclass"),
         (Toy(), "not a dataclass"),
-        (with_field(int), "z has no default"),
-        (with_field(complex, z=1j), "z has the type complex"),
-        (with_field(Literal[1, 2], z=1), "z has the type typing.Literal[1, 2]"),
-        (with_field(int | str, z=1), "z has the type int | str"),
+        (with_field(int), "z needs a default"),
+        (with_field(complex, z=1j), "z needs a default"),
+        (with_field(Literal[1, 2], z=1), "Literal of texts"),
+        (with_field(int | str, z=1), "z needs a default"),
         (with_field("Nowhere", z=1), "annotations cannot be read"),
     ],
 )

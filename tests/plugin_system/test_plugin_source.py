@@ -80,45 +80,38 @@ def test_an_edit_within_the_second_is_run_and_not_its_bytecode(tmp_path):
 def test_a_plugin_of_a_package_counts_with_the_whole_package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "mylab").mkdir()
-    for name, text in {"__init__": "", "loss": LOSS, "rates": "RATE = 1\n"}.items():
-        (tmp_path / "mylab" / f"{name}.py").write_text(text)
-
-    def digest() -> str | None:
+    found = []
+    for rates in ("RATE = 1\n", "RATE = 1  # of an hour\n", "RATE = 22\n"):
+        for name, text in {"__init__": "", "loss": LOSS, "rates": rates}.items():
+            (tmp_path / "mylab" / f"{name}.py").write_text(text)
         for name in [name for name in sys.modules if name.startswith("mylab")]:
             del sys.modules[name]
         importlib.invalidate_caches()
-        return source_digest(importlib.import_module("mylab.loss").Huber)
-
-    first = digest()
-    (tmp_path / "mylab" / "rates.py").write_text("RATE = 1  # of an hour\n")
-    assert digest() == first is not None
-    (tmp_path / "mylab" / "rates.py").write_text("RATE = 22\n")
-    assert digest() != first
+        found.append(source_digest(importlib.import_module("mylab.loss").Huber))
+    assert found[0] == found[1] != found[2]
 
 
-def stages_of_an_edit(task: str, loss: str, file: Path, text: str, new: str) -> list[set[str]]:
-    """The stages of the base and of the trained cell that an edit changes themselves."""
+@pytest.mark.parametrize(
+    ("file", "names", "edit", "stages"),
+    [
+        (LOSS, ("arithmetic", "huber"), ("return loss,", "return 2 * loss,"), [set(), {"train"}]),
+        (LOSS, ("arithmetic", "ce"), ("return loss,", "return 2 * loss,"), [set(), set()]),
+        (TASK, ("doubling", "ce"), ("2 * ", "3 * "), [{"decode", "measure"}, EVERY]),
+        (TASK, ("doubling", "ce"), ("2 * ", "2  * "), [set(), set()]),
+    ],
+)
+def test_an_edit_changes_its_own_stages_of_the_base_and_of_a_cell(
+    tmp_path, file, names, edit, stages
+):
     found = []
-    for source in (text, new):
-        load(file, source)
-        found.append([cell.parts for cell in Experiment((task,), (loss,)).cells])
-    return [
+    for source in (file, file.replace(*edit)):
+        load(tmp_path / "mine.py", source)
+        found.append([cell.parts for cell in Experiment(names[:1], names[1:]).cells])
+    changed = [
         {stage for stage in before if before[stage] != after[stage]}
         for before, after in zip(*found, strict=True)
     ]
-
-
-def test_an_edited_loss_is_trained_again(tmp_path):
-    edit = (tmp_path / "mine.py", LOSS, LOSS.replace("return loss,", "return 2 * loss,"))
-    assert stages_of_an_edit("arithmetic", "huber", *edit) == [set(), {"train"}]
-    assert stages_of_an_edit("arithmetic", "ce", *edit) == [set(), set()]
-
-
-def test_an_edited_task_is_all_done_again_and_the_base_is_decoded_again(tmp_path):
-    file, decoded = tmp_path / "mine.py", {"decode", "measure"}
-    edit, comment = TASK.replace("2 * ", "3 * "), TASK.replace("2 * ", "2  * ")
-    assert stages_of_an_edit("doubling", "ce", file, TASK, edit) == [decoded, EVERY]
-    assert stages_of_an_edit("doubling", "ce", file, TASK, comment) == [set(), set()]
+    assert changed == stages
 
 
 def test_a_metric_of_ones_own_counts_in_the_measurement(tmp_path):

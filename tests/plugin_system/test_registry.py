@@ -20,12 +20,17 @@ def test_an_unknown_name_lists_the_nearest():
         registry.load_loss("smd")
 
 
-def test_a_plugin_file_registers_its_classes(tmp_path):
-    file = tmp_path / "mine.py"
-    file.write_text(LOSS)
+def test_a_plugin_file_takes_the_place_of_what_was_loaded(tmp_path, monkeypatch):
+    monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
+    before = registry.load_loss("ce")
+    assert registry.load_loss("ce") is before
+    file = tmp_path / "other.py"
+    file.write_text(LOSS.replace('"mine"', '"ce"'))
     registry.load_plugin_file(str(file))
-    assert registry.load_loss("mine[lambda=4]").weight == 4.0
+    assert registry.load_loss("ce[lambda=4]").weight == 4.0
+    assert type(registry.load_loss("ce")).__name__ == "Mine"
     assert file.resolve() in registry.plugin_files()
+    registry.load_loss.cache_clear()
 
 
 @pytest.mark.parametrize(
@@ -34,7 +39,6 @@ def test_a_plugin_file_registers_its_classes(tmp_path):
         ("bad.py", "1/0", "fails to import: ZeroDivisionError"),
         ("bad.py", "import sys; sys.exit(3)", "fails to import: SystemExit"),
         ("bad.py", "x = 1", "defines no task"),
-        ("bad.py", LOSS.replace('"mine"', '"My loss"'), "calls a loss 'My loss': take letters"),
         ("bad.py", None, "does not exist"),
         ("notes.txt", "", "is not a Python file: give the path of a file that ends in"),
     ],
@@ -46,40 +50,15 @@ def test_a_bad_plugin_file_is_one_sentence(tmp_path, name, source, message):
         registry.load_plugin_file(tmp_path / name)
 
 
-@pytest.mark.parametrize(
-    ("name", "old", "new", "message"),
-    [
-        ("required", 'parameter(1.0, "weight", name="lambda")', "field()", "weight has no default"),
-        ("typed", "weight: float", "weight: complex", "weight has the type complex"),
-        ("plain", "@dataclass(frozen=True)", "", "it is not a dataclass"),
-    ],
-)
-def test_a_plugin_that_cannot_be_spelled_is_listed_and_refused(
-    tmp_path, monkeypatch, name, old, new, message
-):
+def test_a_plugin_that_cannot_be_spelled_is_listed_and_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
-    source = LOSS.replace('"mine"', f'"{name}"')
-    source = source.replace("import dataclass", "import dataclass, field").replace(old, new)
-    file = tmp_path / f"{name}.py"
-    file.write_text(source)
+    file = tmp_path / "plain.py"
+    file.write_text(LOSS.replace("@dataclass(frozen=True)", ""))
     registry.load_plugin_file(file)
-    (entry,) = [e for e in registry.entries("losses") if e.name == name]
-    assert message in str(entry.error)
-    with pytest.raises(
-        UserError, match=f"loss '{name}' of .*{name}.py cannot be used: .*{message}"
-    ):
-        registry.load_loss(name)
-
-
-def test_a_plugin_file_takes_the_place_of_what_was_loaded(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
-    before = registry.load_loss("ce")
-    assert registry.load_loss("ce") is before
-    file = tmp_path / "other.py"
-    file.write_text(LOSS.replace('"mine"', '"ce"'))
-    registry.load_plugin_file(file)
-    assert type(registry.load_loss("ce")).__name__ == "Mine"
-    registry.load_loss.cache_clear()
+    (entry,) = [e for e in registry.entries("losses") if e.name == "mine"]
+    assert "it is not a dataclass" in str(entry.error)
+    with pytest.raises(UserError, match=r"loss 'mine' of .*plain.py cannot be used: it is not"):
+        registry.load_loss("mine")
 
 
 def test_an_installed_plugin_that_lacks_a_part_of_its_contract_is_listed_with_what_it_lacks(
