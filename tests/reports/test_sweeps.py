@@ -4,12 +4,8 @@ from functools import cache
 
 import pytest
 from scipy.stats import binomtest
-from smmd_bench.reports.ablations import BandwidthTable, TermsTable
-from smmd_bench.reports.sweeps import (
-    LambdaSensitivity,
-    NtlLambdaScan,
-    SigmaSensitivity,
-)
+from smmd_bench.reports.ablations import Ablation, BandwidthTable, TermsTable
+from smmd_bench.reports.sweeps import LambdaSensitivity, NtlLambdaScan, SigmaSensitivity, Sweep
 
 from smmd_bench.publishing.style import figure_style
 from smmd_bench.results.frames import read_run
@@ -80,7 +76,23 @@ def test_the_default_is_marked(report, loss, values, drawn):
     assert {float(ring.get_xdata()[0]) for ring in rings} == expected
 
 
-@pytest.mark.parametrize("report", [SigmaSensitivity(), LambdaSensitivity(), BandwidthTable()])
+def test_any_parameter_of_any_loss_is_swept_and_any_variant_of_fewer_seeds_has_a_row(tmp_path):
+    widths = {f"gce[sigma={value}]": value for value in (0.2, 1.0, 3.0)}
+    quick_run(tmp_path, losses=("ce", "gce", "smmd"), seeds=(0, 1))
+    run = quick_run(tmp_path, losses=("ce", "gce", *widths), base=False)
+    artefact = built(Sweep(), run)
+    data = artefact.data[artefact.data["series"] == "gce"].drop_duplicates("loss")
+    assert dict(zip(data["loss"], data["value"], strict=True)) == {"gce": 0.5, **widths}
+    assert artefact.figure.axes[0].get_xlabel() == "σ of GCE"
+    table = Ablation().build(run).table
+    labels = [spec.replace("gce", "GCE") for spec in widths]
+    assert table["Loss"].tolist() == ["none (CE)", "GCE", *labels]
+    assert not table["Acc (%)"].str.contains("not run").any()
+
+
+@pytest.mark.parametrize(
+    "report", [SigmaSensitivity(), LambdaSensitivity(), BandwidthTable(), Sweep(), Ablation()]
+)
 def test_a_run_that_varies_nothing_imports_no_loss(report, run_folder, monkeypatch):
     monkeypatch.setattr("smmd_bench.reports.ablations.load_loss", None)
     assert str(report.skip(read_run(run_folder))).startswith("the run ")
