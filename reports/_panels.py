@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from smmd_bench.publishing import style
-from smmd_bench.publishing.style import LossStyle, folded, model_label
+from smmd_bench.publishing.style import folded, model_label
 
 from ._cells import Pair, of_pair, pairs, select_losses
 
@@ -29,7 +28,7 @@ def pair_name(pair: Pair) -> str:
 
 
 def select_panels(
-    data: pd.DataFrame, groups: int, losses: int, first: Collection[str] = ()
+    data: pd.DataFrame, groups: int | None, losses: int, first: Collection[str] = ()
 ) -> dict[Pair, list[str]]:
     """The losses to draw of each of the first models and tasks; the tasks `first` go before."""
     drawn = {}
@@ -74,23 +73,6 @@ def block_grid(
             axis.set_axis_off()
         found.append(axes[:, :columns])
     return figure, found
-
-
-def set_share_scale(axis: Axes, highest: float, ticks: Sequence[float]) -> None:
-    """The scale of square roots: a tail of 1 % shows beside 50 % of exact answers, and 0 is 0."""
-    root = (lambda share: np.sqrt(np.clip(share, 0, None)), np.square)
-    axis.set_yscale("function", functions=root)
-    axis.set_yticks([tick for tick in ticks if tick <= highest])
-    axis.set_ylim(0, 1.7 * max(highest, 1))
-
-
-def draw_shares(
-    axis: Axes, shares: ArrayLike, edges: ArrayLike, how: LossStyle, filled: bool
-) -> None:
-    """A histogram as an outline, of the reference over a grey area."""
-    if filled:
-        axis.stairs(shares, edges, fill=True, color="#DDDDDD")
-    axis.stairs(shares, edges, **how.lined(linewidth=1.5))
 
 
 def say(axis: Axes, text: str) -> None:
