@@ -24,8 +24,6 @@ from ._cells import (
     main_losses,
     measured,
     of_pair,
-    of_pairs,
-    of_shared_seeds,
     opponent,
     pairs,
     why_missing,
@@ -75,9 +73,17 @@ def with_enough(
 ) -> pd.DataFrame:
     """The rows of these losses, for the models and tasks with at least so many varied ones."""
     known = cells[cells["loss"].isin([*losses])]
-    own = known[known["loss"].isin([*varied])]
-    counts = own.groupby(PAIR, observed=True)["loss"].nunique()
-    return of_pairs(known, counts[counts >= least].reset_index())
+    own = known["loss"].astype("object").where(known["loss"].isin([*varied]))
+    counts = own.groupby([known[name] for name in PAIR], observed=True).transform("nunique")
+    return known[counts >= least]
+
+
+def of_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
+    """For each model and task the cells of the seeds that all its losses have; all if none is."""
+    losses = cells.groupby(PAIR, observed=True)["loss"].transform("nunique")
+    shared = losses == cells.groupby([*PAIR, "seed"], observed=True)["loss"].transform("nunique")
+    some = shared.groupby([cells[name] for name in PAIR], observed=True).transform("any")
+    return cells[shared | ~some]
 
 
 def variants(
@@ -93,7 +99,7 @@ def variants(
     known = data.loc[(data["metric"] == EXACT) & data["value"].notna(), "address"]
     data = with_enough(data[data["address"].isin(known)], losses, varied, least)
     data = data if data.empty else with_tests(data, run, [EXACT])
-    return of_shared_seeds(of_pairs(cells, data)), data
+    return cells.merge(data[PAIR].drop_duplicates()), data
 
 
 @dataclass(frozen=True)

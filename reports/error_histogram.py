@@ -19,8 +19,6 @@ from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_
 from smmd_bench.publishing.tables import DASH, number, with_interval
 
 from ._cells import (
-    NO_NUMBERS,
-    NO_RESULTS,
     PAIR,
     REFERENCE,
     Pair,
@@ -29,6 +27,7 @@ from ._cells import (
     measured,
     numeric_tasks,
     of_pair,
+    why_no_numbers,
 )
 from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
 from ._paper import published
@@ -96,12 +95,9 @@ class ErrorHistogram:
 
     def skip(self, run: Run) -> str | None:
         """Two trained losses with answers to the same examples are needed."""
-        if measured(run.cells).empty:
-            return NO_RESULTS
-        if not numeric_tasks(run):
-            return NO_NUMBERS
-        none = "no model and task has numbers of two trained losses on a common seed"
-        return none if common_errors(run).empty else None
+        if (none := why_no_numbers(run)) is None and common_errors(run).empty:
+            return "no model and task has numbers of two trained losses on a common seed"
+        return none
 
     def build(self, run: Run) -> Artefact:
         """A block of panels a model and task, one column a loss over the reference; the table has

@@ -14,10 +14,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
+from smmd_bench.publishing.style import (
+    GREY,
+    LossStyle,
+    add_legend,
+    loss_label,
+    loss_styles,
+    model_label,
+    new_figure,
+    width_for,
+)
 
 from ._cells import REFERENCE, of_pair, pairs
-from ._panels import panel_grid
 from ._results import EXACT, widened
 from ._text import NOTES, caption
 from .ablations import loss_specs, one_parameter, values_of, variants
@@ -68,9 +76,14 @@ class Sweep:
             for swept, (_, own) in found.items()
             for pair in pairs(own)
         ][:PANELS]
-        figure, axes = panel_grid([pair for _, pair, _ in panels], 2.9)
-        for axis, (swept, _, own) in zip(axes, panels, strict=True):
+        columns, rows = min(3, len(panels)), -(-len(panels) // 3)
+        figure = new_figure(width_for(columns), 0.6 + 2.9 * rows)
+        axes = figure.subplots(rows, columns, squeeze=False).flat
+        for axis, (swept, pair, own) in zip(axes, panels, strict=False):
+            axis.set_title("\n".join((model_label(pair[0]), pair[1])), pad=9)
             self._panel(axis, *swept, own)
+        for axis in axes[len(panels) :]:
+            axis.set_axis_off()
         add_legend(figure)
         words = caption(run, cells, SHOWN, self.finding)
         return Artefact(words, figure=figure, data=data, notes=NOTES)

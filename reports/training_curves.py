@@ -18,7 +18,7 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 
-from ._cells import Pair, in_order, main_losses, metrics_of, of_pair
+from ._cells import Pair, in_order, main_losses, metric_labels, of_pair
 from ._panels import LIMITS, pair_name, say, select_panels
 from ._text import caption
 
@@ -78,7 +78,7 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
     styles = loss_styles(data["loss"].cat.categories)
     for (pair, losses), row in zip(drawn.items(), axes, strict=True):
         log, epochs = of_pair(data, pair), of_pair(selection, pair)
-        labels = {metric.name: metric.label for metric in metrics_of(pair[1])}
+        labels = metric_labels(pair[1])
         metric = str(next(iter(epochs["selection_metric"]), "score"))
         for loss in losses:
             own, scored = log[log["loss"] == loss], epochs[epochs["loss"] == loss]
