@@ -17,7 +17,6 @@ REFERENCE = "ce"
 """The loss that the others are compared with."""
 NO_RESULTS = "no cell has results"
 NO_NUMBERS = "no task has numbers as answers"
-NO_PROBES = "no cell has digit probes"
 _RATES = ("parse_failure_rate", "truncation_rate")
 
 Pair = tuple[str, str]

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run, parameter
+from smmd_bench.contracts import Artefact, Run, parameter, positive
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
 from smmd_bench.publishing.style import WIDTH, new_figure
@@ -81,10 +81,6 @@ SHOWN = (
 )
 
 
-def _is_count(value: int) -> str | None:
-    return None if 1 <= value <= 10 else "must be from 1 to 10"
-
-
 @dataclass(frozen=True)
 class DatasetSamples:
     """Pictures, questions and true answers of a few test examples a task."""
@@ -93,7 +89,7 @@ class DatasetSamples:
     title: ClassVar[str] = "Dataset samples"
     paper: ClassVar[str] = "Figure 4 (Appendix C.1)"
 
-    rows: int = parameter(2, "rows of examples for each task", check=_is_count)
+    rows: int = parameter(2, "rows of examples for each task", check=positive)
 
     def skip(self, run: Run) -> str | None:
         """Without a measured cell there are no answers."""

@@ -81,10 +81,9 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
         labels = metric_labels(pair[1])
         metric = str(next(iter(epochs["selection_metric"]), "score"))
         for loss in losses:
-            own, scored = log[log["loss"] == loss], epochs[epochs["loss"] == loss]
             for axis, name in zip(row, CURVES, strict=False):
-                _line(axis, own, "step", f"{name}_smoothed", styles[loss])
-            _line(row[2], scored, "epoch", metric, styles[loss])
+                _line(axis, log[log["loss"] == loss], "step", f"{name}_smoothed", styles[loss])
+            _line(row[2], epochs[epochs["loss"] == loss], "epoch", metric, styles[loss])
         for axis, title in zip(row, CURVES.values(), strict=False):
             axis.set(title=title, xlabel="Optimiser step")
             if not axis.lines:
@@ -117,9 +116,8 @@ def _line(axis: Axes, rows: pd.DataFrame, along: str, name: str, how: LossStyle)
     curve, label = over_seeds(rows, along, name), loss_label(str(rows["loss"].iloc[0]))
     every = max(1, len(curve) // 5) if along == "step" else 1
     axis.plot(curve.index, curve["mean"], **how.plotted(4, label=label, markevery=every))
-    axis.fill_between(
-        curve.index, curve["min"], curve["max"], color=how.colour, alpha=0.16, linewidth=0
-    )
+    band = {"color": how.colour, "alpha": 0.16, "linewidth": 0}
+    axis.fill_between(curve.index, curve["min"], curve["max"], **band)
     if along == "epoch":
         best = curve.loc[rows.loc[rows["selected"], along].unique(), "mean"]
         ring: Any = {"markersize": 11, "fillstyle": "none", "color": how.colour}
