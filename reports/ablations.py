@@ -158,8 +158,16 @@ class Ablation:
             for loss, label in self.labels(run).items():
                 here, lost = own[own["loss"] == loss], there[there["loss"] == loss]
                 row = {"Model": model, "Task": pair[1], self.heading: label}
-                bold += [(len(rows), ACCURACY)] * bool(here["best"].any())
-                rows.append(row | _values(here, lost, delta(opponent(data))))
+                if here.empty:
+                    row[ACCURACY] = "not run" if lost.empty else why_missing(lost)
+                else:
+                    bold += [(len(rows), ACCURACY)] * bool(here["best"].any())
+                    row[ACCURACY] = estimate(here, 1, interval=True)
+                    row[delta(opponent(data))] = gain(here)
+                    row[P_HOLM] = p_text(here["gain_p"].iloc[0])
+                    row["Paper"] = number(here["published"].iloc[0])
+                    row[TO_PAPER] = number(here["against_published"].mean(), 1, sign=True)
+                rows.append(row)
         table, title = pd.DataFrame(rows).fillna(DASH), self.title
         if data["task"].nunique() == 1:
             table, title = table.drop(columns="Task"), f"{title}: {data['task'].iloc[0]}"
@@ -167,19 +175,6 @@ class Ablation:
             table = table.drop(columns=["Paper", TO_PAPER])
         table.attrs |= {"title": title, "bold": bold}
         return table
-
-
-def _values(own: pd.DataFrame, cells: pd.DataFrame, difference: str) -> dict[str, str]:
-    """The quantities of one model, task and loss, or why there are none."""
-    if own.empty:
-        return {ACCURACY: "not run" if cells.empty else why_missing(cells)}
-    return {
-        ACCURACY: estimate(own, 1, interval=True),
-        difference: gain(own),
-        P_HOLM: p_text(own["gain_p"].iloc[0]),
-        "Paper": number(own["published"].iloc[0]),
-        TO_PAPER: number(own["against_published"].mean(), 1, sign=True),
-    }
 
 
 class TermsTable(Ablation):

@@ -48,12 +48,9 @@ class DatasetSizes:
 
     def build(self, run: Run) -> Artefact:
         """One row a task, as it is spelled in the run."""
-        found = []
+        found, papers = [], {row["task"]: row for row in rows("dataset_sizes")}
         for task, sizes in _sizes(run).items():
-            name = None if other_data(run, task) else split_spec(task)[0]  # else not the paper's
-            paper: dict[str, Any] = next(
-                (r for r in rows("dataset_sizes") if r["task"] == name), {}
-            )
+            paper = {} if other_data(run, task) else papers.get(split_spec(task)[0], {})
             line: dict[str, Any] = {"task": task, "source": data_source(run, task)}
             line |= {split: sizes.get(split) for split in SPLITS}
             found.append(line | {c: paper.get(c.removeprefix("published_")) for c in BESIDE})

@@ -119,19 +119,20 @@ class ErrorHistogram:
         `low` and `high` are the ends of a bin of log10(|ŷ - y| + 1), the last without an upper end.
         `n` are the answers of each, `share` is in percent of it.
         """
-        edges, parts = np.append(EDGES, np.inf), []
+        edges, parts = np.append(EDGES, np.inf), {}
         for key, own in common.groupby(KEY, observed=True):
-            part = {**dict(zip(KEY, key, strict=True)), "seeds": own["seed"].nunique()}
-            part |= {"n": len(own), "low": edges[:-1], "high": edges[1:]}
+            part = pd.DataFrame({"low": edges[:-1], "high": edges[1:]})
             part["count"] = np.histogram(np.log10(own["error"] + 1), edges)[0]
-            parts.append(pd.DataFrame(part))
-        data = pd.concat(parts, ignore_index=True)
-        return data.assign(share=100 * data["count"] / data["n"])
+            parts[key] = part.assign(n=len(own), seeds=own["seed"].nunique())
+        data = pd.concat(parts, names=KEY).reset_index(KEY)
+        data["share"] = 100 * data["count"] / data["n"]
+        columns = [*KEY, "seeds", "n", "low", "high", "count", "share"]
+        return data[columns].reset_index(drop=True)
 
     def rows(self, common: pd.DataFrame, data: pd.DataFrame) -> Iterator[dict[str, str]]:
         """One row of the table a model, task and loss."""
-        for (model, task, loss), here in common.groupby(KEY[:3], observed=True):
-            reference = reference_in(here)
+        for key, here in common.groupby(KEY[:3], observed=True):
+            (model, task, loss), reference = map(str, key), reference_in(here)
             own, theirs = (here[here["loss"] == name] for name in (loss, reference))
             zero = [number(100 * float((x["error"] == 0).mean()), 1) for x in (own, theirs)]
             named = {"model": model, "task": task}

@@ -84,7 +84,8 @@ def category_counts(run: Run) -> pd.DataFrame:
     seeds = cells.groupby(KEY, observed=True)["seed"].nunique()
     wide = wide.div(seeds, axis=0)
     wide[ANY_SCALE], wide[TOTAL] = wide[[*SCALES]].sum(axis=1), wide[[*CATEGORIES]].sum(axis=1)
-    data = wide[[*ROWS]].stack().rename("count").reset_index()
+    long: Any = wide[[*ROWS]].stack()
+    data: pd.DataFrame = long.reset_index(name="count")
     shared = wide[[TOTAL, LEFT_OUT]].rename(columns={LEFT_OUT: "left_out"}).join(seeds)
     data = data.join(shared.rename(columns={"seed": "seeds"}), on=KEY)
     data["share"] = 100 * data["count"] / data.pop(TOTAL).where(lambda n: n > 0)
@@ -107,8 +108,8 @@ def _table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     data = data[data["category"].isin(shown)]
     labels = data["loss"].astype("str").map(loss_label)
     total = data.groupby(KEY, observed=True)["published"].transform("last")
-    paper = {"count": data["published"], "share": 100 * data["published"] / total, "seeds": 1}
-    theirs = data.assign(column="Paper " + labels, **paper)
+    share = 100 * data["published"] / total
+    theirs = data.assign(column="Paper " + labels, count=data["published"], share=share, seeds=1)
     theirs = theirs[theirs.groupby("column")["count"].transform("count") > 0]
     both = pd.concat([data.assign(column=labels), theirs], ignore_index=True)
     both["text"] = [_text(row) for row in both.to_dict("records")]

@@ -70,7 +70,7 @@ class SignedErrors(ErrorHistogram):
         exact = data[(data["low"] == 0) & (data["high"] == 0)]
         drawn = select_panels(exact.assign(loss=exact["pair"]), None, LOSSES)
         for pair, losses in drawn.items():
-            here = of_pair(exact, pair).set_index(["pair", "loss", "digit"])
+            here: Any = of_pair(exact, pair).set_index(["pair", "loss", "digit"])
             for loss, digit in product(losses, range(10)):
                 (reference,) = {*here.loc[loss].index.unique("loss")} - {loss}
                 own, other = here.loc[(loss, loss, digit)], here.loc[(loss, reference, digit)]

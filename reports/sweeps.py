@@ -90,11 +90,11 @@ class Sweep:
 
     def _found(self, run: Run) -> dict[tuple[str, str], tuple[pd.DataFrame, pd.DataFrame]]:
         """The cells and the data of each parameter with enough values."""
-        ones = [one_parameter(spec) for spec in loss_specs(run)]
-        counts = Counter((loss, parameter) for loss, parameter, _ in filter(None, ones))
+        ones = filter(None, map(one_parameter, loss_specs(run)))
+        counts = Counter((loss, parameter) for loss, parameter, _ in ones)
         paper = {report.swept for report in (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)}
-        known = [self.swept] if self.swept else [swept for swept in counts if swept not in paper]
-        likely = [swept for swept in known if swept and counts[swept] >= LEAST - 1]
+        known = {self.swept} if self.swept else {*counts} - paper
+        likely = [swept for swept in counts if swept in known and counts[swept] >= LEAST - 1]
         found = {swept: self._data(run, *swept) for swept in likely}
         return {swept: own for swept, own in found.items() if not own[1].empty}
 

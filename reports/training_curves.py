@@ -98,25 +98,16 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
     return figure
 
 
-def over_seeds(rows: pd.DataFrame, along: str, name: str) -> pd.DataFrame:
-    """The mean, min and max of the seeds of one loss by step or epoch, interpolated within a seed.
-
-    Thinned logs of different lengths have different steps.
-    """
-    wide = rows.pivot_table(index=along, columns="seed", values=name)
-    wide = wide.interpolate("index", limit_area="inside")
-    return wide.agg(["mean", "min", "max"], axis=1)
-
-
 def _line(axis: Axes, rows: pd.DataFrame, along: str, name: str, how: LossStyle) -> None:
     """The mean over seeds, and where there are several the band of their ends."""
     rows = rows[rows[name].notna()] if len(rows) else rows
     if rows.empty:
         return
-    curve, label = over_seeds(rows, along, name), loss_label(str(rows["loss"].iloc[0]))
+    curve = rows.groupby(along)[name].agg(["mean", "min", "max"])
+    label = loss_label(str(rows["loss"].iloc[0]))
     every = max(1, len(curve) // 5) if along == "step" else 1
     axis.plot(curve.index, curve["mean"], **how.plotted(4, label=label, markevery=every))
-    band = {"color": how.colour, "alpha": 0.16, "linewidth": 0}
+    band: Any = {"color": how.colour, "alpha": 0.16, "linewidth": 0}
     axis.fill_between(curve.index, curve["min"], curve["max"], **band)
     if along == "epoch":
         best = curve.loc[rows.loc[rows["selected"], along].unique(), "mean"]

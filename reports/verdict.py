@@ -96,7 +96,7 @@ def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator
         ["task", "model", "noise", "loss"], observed=True
     ):
         key, head = (model, task, loss), row_head(cells.iloc[0])
-        head["Loss"] += NOISE * noise
+        head["Loss"] += NOISE if noise else ""
         nothing = NOTHING_LEARNT * (key in dead)
         if key not in found:
             if loss in judged:

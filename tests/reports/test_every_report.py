@@ -27,7 +27,6 @@ BUILT = {
 """How many reports each of them has."""
 SAMPLED = ("arithmetic_table", "error_histogram", "overview", "training_curves")
 FIGURES = ("dataset_samples", "digit_probe", "error_histogram", "loss_shapes", "sigma_sensitivity")
-MANY = ("ce", "smmd", *(f"smmd[lambda={at}]" for at in range(4, 12)))
 
 
 @pytest.fixture(scope="module")
