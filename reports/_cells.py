@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -17,7 +17,6 @@ REFERENCE = "ce"
 """The loss that the others are compared with."""
 NO_RESULTS = "no cell has results"
 NO_NUMBERS = "no task has numbers as answers"
-NO_PROBES = "no cell has digit probes"
 _RATES = ("parse_failure_rate", "truncation_rate")
 
 Pair = tuple[str, str]
@@ -67,19 +66,9 @@ def of_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
     return data[(data["model"] == pair[0]) & (data["task"] == pair[1])]
 
 
-def of_pairs(cells: pd.DataFrame, among: pd.DataFrame) -> pd.DataFrame:
-    """The cells whose model and task are those of a row of `among`."""
-    known = {*zip(among["model"], among["task"], strict=True)}
-    here = [pair in known for pair in zip(cells["model"], cells["task"], strict=True)]
-    return cells[pd.Series(here, cells.index, dtype="bool")]
-
-
-def of_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
-    """For each model and task the cells of the seeds that all its losses have; all if none is."""
-    losses = cells.groupby(PAIR, observed=True)["loss"].transform("nunique")
-    shared = losses == cells.groupby([*PAIR, "seed"], observed=True)["loss"].transform("nunique")
-    some = shared.groupby([cells[name] for name in PAIR], observed=True).transform("any")
-    return cells[shared | ~some]
+def metric_labels(task: str) -> dict[str, str]:
+    """How a task calls its metrics, by name."""
+    return {metric.name: metric.label for metric in metrics_of(task)}
 
 
 def metrics_of(task: str) -> Sequence[Metric]:
@@ -112,6 +101,13 @@ def numeric_tasks(run: Run) -> list[str]:
     return [str(task) for task in tasks[~tasks.isin(times)].unique()]
 
 
+def why_no_numbers(run: Run) -> str | None:
+    """Why no answers can be compared with numbers; None: some can."""
+    if measured(run.cells).empty:
+        return NO_RESULTS
+    return None if numeric_tasks(run) else NO_NUMBERS
+
+
 def reference_of(run: Run) -> str:
     """What the losses are compared with: cross-entropy; the first of completions made elsewhere."""
     others = run.comparisons["against_loss"]
@@ -127,10 +123,3 @@ def opponent(data: pd.DataFrame) -> str:
     """What the rows of a table are compared with: cross-entropy, or what stands in for it."""
     others = [*data["against_loss"].dropna().unique()]
     return REFERENCE if REFERENCE in others or not others else str(others[0])
-
-
-def select_losses(losses: Iterable[str], most: int) -> list[str]:
-    """At most so many of the losses, in their order: SMMD first, then plain ones, then variants."""
-    every = [*losses]
-    kept = {*sorted(every, key=lambda loss: (loss != "smmd", "[" in loss))[:most]}
-    return [loss for loss in every if loss in kept]

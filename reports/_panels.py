@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from smmd_bench.publishing import style
-from smmd_bench.publishing.style import LossStyle, folded, model_label
+from smmd_bench.publishing.style import folded, model_label
 
-from ._cells import Pair, of_pair, pairs, select_losses
+from ._cells import Pair, of_pair, pairs
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -29,29 +28,16 @@ def pair_name(pair: Pair) -> str:
 
 
 def select_panels(
-    data: pd.DataFrame, groups: int, losses: int, first: Collection[str] = ()
+    data: pd.DataFrame, groups: int | None, losses: int, first: Collection[str] = ()
 ) -> dict[Pair, list[str]]:
-    """The losses to draw of each of the first models and tasks; the tasks `first` go before."""
+    """The losses to draw of each of the first models and tasks, in order: SMMD goes before plain
+    losses, and these before variants. The tasks `first` go before others."""
     drawn = {}
     for pair in sorted(pairs(data), key=lambda pair: pair[1] not in first)[:groups]:
-        have = {*of_pair(data, pair)["loss"]}
-        every = [str(loss) for loss in data["loss"].cat.categories if loss in have]
-        drawn[pair] = select_losses(every, losses)
+        every = [str(loss) for loss in of_pair(data, pair)["loss"].sort_values().unique()]
+        kept = sorted(every, key=lambda loss: (loss != "smmd", "[" in loss))[:losses]
+        drawn[pair] = [loss for loss in every if loss in kept]
     return drawn
-
-
-def panel_grid(drawn: Iterable[Pair], height: float) -> tuple[Figure, list[Axes]]:
-    """A figure with a titled panel of that many inches for each model and task, in threes."""
-    titles = [pair_name(pair).replace(", ", "\n", 1) for pair in drawn]
-    columns = min(3, len(titles))
-    rows = -(-len(titles) // columns)
-    figure = style.new_figure(style.width_for(columns), 0.6 + height * rows)
-    axes = [*figure.subplots(rows, columns, squeeze=False).flat]
-    for axis, title in zip(axes, titles, strict=False):
-        axis.set_title(title, pad=9)
-    for axis in axes[len(titles) :]:
-        axis.set_axis_off()
-    return figure, axes[: len(titles)]
 
 
 def block_grid(
@@ -74,23 +60,6 @@ def block_grid(
             axis.set_axis_off()
         found.append(axes[:, :columns])
     return figure, found
-
-
-def set_share_scale(axis: Axes, highest: float, ticks: Sequence[float]) -> None:
-    """The scale of square roots: a tail of 1 % shows beside 50 % of exact answers, and 0 is 0."""
-    root = (lambda share: np.sqrt(np.clip(share, 0, None)), np.square)
-    axis.set_yscale("function", functions=root)
-    axis.set_yticks([tick for tick in ticks if tick <= highest])
-    axis.set_ylim(0, 1.7 * max(highest, 1))
-
-
-def draw_shares(
-    axis: Axes, shares: ArrayLike, edges: ArrayLike, how: LossStyle, filled: bool
-) -> None:
-    """A histogram as an outline, of the reference over a grey area."""
-    if filled:
-        axis.stairs(shares, edges, fill=True, color="#DDDDDD")
-    axis.stairs(shares, edges, **how.lined(linewidth=1.5))
 
 
 def say(axis: Axes, text: str) -> None:

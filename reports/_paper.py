@@ -64,9 +64,9 @@ def is_paper_task(name: str) -> bool:
 
 @cache
 def rows(table: str) -> list[dict[str, Any]]:
-    """The rows of a table of the paper, as printed: one a model, task and loss."""
+    """The rows of a table of the paper, as printed, one a model, task and loss; of "" none."""
     found: dict[Any, dict[str, Any]] = {}
-    for row in _content()["tables"][table]["rows"]:
+    for row in _content()["tables"].get(table, {"rows": ()})["rows"]:
         losses = next(({**v} for v in row.values() if isinstance(v, dict)), {row.get("loss"): 0})
         for loss in losses:
             own = {name: v[loss] if isinstance(v, dict) else v for name, v in row.items()}

@@ -1,105 +1,153 @@
-"""Tables 5, 6 and 9 of the paper: variants of SMMD.
+"""Tables 5, 6 and 9 of the paper, and the other variants of a run: a row a model, task and variant.
 
-A variant has a row a model and task.
+`variants` selects the cells of `sweeps`, too: the models and tasks that vary something.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run, UserError
-from smmd_bench.plugin_system.parameters import parameters_of, spell, split_spec
+from smmd_bench.plugin_system.parameters import parameters_of, spell
 from smmd_bench.plugin_system.registry import load_loss
+from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
 
-from ._cells import measured, of_pair, of_pairs, of_shared_seeds, opponent, pairs, why_missing
+from ._cells import (
+    PAIR,
+    REFERENCE,
+    main_losses,
+    measured,
+    of_pair,
+    opponent,
+    pairs,
+    why_missing,
+)
 from ._paper import with_published
 from ._results import EXACT, result_frame, widened, with_tests
 from ._text import NOTES, P_HOLM, TO_PAPER, caption, delta, estimate, gain, model_columns, p_text
 
-ACCURACY = "Acc (%)"
+ACCURACY, CE = "Acc (%)", "none (CE)"
 METRICS = (EXACT, "parse_failure_rate")
+_NUMBER = r"-?[\d.]+(?:e-?\d+)?"
+_ONE = re.compile(rf"([\w-]+)\[(\w+)=({_NUMBER}(?:\+{_NUMBER})*)\]")
 
 
-def parameter_values(loss: str, name: str, parameter: str) -> tuple[float, ...] | None:
-    """The value or values of a parameter, if the spec is of that loss and changes nothing else.
+def one_parameter(spec: str) -> tuple[str, str, tuple[float, ...]] | None:
+    """`smmd[sigma=1+2]` -> smmd, sigma, (1, 2); None: the spec does not change one number alone."""
+    one = _ONE.fullmatch(spec)
+    return one and (one[1], one[2], tuple(map(float, one[3].split("+"))))
 
-    None: it is another loss, changes another parameter, or has a default that cannot be read.
-    """
-    spelled, given = split_spec(loss)
-    if spelled != name or {*given} - {parameter}:
-        return None
-    if parameter in given:
-        return tuple(map(float, given[parameter].split("+")))
+
+def values_of(losses: Iterable[str], loss: str, parameter: str) -> dict[str, tuple[float, ...]]:
+    """By spec the value or values of a parameter, of those that change nothing else of a loss."""
+    found = {}
+    for spec in losses:
+        if (one := one_parameter(spec)) and one[:2] == (loss, parameter):
+            found[spec] = one[2]
+        elif spec == loss and (default := _default(loss, parameter)) is not None:
+            found[spec] = default if isinstance(default, tuple) else (default,)
+    return found
+
+
+def _default(loss: str, parameter: str) -> Any:
     try:
-        plugin = load_loss(name)
+        plugin = load_loss(loss)
     except UserError:
-        return None
-    value: Any = getattr(plugin, parameters_of(type(plugin))[parameter].field)
-    return value if isinstance(value, tuple) else (value,)
+        return None  # its plugin is not here
+    return getattr(plugin, parameters_of(type(plugin))[parameter].field)
+
+
+def loss_specs(run: Run) -> list[str]:
+    """The loss specs of a run in order; of completions made elsewhere none."""
+    return [] if "predictions" in run.manifest else [*map(str, run.cells["loss"].cat.categories)]
+
+
+def with_enough(
+    cells: pd.DataFrame, losses: Collection[str], varied: Collection[str], least: int
+) -> pd.DataFrame:
+    """The rows of these losses, for the models and tasks with at least so many varied ones."""
+    known = cells[cells["loss"].isin([*losses])]
+    own = known["loss"].astype("object").where(known["loss"].isin([*varied]))
+    counts = own.groupby([known[name] for name in PAIR], observed=True).transform("nunique")
+    return known[counts >= least]
+
+
+def of_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
+    """For each model and task the cells of the seeds that all its losses have; all if none is."""
+    losses = cells.groupby(PAIR, observed=True)["loss"].transform("nunique")
+    shared = losses == cells.groupby([*PAIR, "seed"], observed=True)["loss"].transform("nunique")
+    some = shared.groupby([cells[name] for name in PAIR], observed=True).transform("any")
+    return cells[shared | ~some]
+
+
+def variants(
+    run: Run, losses: Collection[str], varied: Collection[str], least: int, table: str = ""
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The cells `with_enough`, of the seeds that all losses have, and their result frame, which is
+    empty if too few have an accuracy. `table` has their published values."""
+    cells = of_shared_seeds(with_enough(run.cells, losses, varied, least))
+    done = measured(cells)
+    if done.empty:
+        return cells, done
+    data = with_published(result_frame(run, done, METRICS), run, done, table)
+    known = data.loc[(data["metric"] == EXACT) & data["value"].notna(), "address"]
+    data = with_enough(data[data["address"].isin(known)], losses, varied, least)
+    data = data if data.empty else with_tests(data, run, [EXACT])
+    return cells.merge(data[PAIR].drop_duplicates()), data
 
 
 @dataclass(frozen=True)
 class Ablation:
-    """What an ablation declares, and how its table is made of that.
+    """Accuracy of the variants that have fewer seeds than their loss, with the difference to CE.
 
     `published` is its key in `paper.yaml`, `heading` what its rows vary, `rows` are its loss specs
     with their labels, `usual` those of them that alone make no table.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    paper: ClassVar[str]
-    published: ClassVar[str]
-    heading: ClassVar[str]
-    shown: ClassVar[str]
-    usual: ClassVar[tuple[str, ...]]
+    name: ClassVar[str] = "ablation"
+    title: ClassVar[str] = "Variants of the losses"
+    paper: ClassVar[str] = "not in the paper"
+    published: ClassVar[str] = ""
+    heading: ClassVar[str] = "Loss"
+    shown: ClassVar[str] = "Exact match of variants of a loss beside the loss itself."
+    usual: ClassVar[tuple[str, ...]] = ()
     rows: ClassVar[Mapping[str, str]] = {}
 
     def labels(self, run: Run) -> Mapping[str, str]:
         """The loss specs of the rows, in order, with their labels."""
-        return self.rows
+        if self.rows:
+            return self.rows
+        main = {*main_losses(run).cells["loss"], *TermsTable.rows, *KernelTable.rows}
+        own = [loss for loss in loss_specs(run) if loss not in main and "smmd[sigma=" not in loss]
+        plain = [loss.partition("[")[0] for loss in own]
+        return {REFERENCE: CE, **{loss: loss_label(loss) for loss in sorted({*plain, *own})}}
+
+    def variants(self, run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Cells and result frame of the rows."""
+        labels = self.labels(run)
+        usual = self.usual or [loss for loss in labels if "[" not in loss]
+        return variants(run, labels, {*labels} - {*usual}, 1, self.published)
 
     def skip(self, run: Run) -> str | None:
         """At least one loss that is not usual must have results."""
-        what = self.heading.lower()
-        if self._varied(run.cells[run.cells["loss"].isin([*self.labels(run)])]).empty:
-            return f"the run varies no {what} of smmd"
-        if self._results(run).empty:
-            return f"no variant of the {what} of smmd has an accuracy yet"
-        return None
+        cells, data = self.variants(run)
+        if cells.empty:
+            return f"the run varies no {self.heading.lower()}"
+        return "no variant has an accuracy yet" if data.empty else None
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and variant."""
-        data = self._results(run)
-        cells = of_shared_seeds(of_pairs(self._cells(run), data))
+        cells, data = self.variants(run)
         table = self._table(run, data[data["metric"] == EXACT], cells)
         words = caption(run, cells, self.shown, "Only seeds that every row has are compared.")
-        data.attrs["published"] = METRICS[:1]
-        return Artefact(words, table, data=widened(data, METRICS[:1]), notes=NOTES)
-
-    def _cells(self, run: Run) -> pd.DataFrame:
-        """The cells of the rows, for the models and tasks that have a varied one."""
-        known = run.cells[run.cells["loss"].isin([*self.labels(run)])]
-        return of_pairs(known, self._varied(known))
-
-    def _results(self, run: Run) -> pd.DataFrame:
-        """The result frame of the cells with an accuracy; empty if no varied one has."""
-        cells = measured(of_shared_seeds(self._cells(run)))
-        if cells.empty:
-            return cells
-        data = with_published(result_frame(run, cells, METRICS), run, cells, self.published)
-        known = data.loc[(data["metric"] == EXACT) & data["value"].notna(), "address"]
-        data = data[data["address"].isin(known)]
-        data = of_pairs(data, self._varied(data))
-        return data if data.empty else with_tests(data, run, METRICS[:1])
-
-    def _varied(self, cells: pd.DataFrame) -> pd.DataFrame:
-        return cells[~cells["loss"].isin(self.usual)]
+        data.attrs["published"] = [EXACT]
+        return Artefact(words, table, data=widened(data, [EXACT]), notes=NOTES)
 
     def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, str]] = []
@@ -110,29 +158,23 @@ class Ablation:
             for loss, label in self.labels(run).items():
                 here, lost = own[own["loss"] == loss], there[there["loss"] == loss]
                 row = {"Model": model, "Task": pair[1], self.heading: label}
-                bold += [(len(rows), ACCURACY)] * bool(here["best"].any())
-                rows.append(row | _values(here, lost, delta(opponent(data))))
-        table = pd.DataFrame(rows).fillna(DASH)
-        title = self.title
+                if here.empty:
+                    row[ACCURACY] = "not run" if lost.empty else why_missing(lost)
+                else:
+                    bold += [(len(rows), ACCURACY)] * bool(here["best"].any())
+                    row[ACCURACY] = estimate(here, 1, interval=True)
+                    row[delta(opponent(data))] = gain(here)
+                    row[P_HOLM] = p_text(here["gain_p"].iloc[0])
+                    row["Paper"] = number(here["published"].iloc[0])
+                    row[TO_PAPER] = number(here["against_published"].mean(), 1, sign=True)
+                rows.append(row)
+        table, title = pd.DataFrame(rows).fillna(DASH), self.title
         if data["task"].nunique() == 1:
             table, title = table.drop(columns="Task"), f"{title}: {data['task'].iloc[0]}"
         if data["published"].isna().all():
             table = table.drop(columns=["Paper", TO_PAPER])
         table.attrs |= {"title": title, "bold": bold}
         return table
-
-
-def _values(own: pd.DataFrame, cells: pd.DataFrame, difference: str) -> dict[str, str]:
-    """The quantities of one model, task and loss, or why there are none."""
-    if own.empty:
-        return {ACCURACY: "not run" if cells.empty else why_missing(cells)}
-    return {
-        ACCURACY: estimate(own, 1, interval=True),
-        difference: gain(own),
-        P_HOLM: p_text(own["gain_p"].iloc[0]),
-        "Paper": number(own["published"].iloc[0]),
-        TO_PAPER: number(own["against_published"].mean(), 1, sign=True),
-    }
 
 
 class TermsTable(Ablation):
@@ -149,7 +191,7 @@ class TermsTable(Ablation):
     )
     usual = ("ce", "smmd")
     rows: ClassVar = {
-        "ce": "none (CE)",
+        "ce": CE,
         "smmd[term=mmd]": "MMD",
         "smmd[term=smooth]": "smoothness",
         "smmd": "MMD + smoothness",
@@ -171,7 +213,7 @@ class KernelTable(Ablation):
     )
     usual = ("ce", "smmd[term=mmd]")
     rows: ClassVar = {
-        "ce": "none (CE)",
+        "ce": CE,
         "smmd[kernel=random,term=mmd]": "random PSD",
         "smmd[kernel=shuffled,term=mmd]": "shuffled values",
         "smmd[term=mmd]": "distances",
@@ -192,17 +234,11 @@ class BandwidthTable(Ablation):
     )
     usual = ("ce", "smmd")
 
-    def skip(self, run: Run) -> str | None:
-        """At least one set must not be the default; for a name alone no loss is imported."""
-        if not any("sigma=" in str(loss) for loss in run.cells["loss"].cat.categories):
-            return "the run varies no bandwidth of smmd"
-        return super().skip(run)
-
     def labels(self, run: Run) -> dict[str, str]:
         """CE, and the losses of the run that change the bandwidths alone, small sets first."""
-        losses = map(str, run.cells["loss"].cat.categories)
-        named = [loss for loss in losses if loss == "smmd" or "sigma=" in loss]
-        found = {loss: parameter_values(loss, "smmd", "sigma") for loss in named}
-        sets = [(len(values), values, loss) for loss, values in found.items() if values is not None]
-        labels = {loss: f"{{{', '.join(map(spell, values))}}}" for _, values, loss in sorted(sets)}
-        return {"ce": "none (CE)", **labels}
+        losses = loss_specs(run)
+        varied = any(loss.startswith("smmd[sigma=") for loss in losses)  # else none is imported
+        sets = values_of(losses, "smmd", "sigma") if varied else {}
+        ordered = sorted((len(values), values, loss) for loss, values in sets.items())
+        named = {loss: f"{{{', '.join(map(spell, values))}}}" for _, values, loss in ordered}
+        return {"ce": CE, **named}

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run, parameter
+from smmd_bench.contracts import Artefact, Run, parameter, positive
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
 from smmd_bench.publishing.style import WIDTH, new_figure
@@ -48,12 +48,9 @@ class DatasetSizes:
 
     def build(self, run: Run) -> Artefact:
         """One row a task, as it is spelled in the run."""
-        found = []
+        found, papers = [], {row["task"]: row for row in rows("dataset_sizes")}
         for task, sizes in _sizes(run).items():
-            name = None if other_data(run, task) else split_spec(task)[0]  # else not the paper's
-            paper: dict[str, Any] = next(
-                (r for r in rows("dataset_sizes") if r["task"] == name), {}
-            )
+            paper = {} if other_data(run, task) else papers.get(split_spec(task)[0], {})
             line: dict[str, Any] = {"task": task, "source": data_source(run, task)}
             line |= {split: sizes.get(split) for split in SPLITS}
             found.append(line | {c: paper.get(c.removeprefix("published_")) for c in BESIDE})
@@ -81,10 +78,6 @@ SHOWN = (
 )
 
 
-def _is_count(value: int) -> str | None:
-    return None if 1 <= value <= 10 else "must be from 1 to 10"
-
-
 @dataclass(frozen=True)
 class DatasetSamples:
     """Pictures, questions and true answers of a few test examples a task."""
@@ -93,7 +86,7 @@ class DatasetSamples:
     title: ClassVar[str] = "Dataset samples"
     paper: ClassVar[str] = "Figure 4 (Appendix C.1)"
 
-    rows: int = parameter(2, "rows of examples for each task", check=_is_count)
+    rows: int = parameter(2, "rows of examples for each task", check=positive)
 
     def skip(self, run: Run) -> str | None:
         """Without a measured cell there are no answers."""

@@ -20,8 +20,6 @@ from smmd_bench.publishing.tables import DASH, number
 
 from ._cells import (
     KEY,
-    NO_NUMBERS,
-    NO_PROBES,
     Pair,
     in_order,
     main_losses,
@@ -50,16 +48,14 @@ SHOWN = (
 def first_digit_distributions(run: Run) -> pd.DataFrame:
     """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
 
-    It is the first digit of the final answer; of a token of several digits the leading one. n is
-    that of one seed; mean and deviation are over the examples of all seeds.
+    n is that of one seed; mean and deviation are over the examples of all seeds.
     """
     columns = ["answer_digit", "target_value", *DIGITS]
-    read = (run.read("probes", columns, [address]) for address in with_numbers(run)["address"])
-    parts = [probes[probes["answer_digit"] == 0] for probes in read if len(probes)]
+    found = run.read("probes", columns, with_numbers(run)["address"])
     key = [*KEY, "digit"]
-    if not parts:
+    if found.empty:
         return pd.DataFrame(columns=[*key, "n", "seeds"])
-    found = in_order(pd.concat(parts), run.cells)
+    found = in_order(found[found["answer_digit"] == 0], run.cells)
     leading = {value: int(f"{abs(value):e}"[0]) for value in found["target_value"].unique()}
     found = found.assign(digit=found["target_value"].map(leading)).query("digit > 0")
     groups = found.groupby(key, observed=True)
@@ -87,12 +83,9 @@ class DigitDistribution:
 
     def skip(self, run: Run) -> str | None:
         """Without digit probes of answers that are numbers there is nothing to draw."""
-        if run.having("probes").empty:
-            return NO_PROBES
-        if with_numbers(run).empty:
-            return NO_NUMBERS
-        empty = first_digit_distributions(run).empty
-        return "no answer begins with a numeric token other than 0" if empty else None
+        if first_digit_distributions(run).empty:
+            return "no cell has digit probes of answers that are numbers"
+        return None
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model and task."""
@@ -120,10 +113,8 @@ class DigitProbe(DigitDistribution):
 
     def skip(self, run: Run) -> str | None:
         """Probed clocks with such an hour are needed."""
-        clocks = _of_clocks(run)
-        if clocks.cells.empty:
-            return f"the run has no {CLOCK} cell"
-        known = (first_digit_distributions(clocks)["digit"] == self.digit).any()
+        data = first_digit_distributions(_of_clocks(run))
+        known = (data["digit"] == self.digit).any()
         return None if known else f"no probed clock shows an hour that begins with {self.digit}"
 
     def build(self, run: Run) -> Artefact:
@@ -145,7 +136,7 @@ def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
         for _, group in block.groupby("loss", observed=True):
             rows = group.to_dict("records")
             means = {f"p({row['digit']})": number(row[f"p{row['digit']}"], 3) for row in rows}
-            yield {**row_head(rows[0]), "Seeds": str(group["seeds"].max()), **dashes, **means}
+            yield {**row_head(rows[0]), "Seeds": str(group["seeds"].max()), **means}
 
 
 def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
@@ -157,22 +148,23 @@ def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
     bold: Any = {"fontweight": "bold", "fontsize": 8.5, "va": "top"}
     for axes, (pair, losses) in zip(grids, drawn.items(), strict=True):
         rows = of_pair(data, pair).set_index(["digit", "loss"])
-        for at, digit in enumerate(digits[pair]):
-            n = rows.loc[[digit], "n"].max()
-            label = f"true {digit}\nn = {n:,}"
-            axes[at, 0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=7)
-            for axis, loss in zip(axes[at], losses, strict=True):
+        for line, digit in zip(axes, digits[pair], strict=True):
+            label = f"true {digit}\nn = {rows.loc[[digit], 'n'].max():,}"
+            line[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=7)
+            for axis, loss in zip(line, losses, strict=True):
                 if (digit, loss) not in rows.index:
                     continue
                 row = rows.loc[(digit, loss)]
                 means = row[DIGITS].to_numpy(dtype=float)
                 spread = row[[f"{name}_deviation" for name in DIGITS]].to_numpy(dtype=float)
-                whiskers = np.minimum(spread, [means, 1 - means])
-                bars = axis.bar(range(10), means, 0.8, yerr=whiskers, **how)
+                bars = axis.bar(
+                    range(10), means, 0.8, yerr=np.minimum(spread, [means, 1 - means]), **how
+                )
                 bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
-                side = (0.99, "right") if digit < 5 else (0.01, "left")
-                text = f"{means[digit]:.2f}"
-                axis.text(side[0], 1, text, ha=side[1], transform=axis.transAxes, **bold)
+                place, side = (0.99, "right") if digit < 5 else (0.01, "left")
+                axis.text(
+                    place, 1, f"{means[digit]:.2f}", ha=side, transform=axis.transAxes, **bold
+                )
         for axis, loss in zip(axes[0], losses, strict=True):
             axis.set_title(folded(loss_label(loss), 12))
         for axis in axes[-1]:

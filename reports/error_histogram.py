@@ -6,49 +6,47 @@ and of each the examples that both answer with a number. So no third loss change
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import groupby
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import ArrayLike
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import add_legend, loss_label, loss_styles, shortened
+from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
 
 from ._cells import (
-    NO_NUMBERS,
-    NO_RESULTS,
     PAIR,
     REFERENCE,
+    Pair,
     in_order,
     main_losses,
     measured,
     numeric_tasks,
     of_pair,
-    select_losses,
+    why_no_numbers,
 )
-from ._panels import FEWEST, LIMITS, block_grid, draw_shares, pair_name, set_share_scale
+from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
 from ._paper import published
-from ._text import NOTES, caption, mean_over_seeds, row_head
+from ._text import NOTES, caption, mean_over_seeds, row_head, without_dashes
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LOSSES = 5
 """Losses over the reference that are drawn at most."""
+KEY = [*PAIR, "pair", "loss"]
+EDGES = np.linspace(0, 6, 25)
+"""Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are counted as outside."""
+QUANTILE = 0.9
 SUBSET = (
     "Each loss stands over cross-entropy (or the first loss where there is none) on the examples "
     "that both answer with a number, on the seeds that both have."
 )
-EDGES = np.linspace(0, 6, 25)
-"""Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are counted as outside."""
-QUANTILE = 0.9
-GROUPS = 4
-"""Models and tasks that are drawn at most; the table has all, and all losses."""
-TABLE = "error_p90"
 SHOWN = (
     "Share of answers by log10(|error| + 1), over the reference (grey area). Vertical lines: the "
     "90th percentile (p90) of the absolute error, mean over seeds; of one seed with an interval by "
@@ -56,59 +54,16 @@ SHOWN = (
 )
 
 
-@dataclass(frozen=True)
-class CommonErrors:
-    """A loss beside the reference of its model and task, on their common-valid subset.
+def common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
+    """One row an answer to an example that a loss and the reference both answer with a number.
 
-    `frame` has a row an answer (loss, seed, error and the columns asked for). The reference is
-    cross-entropy, or the first loss where the run has none or did not train.
-    """
-
-    model: str
-    task: str
-    reference: str
-    loss: str
-    seeds: tuple[int, ...]
-    frame: pd.DataFrame
-
-    @property
-    def n(self) -> int:
-        """Answers of either in the subset, over all seeds."""
-        return len(self.frame) // 2
-
-    def of(self, loss: str) -> pd.DataFrame:
-        """The rows of one loss."""
-        return self.frame[self.frame["loss"] == loss]
-
-    @property
-    def title(self) -> str:
-        """The loss, with n."""
-        return f"{shortened(loss_label(self.loss), 16)}\nn = {self.n:,}"
-
-
-Block = list[CommonErrors]
-"""The drawn losses of a model and task."""
-
-
-def why_none(run: Run) -> str | None:
-    """Why no errors can be compared; None: they can."""
-    if measured(run.cells).empty:
-        return NO_RESULTS
-    if not numeric_tasks(run):
-        return NO_NUMBERS
-    none = "no model and task has numbers of two trained losses on a common seed"
-    return None if common_errors(run) else none
-
-
-def common_errors(run: Run, columns: Sequence[str] = ()) -> Block:
-    """Of every loss, the answers to the examples that it and the reference answer with a number.
-
-    `error` is |ŷ - y|. Losses without such an example are left out.
+    `pair` is the loss beside the reference, `loss` whose answer it is, `error` is |ŷ - y|. The
+    reference is cross-entropy, or the first loss where the run has none or did not train.
     """
     cells = measured(run.cells)
     cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run))]
     found = []
-    for (model, task), group in cells.groupby(PAIR, observed=True):
+    for _, group in cells.groupby(PAIR, observed=True):
         valid = run.read("scores", ["uid", "error", *columns], group["address"])
         valid = valid[valid["error"].notna()]
         losses = [str(loss) for loss in group["loss"].sort_values().unique()]
@@ -117,23 +72,14 @@ def common_errors(run: Run, columns: Sequence[str] = ()) -> Block:
         for loss in losses:
             here = valid[valid["loss"].isin([loss, reference])]
             here = here[here.duplicated(["seed", "uid"], keep=False)]  # an answer of either
-            if len(here):
-                seeds = tuple(sorted(map(int, here["seed"].unique())))
-                here = here[["loss", "seed", "error", *columns]]
-                found.append(CommonErrors(str(model), str(task), reference, loss, seeds, here))
-    return found
+            found.append(here.assign(pair=loss, error=here["error"].astype("float64")))
+    return with_pairs(pd.concat(found), run) if found else pd.DataFrame()
 
 
-def drawn_blocks(
-    found: Sequence[CommonErrors], groups: int | None = None, fewest: int = FEWEST
-) -> list[Block]:
-    """The losses to draw of the first models and tasks, with the examples that a panel needs."""
-    drawn = []
-    enough = [each for each in found if each.n >= fewest * len(each.seeds)]
-    for _, group in groupby(enough, key=lambda each: (each.model, each.task)):
-        every = {each.loss: each for each in group}
-        drawn.append([every[loss] for loss in select_losses(every, LOSSES)])
-    return drawn[:groups]
+def with_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
+    """The frame with model, task, pair and loss as categoricals in the order of the run."""
+    data = in_order(data, run.cells)
+    return data.assign(pair=pd.Categorical(data["pair"], run.cells["loss"].cat.categories))
 
 
 @dataclass(frozen=True)
@@ -143,97 +89,125 @@ class ErrorHistogram:
     name: ClassVar[str] = "error_histogram"
     title: ClassVar[str] = "Histogram of absolute errors"
     paper: ClassVar[str] = "Figure 7 (Appendix C.7)"
+    shown: ClassVar[str] = SHOWN
+    read: ClassVar[tuple[str, ...]] = ()
+    groups: ClassVar[int] = 4
 
     def skip(self, run: Run) -> str | None:
         """Two trained losses with answers to the same examples are needed."""
-        return why_none(run)
+        if (none := why_no_numbers(run)) is None and common_errors(run).empty:
+            return "no model and task has numbers of two trained losses on a common seed"
+        return none
 
     def build(self, run: Run) -> Artefact:
-        """One row of panels a model and task, one panel a loss over the reference."""
+        """A block of panels a model and task, one column a loss over the reference; the table has
+        all models and tasks."""
         run = main_losses(run)
-        found = common_errors(run)
-        data = in_order(pd.concat(map(error_bins, found)), run.cells)
-        table = pd.DataFrame([_row(common) for common in found])
-        papers = [name for name in table if str(name).startswith("Paper")]
-        unused = [name for name in papers if (table[name].fillna(DASH) == DASH).all()]
-        table = table.fillna(DASH).drop(columns=unused)
+        common = common_errors(run, self.read)
+        data = with_pairs(self.bins(common), run)
+        table = pd.DataFrame([*self.rows(common, data)]).fillna(DASH)
+        table = without_dashes(table, [name for name in table if str(name).startswith("Paper")])
         table.attrs["title"] = self.title
-        blocks = drawn_blocks(found, GROUPS)
-        figure = _figure(blocks, data) if blocks else None
-        return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
+        enough = data[data["n"] >= FEWEST * data["seeds"]]
+        drawn = select_panels(enough.assign(loss=enough["pair"]), self.groups, LOSSES)
+        figure = self.figure(common, enough, drawn) if drawn else None
+        return Artefact(caption(run, run.cells, self.shown), table, figure, data, NOTES)
+
+    def bins(self, common: pd.DataFrame) -> pd.DataFrame:
+        """The histograms of each loss and of its reference, on the same examples.
+
+        `low` and `high` are the ends of a bin of log10(|ŷ - y| + 1), the last without an upper end.
+        `n` are the answers of each, `share` is in percent of it.
+        """
+        edges, parts = np.append(EDGES, np.inf), {}
+        for key, own in common.groupby(KEY, observed=True):
+            part = pd.DataFrame({"low": edges[:-1], "high": edges[1:]})
+            part["count"] = np.histogram(np.log10(own["error"] + 1), edges)[0]
+            parts[key] = part.assign(n=len(own), seeds=own["seed"].nunique())
+        data = pd.concat(parts, names=KEY).reset_index(KEY)
+        data["share"] = 100 * data["count"] / data["n"]
+        columns = [*KEY, "seeds", "n", "low", "high", "count", "share"]
+        return data[columns].reset_index(drop=True)
+
+    def rows(self, common: pd.DataFrame, data: pd.DataFrame) -> Iterator[dict[str, str]]:
+        """One row of the table a model, task and loss."""
+        for key, here in common.groupby(KEY[:3], observed=True):
+            (model, task, loss), reference = map(str, key), reference_in(here)
+            own, theirs = (here[here["loss"] == name] for name in (loss, reference))
+            zero = [number(100 * float((x["error"] == 0).mean()), 1) for x in (own, theirs)]
+            named = {"model": model, "task": task}
+            paper = [published("error_p90", **named, loss=x).get("p90") for x in (loss, reference)]
+            other = loss_label(reference)
+            yield {
+                **row_head({**named, "loss": loss}),
+                "n": f"{len(own):,}",
+                "Seeds": str(own["seed"].nunique()),
+                "Error 0 (%)": zero[0],
+                "p90 of the error": _p90(own),
+                f"{other}: error 0 (%)": zero[1],
+                f"{other}: p90": _p90(theirs),
+                f"Paper p90 ({other})": "{} ({})".format(*map(number, paper)) if paper[0] else DASH,
+            }
+
+    def figure(
+        self, common: pd.DataFrame, data: pd.DataFrame, drawn: dict[Pair, list[str]]
+    ) -> Figure | None:
+        """A row of panels for each model and task."""
+        labels = [(pair_name(pair), 1, len(losses)) for pair, losses in drawn.items()]
+        figure, grids = block_grid(labels, head=0.4, height=2.5)
+        p90 = common.groupby([*KEY, "seed"], observed=True)["error"].quantile(QUANTILE)
+        for (axes,), (pair, losses) in zip(grids, drawn.items(), strict=True):
+            here = of_pair(data, pair)
+            here = here[here["pair"].isin(losses)]
+            for axis, loss in zip(axes, losses, strict=True):
+                own = here[(here["pair"] == loss) & np.isfinite(here["high"])]
+                styles = draw_shares(axis, own, EDGES)
+                for name in own["loss"].unique():
+                    place = np.log10(p90[(*pair, loss, name)].mean() + 1)
+                    axis.axvline(place, **styles[name].lined(linewidth=1))
+                n = own["n"].iloc[0]
+                title = f"{shortened(loss_label(loss), 16)}\nn = {n:,}"
+                axis.set(title=title, xlabel="log10(|error| + 1)")
+            scale_shares(axes[0], here["share"].max(), (0, 1, 5, 10, 20, 40, 60, 80, 100))
+            last = min(here.loc[here["count"] > 0, "high"].max(), EDGES[-1])
+            axes[0].set(ylabel="Answers (%)", xlim=(0, max(1, last)))
+        add_legend(figure)
+        return figure
 
 
-def error_bins(common: CommonErrors) -> pd.DataFrame:
-    """The histograms of a loss and of the reference, on the same examples.
-
-    `pair` is the loss beside the reference, `loss` whose answers these are, `low` and `high` are
-    the ends of a bin of log10(|ŷ - y| + 1), the last without an upper end. `n` are the answers of
-    each, `share` is in percent of it.
-    """
-    n, edges, seeds = common.n, np.append(EDGES, np.inf), len(common.seeds)
-    key = {"model": common.model, "task": common.task, "pair": common.loss}
-    parts = []
-    for loss in (common.reference, common.loss):
-        errors = common.of(loss)["error"].to_numpy(np.float64)
-        counts, _ = np.histogram(np.log10(errors + 1), edges)
-        columns = {**key, "loss": loss, "seeds": seeds, "n": n, "low": edges[:-1]}
-        columns |= {"high": edges[1:], "count": counts, "share": 100 * counts / max(1, n)}
-        parts.append(pd.DataFrame(columns))
-    return pd.concat(parts, ignore_index=True)
+def reference_in(here: pd.DataFrame) -> str:
+    """The loss that a loss is beside, in rows of both."""
+    return str(here.loc[here["loss"].astype("str") != here["pair"].astype("str"), "loss"].iloc[0])
 
 
-def _p90_by_seed(common: CommonErrors, loss: str) -> pd.Series[float]:
-    """The 90th percentile of |ŷ - y| of a loss by seed, interpolated linearly as the paper's."""
-    return common.of(loss).groupby("seed")["error"].quantile(QUANTILE)
-
-
-def _row(common: CommonErrors) -> dict[str, str]:
-    other, key = loss_label(common.reference), {"model": common.model, "task": common.task}
-    losses = common.loss, common.reference
-    paper = [published(TABLE, **key, loss=loss).get("p90") for loss in losses]
-    zero = [number(100 * float((common.of(x)["error"] == 0).mean()), 1) for x in losses]
-    return {
-        **row_head(vars(common)),
-        "n": f"{common.n:,}",
-        "Seeds": str(len(common.seeds)),
-        "Error 0 (%)": zero[0],
-        "p90 of the error": _p90(common, common.loss),
-        f"{other}: error 0 (%)": zero[1],
-        f"{other}: p90": _p90(common, common.reference),
-        f"Paper p90 ({other})": "{} ({})".format(*map(number, paper)) if paper[0] else DASH,
-    }
-
-
-def _p90(common: CommonErrors, loss: str) -> str:
-    """The percentile with its interval of one seed, or mean and deviation over several."""
+def _p90(own: pd.DataFrame) -> str:
+    """The 90th percentile of |ŷ - y|, interpolated linearly as the paper's: with its interval of
+    one seed, or mean and deviation over several."""
     from scipy.stats import quantile_test
 
-    p90 = _p90_by_seed(common, loss)
+    p90 = own.groupby("seed")["error"].quantile(QUANTILE)
     digits = 1 if p90.mean() >= 10 else 2
     if len(p90) != 1:
         return mean_over_seeds(p90, digits)
-    errors = common.of(loss)["error"].to_numpy(np.float64)
-    found = quantile_test(errors, p=QUANTILE).confidence_interval()  # NaN where n is too small
+    found = quantile_test(own["error"], p=QUANTILE).confidence_interval()  # NaN: n is too small
     return with_interval(p90.iloc[0], float(found.low), float(found.high), digits)
 
 
-def _figure(blocks: list[Block], data: pd.DataFrame) -> Figure:
-    labels = [(pair_name((b[0].model, b[0].task)), 1, len(b)) for b in blocks]
-    figure, grids = block_grid(labels, head=0.4, height=2.5)
-    styles = loss_styles(data["loss"].cat.categories)
-    for (axes,), block in zip(grids, blocks, strict=True):
-        here = of_pair(data, (block[0].model, block[0].task))
-        here = here[here["pair"].isin([common.loss for common in block])]
-        for axis, common in zip(axes, block, strict=True):
-            own = here[(here["pair"] == common.loss) & np.isfinite(here["high"])]
-            for loss in (common.reference, common.loss):
-                shares, how = own.loc[own["loss"] == loss, "share"], styles[loss]
-                draw_shares(axis, shares, EDGES, how, loss == common.reference)
-                p90 = np.log10(_p90_by_seed(common, loss).mean() + 1)
-                axis.axvline(p90, **how.lined(linewidth=1, label=loss_label(loss)))
-            axis.set(title=common.title, xlabel="log10(|error| + 1)")
-        set_share_scale(axes[0], float(here["share"].max()), (0, 1, 5, 10, 20, 40, 60, 80, 100))
-        last = min(here.loc[here["count"] > 0, "high"].max(), EDGES[-1])
-        axes[0].set(ylabel="Answers (%)", xlim=(0, max(1, last)))
-    add_legend(figure)
-    return figure
+def draw_shares(axis: Axes, own: pd.DataFrame, edges: ArrayLike) -> dict[str, LossStyle]:
+    """The histograms of a loss as outlines, the reference's over a grey area; their styles."""
+    styles, reference = loss_styles(own["loss"].cat.categories), reference_in(own)
+    for loss in (reference, str(own["pair"].iloc[0])):
+        shares = own.loc[own["loss"] == loss, "share"]
+        if loss == reference:
+            axis.stairs(shares, edges, fill=True, color="#DDDDDD")
+        axis.stairs(shares, edges, **styles[loss].lined(linewidth=1.5))
+        axis.plot([], [], **styles[loss].lined(label=loss_label(loss)))  # a line in the legend
+    return styles
+
+
+def scale_shares(axis: Axes, highest: float, ticks: Sequence[float]) -> None:
+    """The scale of square roots: a tail of 1 % shows beside 50 % of exact answers, and 0 is 0."""
+    root = (lambda share: np.sqrt(np.clip(share, 0, None)), np.square)
+    axis.set_yscale("function", functions=root)
+    axis.set_yticks([tick for tick in ticks if tick <= highest])
+    axis.set_ylim(0, 1.7 * max(highest, 1))

@@ -51,10 +51,7 @@ class LossShapes:
 
 
 def penalties(specs: Sequence[str]) -> pd.DataFrame:
-    """One row a loss and predicted value: term, numeric_tokens, target, value, penalty.
-
-    A loss that cannot be loaded, or does not act on digits, has no rows.
-    """
+    """One row a predicted value of each loss that can be loaded and acts on digits."""
     parts = []
     for spec in specs:
         try:
@@ -75,10 +72,9 @@ def _charge(spec: str) -> tuple[str, list[float]]:
     from smmd_bench.plugin_system.registry import load_loss
 
     loss: Any = load_loss(spec)
-    noisy = bool(getattr(loss, "noise", 0))
-    values = torch.arange(N)
-    vocabulary = NumericVocabulary(values, values.double(), "integer")
-    bound = (replace(loss, noise=0.0) if noisy else loss).bind(vocabulary)
+    if noisy := bool(getattr(loss, "noise", 0)):
+        loss = replace(loss, noise=0.0)
+    bound = loss.bind(NumericVocabulary(torch.arange(N), torch.arange(N).double(), "integer"))
     p = torch.full((N, N), (1 - SHARE) / (N - 1), dtype=torch.float64).fill_diagonal_(SHARE)
     logits = p.log() - p.log().mean(-1, keepdim=True)  # mean 0: for DEL
     y, zero, one = torch.tensor([TARGET]), torch.zeros(1, dtype=torch.int64), torch.ones(1)

@@ -14,7 +14,7 @@ from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
 from . import _text
-from ._cells import KEY, judged_metrics, main_losses, measured, metrics_of, opponent, why_missing
+from ._cells import KEY, judged_metrics, main_losses, measured, metric_labels, opponent, why_missing
 from ._paper import UNKNOWN, data_source, with_published
 from ._results import EXACT, result_frame, widened, with_tests
 from ._text import NOTES, P_HOLM, TO_PAPER, delta
@@ -269,7 +269,7 @@ class TaskTable(MetricTable):
     def columns_of(self, data: pd.DataFrame) -> Sequence[Column]:
         """The metrics of these rows, by the names that their task gives them."""
         task, other = str(data["task"].iloc[0]), opponent(data)
-        labels = {metric.name: metric.label for metric in metrics_of(task)}
+        labels = metric_labels(task)
         names, found = [str(metric) for metric in data["metric"].unique()], []
         judged = {names[0], *(metric.name for metric in judged_metrics(task))}
         for name in names:

@@ -15,8 +15,6 @@ from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
 from ._cells import (
     KEY,
-    NO_NUMBERS,
-    NO_RESULTS,
     REFERENCE,
     in_order,
     main_losses,
@@ -24,6 +22,7 @@ from ._cells import (
     numeric_tasks,
     of_pair,
     why_missing,
+    why_no_numbers,
 )
 from ._paper import published_beside
 from ._text import NOTES, caption
@@ -59,9 +58,7 @@ class ScaleErrors:
 
     def skip(self, run: Run) -> str | None:
         """Without scored answers to a numeric target there is nothing to count."""
-        if measured(run.cells).empty:
-            return NO_RESULTS
-        return None if numeric_tasks(run) else NO_NUMBERS
+        return why_no_numbers(run)
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and category; one column a loss, then those of the paper."""
@@ -82,23 +79,23 @@ def category_counts(run: Run) -> pd.DataFrame:
     cells = measured(run.cells)
     scores = run.read("scores", ["answer", "category"], cells["address"])
     scores["category"] = scores["category"].where(scores["answer"].notna(), LEFT_OUT)
-    groups = scores.groupby([*KEY, "category"], observed=True).size().unstack(fill_value=0)
-    groups = groups.reindex(columns=[*CATEGORIES, LEFT_OUT], fill_value=0)
+    wide = scores.groupby([*KEY, "category"], observed=True).size().unstack(fill_value=0)
+    wide = wide.reindex(columns=[*CATEGORIES, LEFT_OUT], fill_value=0)
     seeds = cells.groupby(KEY, observed=True)["seed"].nunique()
-    groups = groups.div(seeds, axis=0)
-    groups[ANY_SCALE] = groups[[*SCALES]].sum(axis=1)
-    groups[TOTAL] = groups[[*CATEGORIES]].sum(axis=1)
-    firsts = cells.drop_duplicates(KEY).set_index(KEY, drop=False).to_dict("index")
-    rows = []
-    for found in groups.join(seeds.rename("seeds")).reset_index().to_dict("records"):
-        key = {name: str(found[name]) for name in KEY}
-        paper = published_beside(run, firsts[tuple(key.values())], "categories")
-        shared = {"left_out": found[LEFT_OUT], "seeds": found["seeds"]}
-        for category in ROWS:
-            count, n = found[category], found[TOTAL]
-            row = {"category": category, "count": count, "share": 100 * count / n if n else None}
-            rows.append({**key, **row, **shared, "published": paper.get(category)})
-    return in_order(pd.DataFrame(rows).astype({"published": "float64"}), run.cells)
+    wide = wide.div(seeds, axis=0)
+    wide[ANY_SCALE], wide[TOTAL] = wide[[*SCALES]].sum(axis=1), wide[[*CATEGORIES]].sum(axis=1)
+    long: Any = wide[[*ROWS]].stack()
+    data: pd.DataFrame = long.reset_index(name="count")
+    shared = wide[[TOTAL, LEFT_OUT]].rename(columns={LEFT_OUT: "left_out"}).join(seeds)
+    data = data.join(shared.rename(columns={"seed": "seeds"}), on=KEY)
+    data["share"] = 100 * data["count"] / data.pop(TOTAL).where(lambda n: n > 0)
+    firsts = cells.drop_duplicates(KEY).to_dict("records")
+    paper = {tuple(c[k] for k in KEY): published_beside(run, c, "categories") for c in firsts}
+    rows = data[[*KEY, "category"]].itertuples(index=False)
+    data["published"] = [paper[tuple(key)].get(category) for *key, category in rows]
+    data = data.astype({"published": "float64"})
+    columns = ["category", "count", "share", "left_out", "seeds", "published"]
+    return in_order(data[[*KEY, *columns]], run.cells)
 
 
 def _table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
@@ -110,22 +107,22 @@ def _table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     shown = [category for category in ROWS if category not in SCALES or most[category] > 0]
     data = data[data["category"].isin(shown)]
     labels = data["loss"].astype("str").map(loss_label)
-    papers_n = data.groupby(KEY, observed=True)["published"].transform("last")
-    shares = 100 * data["published"] / papers_n
-    paper = data.assign(column="Paper " + labels, count=data["published"], share=shares, seeds=1)
-    paper = paper[paper.groupby("column")["count"].transform("count") > 0]
-    both = pd.concat([data.assign(column=labels), paper], ignore_index=True)
+    total = data.groupby(KEY, observed=True)["published"].transform("last")
+    share = 100 * data["published"] / total
+    theirs = data.assign(column="Paper " + labels, count=data["published"], share=share, seeds=1)
+    theirs = theirs[theirs.groupby("column")["count"].transform("count") > 0]
+    both = pd.concat([data.assign(column=labels), theirs], ignore_index=True)
     both["text"] = [_text(row) for row in both.to_dict("records")]
     both["category"] = pd.Categorical(both["category"], categories=shown)
     table = both.pivot(index=["model", "task", "category"], columns="column", values="text")
     every = {str(loss): loss_label(str(loss)) for loss in cells["loss"].cat.categories}
-    first, last = (REFERENCE, "smmd"), ("base",)
-    ranked = sorted(every, key=lambda x: (x not in first, x in last, "[" in x))[:LOSSES]
-    kept = [every[loss] for loss in every if loss in ranked]
-    table = table.reindex(columns=[*kept, *paper["column"].unique()]).astype("object")
+    first = (REFERENCE, "smmd")
+    ranked = sorted(every, key=lambda loss: (loss not in first, loss == "base", "[" in loss))
+    kept = [label for loss, label in every.items() if loss in ranked[:LOSSES]]
+    table = table.reindex(columns=[*kept, *theirs["column"].unique()]).astype("object")
     table = table.fillna(DASH).reset_index()
     for (model, task, loss), own in cells.groupby(KEY, observed=True):
-        if (why := why_missing(own)) and loss in ranked:
+        if (why := why_missing(own)) and every[str(loss)] in kept:
             table.loc[of_pair(table, (str(model), str(task))).index[0], every[str(loss)]] = why
     table = table.rename(columns={"model": "Model", "task": "Task", "category": "Category"})
     models = [model_label(str(model)) for model in table["Model"]]

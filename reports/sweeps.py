@@ -1,33 +1,44 @@
-"""Figure 3 and Appendix C of the paper: accuracy against one parameter of a loss.
+"""Figures 3 and 5 of the paper, and any other sweep of a run: accuracy by one parameter of a loss.
 
 The other parameters have their defaults. Cross-entropy, which is what a weight of 0 gives, is a
-band; another loss is a curve if its weight was varied too, or a band.
+band; another loss is a curve if the parameter was varied too, or a band.
 """
 
 from __future__ import annotations
 
 import math
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
+from smmd_bench.publishing.style import (
+    GREY,
+    LossStyle,
+    add_legend,
+    loss_label,
+    loss_styles,
+    model_label,
+    new_figure,
+    width_for,
+)
 
-from ._cells import PAIR, REFERENCE, Pair, measured, of_pair, of_pairs, of_shared_seeds, pairs
-from ._panels import panel_grid
-from ._results import EXACT, result_frame, widened, with_tests
+from ._cells import REFERENCE, of_pair, pairs
+from ._results import EXACT, widened
 from ._text import NOTES, caption
-from .ablations import METRICS, parameter_values
+from .ablations import loss_specs, one_parameter, values_of, variants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 LEAST, PANELS, WIDE = 3, 12, 20
 """Values of the parameter that make a sweep, panels drawn at most (the CSV has all), and how many
 times the smallest value the largest is on a logarithmic axis."""
+WEIGHT = "lambda"
+"""The parameter that is 0 for cross-entropy."""
+SYMBOLS = {"sigma": "σ", WEIGHT: "λ"}
 SHOWN = (
     "Exact match by the parameter, all others at their defaults; the CSV has paired differences "
     "to CE. The band is CE, which a weight of 0 gives (not to scale on a logarithmic axis); a ring "
@@ -37,108 +48,99 @@ SHOWN = (
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep declares, and how its figure is made of that.
+    """How accuracy depends on each parameter that the run varies, against CE.
 
-    `loss` and its `parameter` are swept, `symbol` is how axes name it; `beside` are other losses to
-    show; `weight` says that 0 is cross-entropy; `finding` is what the paper says of its figure.
+    `swept` are the loss and its parameter, `beside` are other losses to show; `finding` is what the
+    paper says of its figure.
     """
 
-    name: ClassVar[str]
-    title: ClassVar[str]
-    paper: ClassVar[str]
-    loss: ClassVar[str]
-    parameter: ClassVar[str]
-    symbol: ClassVar[str]
-    finding: ClassVar[str]
+    name: ClassVar[str] = "sweep"
+    title: ClassVar[str] = "Sensitivity to the parameters of the losses"
+    paper: ClassVar[str] = "not in the paper"
+    swept: ClassVar[tuple[str, str] | None] = None
     beside: ClassVar[tuple[str, ...]] = ()
-    weight: ClassVar[bool] = True
+    finding: ClassVar[str] = ""
 
     def skip(self, run: Run) -> str | None:
-        """At least three values of the parameter must have been tried."""
-        few = f"the run has fewer than {LEAST} values of {self.parameter} of {self.loss}"
-        named = f"{self.loss}[{self.parameter}="
-        if sum(str(spec).startswith(named) for spec in run.cells["loss"].unique()) < LEAST - 1:
-            return few  # no loss is imported for that
-        return few if self._data(run).empty else None
+        """At least three values of a parameter must have been tried."""
+        what = "{1} of {0}".format(*self.swept) if self.swept else "a parameter in no other sweep"
+        return None if self._found(run) else f"the run has fewer than {LEAST} values of {what}"
 
     def build(self, run: Run) -> Artefact:
-        """One panel a model and task."""
-        data = self._data(run)
-        words = caption(run, of_pairs(self._cells(run), data), SHOWN, self.finding)
-        figure = self._figure(data, pairs(data)[:PANELS])
+        """One panel a parameter, model and task."""
+        found = self._found(run)
+        cells = pd.concat([cells for cells, _ in found.values()]).drop_duplicates("address")
+        data = pd.concat([data for _, data in found.values()], ignore_index=True)
+        panels = [
+            (swept, pair, of_pair(own, pair))
+            for swept, (_, own) in found.items()
+            for pair in pairs(own)
+        ][:PANELS]
+        columns, rows = min(3, len(panels)), -(-len(panels) // 3)
+        figure = new_figure(width_for(columns), 0.6 + 2.9 * rows)
+        axes = figure.subplots(rows, columns, squeeze=False).flat
+        for axis, (swept, pair, own) in zip(axes, panels, strict=False):
+            axis.set_title("\n".join((model_label(pair[0]), pair[1])), pad=9)
+            self._panel(axis, *swept, own)
+        for axis in axes[len(panels) :]:
+            axis.set_axis_off()
+        add_legend(figure)
+        words = caption(run, cells, SHOWN, self.finding)
         return Artefact(words, figure=figure, data=data, notes=NOTES)
 
-    def _data(self, run: Run) -> pd.DataFrame:
-        """One row a cell with an accuracy, for the models and tasks with enough values.
+    def _found(self, run: Run) -> dict[tuple[str, str], tuple[pd.DataFrame, pd.DataFrame]]:
+        """The cells and the data of each parameter with enough values."""
+        ones = filter(None, map(one_parameter, loss_specs(run)))
+        counts = Counter((loss, parameter) for loss, parameter, _ in ones)
+        paper = {report.swept for report in (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)}
+        known = {self.swept} if self.swept else {*counts} - paper
+        likely = [swept for swept in counts if swept in known and counts[swept] >= LEAST - 1]
+        found = {swept: self._data(run, *swept) for swept in likely}
+        return {swept: own for swept, own in found.items() if not own[1].empty}
 
-        `series` is the name of the loss, `value` that of its parameter (missing: not swept).
-        """
-        cells = measured(self._cells(run))
-        if cells.empty:
-            return cells
-        data = with_tests(result_frame(run, cells, METRICS), run, [EXACT])
-        data = self._labelled(widened(data, [EXACT]).drop(columns="best"))
-        data = data[data[f"{EXACT}_value"].notna()]
-        return self._with_enough(data).reset_index(drop=True)
+    def _data(self, run: Run, loss: str, parameter: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """The cells, and a row for each with an accuracy: `series` is the name of its loss, `value`
+        that of its parameter (missing: not swept)."""
+        known: dict[str, tuple[str, float]] = {REFERENCE: (REFERENCE, math.nan)}
+        for name in (loss, *self.beside):
+            for spec, values in values_of(loss_specs(run), name, parameter).items():
+                if len(values) == 1:
+                    known[spec] = (name, values[0])
+        varied = [spec for spec, (name, _) in known.items() if name == loss]
+        cells, data = variants(run, known, varied, LEAST)
+        if not data.empty:
+            data = widened(data, [EXACT]).drop(columns="best")
+            named = [known[str(spec)] for spec in data["loss"]]
+            data[["series", "value"]] = pd.DataFrame(named, data.index)
+        return cells, data
 
-    def _cells(self, run: Run) -> pd.DataFrame:
-        """The cells of the figure, measured or not, of the seeds that all of them have."""
-        kept = self._with_enough(self._labelled(run.cells))
-        return of_shared_seeds(kept[kept["series"].notna()])
-
-    def _with_enough(self, labelled: pd.DataFrame) -> pd.DataFrame:
-        """The rows of models and tasks with enough values of the parameter."""
-        swept = labelled[labelled["series"] == self.loss]
-        counts = swept.groupby(PAIR, observed=True)["value"].nunique()
-        return of_pairs(labelled, counts[counts >= LEAST].reset_index())
-
-    def _labelled(self, cells: pd.DataFrame) -> pd.DataFrame:
-        """With `series` and `value`; both are missing where a cell is none of the figure."""
-        known: dict[str, tuple[str | None, float]] = {REFERENCE: (REFERENCE, math.nan)}
-        for loss in map(str, cells["loss"].unique()):
-            for name in (self.loss, *self.beside):
-                if (value := self._value(loss, name)) is not None:
-                    known.setdefault(loss, (name, value))
-        found = [known.get(str(loss), (None, math.nan)) for loss in cells["loss"]]
-        named = pd.DataFrame(found, cells.index, ["series", "value"])
-        return cells.assign(**named.astype({"series": "object", "value": "float64"}))
-
-    def _value(self, loss: str, name: str) -> float | None:
-        """The parameter's value in a spec that changes it alone; None for any other spec."""
-        found = parameter_values(loss, name, self.parameter)
-        return found[0] if found is not None and len(found) == 1 else None
-
-    def _figure(self, data: pd.DataFrame, drawn: list[Pair]) -> Figure:
-        """One panel a model and task."""
-        figure, axes = panel_grid(drawn, 2.9)
-        series = [x for x in (*self.beside, self.loss) if (data["series"] == x).any()]
+    def _panel(self, axis: Axes, loss: str, parameter: str, data: pd.DataFrame) -> None:
+        points = _points(data)
+        series = [name for name in (*self.beside, loss) if (points["series"] == name).any()]
         styles = loss_styles([REFERENCE, *series])
-        for axis, pair in zip(axes, drawn, strict=True):
-            points = _points(of_pair(data, pair))
-            ce = points[points["series"] == REFERENCE].assign(value=0.0)
-            start = ce if self.weight else ce[:0]
-            _band(axis, ce, REFERENCE, styles[REFERENCE])
-            for name in series:
-                curve = points[points["series"] == name].sort_values("value")
-                if len(curve) < 2:
-                    _band(axis, curve, name, styles[name])
-                    continue
-                line = pd.concat([start, curve]).drop_duplicates("value", keep="last")
-                ends = line[["down", "up"]].to_numpy().T
-                how = styles[name].plotted(label=loss_label(name), elinewidth=1.1, capsize=2.5)
-                axis.errorbar(line["value"], line["mean"], ends, **how)
-                default = curve[curve["value"] == self._value(name, name)]
-                ring: Any = {"markersize": 14, "fillstyle": "none", "color": GREY, "zorder": 4}
-                axis.plot(default["value"], default["mean"], "o", label="default", **ring)
-            ticks = sorted({*points["value"].dropna(), *start["value"]})
-            positive = [value for value in ticks if value > 0]
-            if positive[-1] >= WIDE * positive[0]:
-                axis.set_xscale("symlog", linthresh=positive[0], linscale=0.5)
-            axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
-            axis.set_xticks([], minor=True)
-            axis.set(ylabel="Exact match (%)", xlabel=self.symbol)
-        add_legend(figure)
-        return figure
+        ce = points[points["series"] == REFERENCE].assign(value=0.0)
+        start = ce if parameter == WEIGHT else ce[:0]
+        _band(axis, ce, REFERENCE, styles[REFERENCE])
+        for name in series:
+            curve = points[points["series"] == name].sort_values("value")
+            if len(curve) < 2:
+                _band(axis, curve, name, styles[name])
+                continue
+            line = pd.concat([start, curve]).drop_duplicates("value", keep="last")
+            ends = line[["down", "up"]].to_numpy().T
+            how = styles[name].plotted(label=loss_label(name), elinewidth=1.1, capsize=2.5)
+            axis.errorbar(line["value"], line["mean"], ends, **how)
+            default = curve[curve.index == name]
+            ring: Any = {"markersize": 14, "fillstyle": "none", "color": GREY, "zorder": 4}
+            axis.plot(default["value"], default["mean"], "o", label="default", **ring)
+        ticks = sorted({*points["value"].dropna(), *start["value"]})
+        positive = [value for value in ticks if value > 0]
+        if positive[-1] >= WIDE * positive[0]:
+            axis.set_xscale("symlog", linthresh=positive[0], linscale=0.5)
+        axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
+        axis.set_xticks([], minor=True)
+        symbol = SYMBOLS.get(parameter, parameter)
+        axis.set(ylabel="Exact match (%)", xlabel=f"{symbol} of {loss_label(loss)}")
 
 
 def _points(data: pd.DataFrame) -> pd.DataFrame:
@@ -165,10 +167,7 @@ class SigmaSensitivity(Sweep):
     name = "sigma_sensitivity"
     title = "Sensitivity to σ"
     paper = "Figure 3 (a)"
-    loss = "smmd"
-    parameter = "sigma"
-    symbol = "σ"
-    weight = False
+    swept = ("smmd", "sigma")
     finding = "The paper finds accuracy highest near σ = 2.0 and prints no numbers."
 
 
@@ -178,9 +177,7 @@ class LambdaSensitivity(Sweep):
     name = "lambda_sensitivity"
     title = "Sensitivity to λ"
     paper = "Figure 3 (b)"
-    loss = "smmd"
-    parameter = "lambda"
-    symbol = "λ"
+    swept = ("smmd", WEIGHT)
     finding = (
         "The paper finds accuracy above that of λ = 0 over a broad range, highest near λ = 3, and "
         "prints no numbers."
@@ -193,9 +190,7 @@ class NtlLambdaScan(Sweep):
     name = "ntl_lambda_scan"
     title = "λ scan of NTL"
     paper = "Figure 5 (Appendix C)"
-    loss = "ntl"
-    parameter = "lambda"
-    symbol = "λ"
+    swept = ("ntl", WEIGHT)
     beside = ("smmd",)
     finding = (
         "The paper finds NTL best at λ = 2.0, takes that as the default, and prints no numbers."

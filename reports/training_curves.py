@@ -18,7 +18,7 @@ from smmd_bench.publishing.style import (
     new_figure,
 )
 
-from ._cells import Pair, in_order, main_losses, metrics_of, of_pair
+from ._cells import Pair, in_order, main_losses, metric_labels, of_pair
 from ._panels import LIMITS, pair_name, say, select_panels
 from ._text import caption
 
@@ -78,13 +78,12 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
     styles = loss_styles(data["loss"].cat.categories)
     for (pair, losses), row in zip(drawn.items(), axes, strict=True):
         log, epochs = of_pair(data, pair), of_pair(selection, pair)
-        labels = {metric.name: metric.label for metric in metrics_of(pair[1])}
+        labels = metric_labels(pair[1])
         metric = str(next(iter(epochs["selection_metric"]), "score"))
         for loss in losses:
-            own, scored = log[log["loss"] == loss], epochs[epochs["loss"] == loss]
             for axis, name in zip(row, CURVES, strict=False):
-                _line(axis, own, "step", f"{name}_smoothed", styles[loss])
-            _line(row[2], scored, "epoch", metric, styles[loss])
+                _line(axis, log[log["loss"] == loss], "step", f"{name}_smoothed", styles[loss])
+            _line(row[2], epochs[epochs["loss"] == loss], "epoch", metric, styles[loss])
         for axis, title in zip(row, CURVES.values(), strict=False):
             axis.set(title=title, xlabel="Optimiser step")
             if not axis.lines:
@@ -99,27 +98,17 @@ def _figure(data: pd.DataFrame, selection: pd.DataFrame, drawn: dict[Pair, list[
     return figure
 
 
-def over_seeds(rows: pd.DataFrame, along: str, name: str) -> pd.DataFrame:
-    """The mean, min and max of the seeds of one loss by step or epoch, interpolated within a seed.
-
-    Thinned logs of different lengths have different steps.
-    """
-    wide = rows.pivot_table(index=along, columns="seed", values=name)
-    wide = wide.interpolate("index", limit_area="inside")
-    return wide.agg(["mean", "min", "max"], axis=1)
-
-
 def _line(axis: Axes, rows: pd.DataFrame, along: str, name: str, how: LossStyle) -> None:
     """The mean over seeds, and where there are several the band of their ends."""
     rows = rows[rows[name].notna()] if len(rows) else rows
     if rows.empty:
         return
-    curve, label = over_seeds(rows, along, name), loss_label(str(rows["loss"].iloc[0]))
+    curve = rows.groupby(along)[name].agg(["mean", "min", "max"])
+    label = loss_label(str(rows["loss"].iloc[0]))
     every = max(1, len(curve) // 5) if along == "step" else 1
     axis.plot(curve.index, curve["mean"], **how.plotted(4, label=label, markevery=every))
-    axis.fill_between(
-        curve.index, curve["min"], curve["max"], color=how.colour, alpha=0.16, linewidth=0
-    )
+    band: Any = {"color": how.colour, "alpha": 0.16, "linewidth": 0}
+    axis.fill_between(curve.index, curve["min"], curve["max"], **band)
     if along == "epoch":
         best = curve.loc[rows.loc[rows["selected"], along].unique(), "mean"]
         ring: Any = {"markersize": 11, "fillstyle": "none", "color": how.colour}

@@ -21,6 +21,7 @@ from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.scoring.gain import OVER_SEEDS
 
 from ._cells import (
+    KEY,
     NO_RESULTS,
     judged_metrics,
     main_losses,
@@ -62,72 +63,62 @@ class Verdict:
             return NO_RESULTS
         if "predictions" in run.manifest and run.comparisons.empty:
             return "a second file of predictions is needed"
-        return None if len(_judged(run)) else "the run has no loss besides cross-entropy"
+        return None if _judged(run) else "the run has no loss besides cross-entropy"
 
     def build(self, run: Run) -> Artefact:
         """A row for each loss and metric, or the reason why there is no difference."""
         run = main_losses(run)
-        data, other = verdicts(run), loss_label(reference_of(run))
-        table = pd.DataFrame(_table_rows(run, data)).fillna(DASH)
+        data, label = verdicts(run), shortened(loss_label(reference_of(run)), 14)
+        difference = f"Δ to {label} [95 %]"
+        table = pd.DataFrame(_rows(run, data, label, difference)).fillna(DASH)
         if "predictions" in run.manifest:
+            other = loss_label(reference_of(run))
             table.attrs["title"] = f"Which answers are better than those of {other}?"
-        value, gain = _headings(run)
-        table.attrs["values"] = ["Loss", "Metric", value, "Verdict", gain, P_HOLM]
-        table.attrs["optional"] = ["n", "Seeds", P_HOLM, value]
+            table = table.drop(columns="Seeds", errors="ignore")
+        table.attrs["values"] = ["Loss", "Metric", label, "Verdict", difference, P_HOLM]
+        table.attrs["optional"] = ["n", "Seeds", P_HOLM, label]
         words = caption(run, run.cells, SHOWN)
         return Artefact(words, table, data=None if data.empty else data, notes=NOTES)
 
 
-def _judged(run: Run) -> pd.DataFrame:
-    """The cells of losses that a verdict is about."""
-    others = [] if "predictions" in run.manifest else ["base"]
-    return run.cells[~run.cells["loss"].isin([*others, reference_of(run)])]
+def _judged(run: Run) -> set[str]:
+    """The losses that a verdict is about."""
+    others = set() if "predictions" in run.manifest else {"base"}
+    return {*run.cells["loss"]} - {*others, reference_of(run)}
 
 
-def _table_rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, str]]:
+def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator[dict[str, str]]:
     """The rows of the table, in the order of the run; the noise floor is the last of its pair."""
-    other, dead, judged = reference_of(run), learnt_nothing(run), {*_judged(run)["loss"]}
-    found = dict([*data.groupby(["task", "model", "loss"], observed=True)])
-    for _, own in run.cells.groupby(["task", "model"], observed=True):
-        groups = [*own.groupby(["task", "model", "loss"], observed=True)]
-        for key, cells in sorted(groups, key=lambda group: group[0][2] == other):
-            if key in found or key[2] in judged:
-                nothing = NOTHING_LEARNT if (key[1], key[0], key[2]) in dead else ""
-                yield from _of_loss(run, cells, found.get(key, data[:0]), nothing)
-
-
-def _of_loss(
-    run: Run, cells: pd.DataFrame, found: pd.DataFrame, nothing: str
-) -> Iterator[dict[str, str]]:
-    other, (value, difference) = reference_of(run), _headings(run)
-    head = row_head(cells.iloc[0])
-    head["Loss"] += NOISE * (cells["loss"].iloc[0] == other)
-    if found.empty:
-        no_reference = f"no {loss_label(other)} to compare with"
-        yield {**head, "Verdict": why_missing(cells) or nothing or no_reference}
-        return
-    for metric in judged_metrics(head["Task"]):
-        if metric.name not in {*found["metric"]}:
-            said = nothing or "no answers to compare"
-            yield {**head, "Metric": metric.label, "Verdict": said}
-    for gain in found.to_dict("records"):
-        bounds = gain["difference"], gain["low"], gain["high"]
-        yield {
-            **head,
-            "Metric": gain["label"],
-            value: _value_compared(run, gain),
-            "Verdict": gain["verdict"],
-            difference: with_interval(*bounds, digits_of(gain["label"]), sign=True),
-            P_HOLM: p_text(gain["p_holm"]),
-            **({} if "predictions" in run.manifest else {"Seeds": str(gain["seeds"])}),
-            "n": f"{gain['n']:,}",
-        }
-
-
-def _headings(run: Run) -> tuple[str, str]:
-    """Of the value that is compared with, and of the difference."""
-    label = shortened(loss_label(reference_of(run)), 14)
-    return label, f"Δ to {label} [95 %]"
+    other, dead, judged = reference_of(run), learnt_nothing(run), _judged(run)
+    found = dict([*data.groupby(KEY, observed=True)])
+    order = run.cells.assign(noise=run.cells["loss"] == other)
+    for (task, model, noise, loss), cells in order.groupby(
+        ["task", "model", "noise", "loss"], observed=True
+    ):
+        key, head = (model, task, loss), row_head(cells.iloc[0])
+        head["Loss"] += NOISE if noise else ""
+        nothing = NOTHING_LEARNT * (key in dead)
+        if key not in found:
+            if loss in judged:
+                none = f"no {loss_label(other)} to compare with"
+                yield {**head, "Verdict": why_missing(cells) or nothing or none}
+            continue
+        for metric in judged_metrics(str(task)):
+            if metric.name not in {*found[key]["metric"]}:
+                said = nothing or "no answers to compare"
+                yield {**head, "Metric": metric.label, "Verdict": said}
+        for gain in found[key].to_dict("records"):
+            bounds = gain["difference"], gain["low"], gain["high"]
+            yield {
+                **head,
+                "Metric": gain["label"],
+                value: _value_compared(run, gain),
+                "Verdict": gain["verdict"],
+                difference: with_interval(*bounds, digits_of(gain["label"]), sign=True),
+                P_HOLM: p_text(gain["p_holm"]),
+                "Seeds": str(gain["seeds"]),
+                "n": f"{gain['n']:,}",
+            }
 
 
 def _value_compared(run: Run, gain: dict[Any, Any]) -> str:
@@ -137,9 +128,9 @@ def _value_compared(run: Run, gain: dict[Any, Any]) -> str:
     return number(float(value), digits_of(gain["label"]))
 
 
-ROWS, WIDEST = 48, 3.0
-"""Rows (losses of all models and tasks) drawn at most, and how far an axis goes, in units of
-the largest difference or of the smallest that could be found."""
+GROUPS, WIDEST = 8, 3.0
+"""Models and tasks drawn at most, and how far an axis goes, in units of the largest difference or
+of the smallest that could be found."""
 BAND = "#D9DCDF"
 COLOURS = {"better": "#1B5E20", "worse": "#A01313"}
 """Of the words; those of the losses are others."""
@@ -177,9 +168,7 @@ def _figure(run: Run, data: pd.DataFrame) -> Figure:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
-    blocks = {pair: of_pair(data, pair) for pair in pairs(data)}
-    counts = np.cumsum([here["loss"].nunique() for here in blocks.values()])
-    shown = [*blocks.items()][: max(1, int((counts <= ROWS).sum()))]  # the first in any case
+    shown = [(pair, of_pair(data, pair)) for pair in pairs(data)[:GROUPS]]
     heights = [1.1 + 0.3 * here["loss"].nunique() for _, here in shown]
     figure = style.new_figure(style.WIDTH, 0.35 + sum(heights))
     parts = figure.subfigures(len(shown), 1, squeeze=False, height_ratios=heights)[:, 0]

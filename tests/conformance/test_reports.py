@@ -14,8 +14,8 @@ from smmd_bench.plugin_system.registry import load, names
 from smmd_bench.results.frames import RunFrames, read_run
 
 NOT_IN_THE_SPECIMEN = {
-    "decoding_table", "lambda_sensitivity", "ntl_lambda_scan", "regression_table", "task_table",
-    "tuning_table",
+    "decoding_table", "lambda_sensitivity", "ntl_lambda_scan", "regression_table", "sweep",
+    "task_table", "tuning_table",
 }  # fmt: skip
 _calls = itertools.count()
 

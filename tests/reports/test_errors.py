@@ -30,17 +30,17 @@ def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
     }
     run = planted_run(tmp_path, answers, texts, seeds=seeds)
     run = without(run, tmp_path, loss="ntl", seed=1)
-    for common in common_errors(run):
-        loss = common.loss
+    common = common_errors(run)
+    assert [*common["pair"].unique()] == [*losses[1:]]
+    for loss, own in common.groupby("pair", observed=True):
         expected = {"ce": [], loss: []}
         for seed in (0, 2) if loss == "ntl" else seeds:
             for answer, a, b in zip(answers, texts["ce"][seed], texts[loss][seed], strict=True):
                 if "none" not in (a, b):
                     expected["ce"].append((seed, abs(int(a) - int(answer))))
                     expected[loss].append((seed, abs(int(b) - int(answer))))
-        assert common.n == len(expected[loss])
         for name, rows in expected.items():
-            found = common.of(name)
+            found = own[own["loss"] == name]
             assert list(zip(found["seed"], found["error"], strict=True)) == rows
 
 

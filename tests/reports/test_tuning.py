@@ -5,8 +5,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from smmd_bench.reports.decoding_table import DecodingTable
-from smmd_bench.reports.tuning_table import TuningTable
+from smmd_bench.reports.tuning_tables import DecodingTable, TuningTable
 from smmd_bench.reports.verdict import Verdict
 
 from smmd_bench.results.frames import read_run

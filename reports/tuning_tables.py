@@ -1,4 +1,4 @@
-"""Errors under each decoding rule: does the greedy completion hide what a loss gains?"""
+"""What tuning chose for each loss, and errors under each decoding rule."""
 
 from __future__ import annotations
 
@@ -9,14 +9,71 @@ from typing import ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.tables import number
+from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
-from ._cells import KEY, REFERENCE, measured, metrics_of, opponent
+from ._cells import KEY, REFERENCE, measured, metric_labels, opponent
 from ._results import result_frame, with_tests
-from ._text import NOTES, caption, delta, estimate, gain, row_head, row_table, without_dashes
+from ._text import (
+    NOTES,
+    caption,
+    delta,
+    estimate,
+    gain,
+    named_seeds,
+    row_head,
+    row_table,
+    without_dashes,
+)
 
-SHOWN = (
+TUNED = (
+    "The setting that validates best for each seed, without a test example. Validation is of the "
+    "best of several settings, and so too high."
+)
+
+
+@dataclass(frozen=True)
+class TuningTable:
+    """One row a model, task and loss that was tuned; the CSV has every trial."""
+
+    name: ClassVar[str] = "tuning_table"
+    title: ClassVar[str] = "What tuning chose"
+    paper: ClassVar[str] = "not in the paper"
+    order: ClassVar[int] = 130
+
+    def skip(self, run: Run) -> str | None:
+        """A tuned loss is needed."""
+        return "the run has no tuned loss" if run.tuning.empty else None
+
+    def build(self, run: Run) -> Artefact:
+        """The settings of each loss, those that were chosen, and the best validation value."""
+        data = run.tuning
+        sizes = sorted(data["n"].dropna().unique())
+        n = " or ".join(f"{int(size):,}" for size in sizes) or "0"
+        words = f"{TUNED} n = {n} validation examples; {named_seeds(data)}."
+        table = row_table(_tuned_rows(data), self.title)
+        return Artefact(words, table, data=data.drop(columns="address"), notes=NOTES)
+
+
+def _tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
+    for (model, task, _), group in data.groupby(KEY, observed=True):
+        head = row_head({"model": model, "task": task, "loss": group["untuned"].iloc[0]})
+        settings = dict.fromkeys(group["text"])
+        row = {**head, "Settings": str(len(settings)), "Tried": "; ".join(settings)}
+        chosen = group[group["chosen"]]
+        if chosen.empty:
+            yield {**row, "Chosen": DASH}
+            continue
+        seeds, counts = group["seed"].nunique(), chosen["text"].value_counts()
+        said = ", ".join(f"{text} ({n} of {seeds})" for text, n in counts.items())
+        said = said.replace(")", " seeds)", 1) if seeds > 1 else str(counts.index[0])
+        metric = str(chosen["metric"].iloc[0])
+        label = metric_labels(str(task)).get(metric, metric)
+        value = estimate(chosen, 1 if "%" in label else 2, interval=True)
+        yield {**row, "Chosen": said, "Metric": label, "Validation": value}
+
+
+DECODED = (
     "Error metrics of the same weights by decoder. Greedy: the likeliest completion. Mean, median: "
     "of p(number), the parsed completions of a beam search, scaled to 1; Found: their probability "
     "before."
@@ -41,9 +98,9 @@ class DecodingTable:
         """Each metric under each decoder, and its difference to CE under the same."""
         data = _data(run)
         decoders = [name for name in (GREEDY, *RULES) if name in {*data["decoder"]}]
-        table = row_table(_rows(data, decoders, opponent(data)), self.title)
+        table = row_table(_decoded_rows(data, decoders, opponent(data)), self.title)
         table = without_dashes(table, [name for name in table if str(name).startswith("Δ")])
-        words = caption(run, measured(run.cells), SHOWN)
+        words = caption(run, measured(run.cells), DECODED)
         return Artefact(words, table, data=data.drop(columns="address"), notes=NOTES)
 
 
@@ -63,9 +120,9 @@ def _data(run: Run) -> pd.DataFrame:
     return data.merge(found, how="left", on=[*KEY, "seed"])
 
 
-def _rows(data: pd.DataFrame, decoders: list[str], other: str) -> Iterator[dict[str, str]]:
+def _decoded_rows(data: pd.DataFrame, decoders: list[str], other: str) -> Iterator[dict[str, str]]:
     for _, of_loss in data.groupby(KEY, observed=True):
-        labels = {m.name: m.label for m in metrics_of(str(of_loss["task"].iloc[0]))}
+        labels = metric_labels(str(of_loss["task"].iloc[0]))
         known = {*of_loss["name"]}
         for name in [*filter(known.__contains__, labels), *sorted(known - {*labels})]:
             cells = of_loss[of_loss["name"] == name]
