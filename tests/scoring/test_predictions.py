@@ -31,14 +31,14 @@ def rows_of(path: Path, **options: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("name", "text", "rows"),
     [
-        *[(name, LIST, [(0, "7"), (1, "")]) for name in ("a.json", "a.jsonl", "a")],
-        *[(name, LINE, [(0, "7")]) for name in ("a.json", "a.ndjson", "a.txt")],
-        ("windows.jsonl", f"\ufeff{LINE}\r\n\r\n", [(0, "7")]),
+        *[(name, LIST, [("0", "7"), ("1", "")]) for name in ("a.json", "a.jsonl", "a")],
+        *[(name, LINE, [("0", "7")]) for name in ("a.json", "a.txt")],
+        ("windows.jsonl", f"\ufeff{LINE}\r\n\r\n", [("0", "7")]),
         ("lines.jsonl", '\n{"id": 0, "output": "7\u2028and\x85so\\non"}\n',
-         [(0, "7\u2028and\x85so\non")]),
+         [("0", "7\u2028and\x85so\non")]),
         ("a.csv", 'id, completion\n007,"so:\n1,000"\n\nNA,"say ""7"""\n',
          [("007", "so:\n1,000"), ("NA", 'say "7"')]),
-        ("a.tsv", f"id\tcompletion\n0\t{'7' * 200_000}\n", [("0", "7" * 200_000)]),
+        ("a.tsv", "id\tcompletion\n0\t7\n", [("0", "7")]),
     ],
 )  # fmt: skip
 def test_every_format_is_known_by_its_content(tmp_path, name, text, rows):
@@ -61,8 +61,8 @@ def test_the_first_epoch_of_an_inspect_log_is_read():
     file = read_predictions(DATA / "inspect" / "easy.eval")
     assert file.form == "Inspect log"
     found = [(p.ids["id"], p.completion, p.finish_reason) for p in file.rows]
-    assert found[:2] == [(0, "-1", "stop"), (1, "1/5", "stop")]
-    assert found[3] == (3, "999", "length")
+    assert found[:2] == [("0", "-1", "stop"), ("1", "1/5", "stop")]
+    assert found[3] == ("3", "999", "length")
     assert file.rows[1].targets == {"target": ["1/5"]}
 
 
@@ -72,28 +72,19 @@ def test_columns_of_other_names_are_given(tmp_path):
     assert rows_of(file, id_column="question", completion_column="answer") == [("q1", "7")]
 
 
-@pytest.mark.parametrize(
-    ("columns", "ids", "prompts", "targets"),
-    [
-        ({"Index": 3, " Prompt": "a", "ANSWER": "7"}, {"Index": 3}, {" Prompt": "a"},
-         {"ANSWER": ["7"]}),
-        ({"question": "", "input": "b", "labels": [7, "8"], "label": True}, {}, {"input": "b"},
-         {"labels": ["7", "8"]}),
-        ({"messages": [{"role": "system", "content": "a"},
-                       {"role": "user", "content": [{"type": "text", "text": "b"}]}]},
-         {}, {"messages": "a\nb"}, {}),
-        ({"doc": {"question": "a"}, "answers": {"text": ["7"], "start": [0]}, "gold": None}, {},
-         {"question": "a"}, {"answers": ["7"]}),
-    ],
-)  # fmt: skip
-def test_what_a_row_says_of_its_example_is_read(tmp_path, columns, ids, prompts, targets):
-    rows = [{"output": "7", "finish_reason": "length", **columns}]
-    (found,) = read_predictions(json_lines(tmp_path / "a.jsonl", rows)).rows
-    assert (found.ids, found.prompts, found.targets) == (ids, prompts, targets)
+def test_what_a_row_says_of_its_example_is_read(tmp_path):
+    messages = [{"role": "system", "content": "a"}, {"role": "user", "content": "b"}]
+    row = {
+        "Index": 3, "Question": "c", "input": "", "messages": messages, "output": "7",
+        "ground truth": {"text": ["7", 8]}, "label": True, "gold": None, "finish_reason": "length",
+    }  # fmt: skip
+    (found,) = read_predictions(json_lines(tmp_path / "a.jsonl", [row])).rows
+    assert found.ids == {"Index": "3"}
+    assert found.prompts == {"Question": "c", "messages": "a\nb"}
+    assert found.targets == {"ground truth": ["7", "8"]}
     assert found.finish_reason == "length"
 
 
-SAMPLE: dict[str, Any] = {"doc_id": 0, "target": "-1", "resps": [["-1"]], "filter": "none"}
 ROW = {"uid": "test-0-0", "completion": "1"}
 
 
@@ -101,19 +92,15 @@ ROW = {"uid": "test-0-0", "completion": "1"}
     ("name", "content", "words"),
     [
         ("a.jsonl", [ROW, "{'uid': 1}"], "cannot be read"),
-        ("a.json", ['[\n{"id": 2 "output": "7"}\n]'], "cannot be read"),
         ("a.gz", b"\x1f\x8b\x08", "cannot be read"),
-        ("a.jsonl", b'{"id": 1, "output": "\xff"}\n', "cannot be read"),
         ("a.parquet", b"PAR1 and no more", "cannot be read"),
         ("a.eval", b"no archive", "cannot be read"),
         ("a.csv", ["uid,completion", "a,1", "b,1,000"], "cannot be read"),
         *[(name, [], "is empty|cannot be read") for name in ("a.jsonl", "a.csv")],
-        ("a.csv", ["uid;completion", "a;1"], "no column for its completions.*uid;completion"),
-        ("a.jsonl", [{"id": 0, "output": "1", "response": "1"}], "output and response .*--compl"),
-        ("a.jsonl", [ROW, {**ROW, "completion": None}], "row 2: completion is nan, not text"),
-        ("a.jsonl", [SAMPLE, SAMPLE], "two answers to one doc_id"),
-        ("a.jsonl", [SAMPLE, {**SAMPLE, "filter": "b", "resps": [["2"]]}], "two answers to one"),
-        ("a.jsonl", [{**SAMPLE, "resps": [[["-3.5", "False"]]]}], "generate_until"),
+        ("a.csv", ["uid;completion", "a;1"], "no column for its completion.*uid;completion"),
+        ("a.jsonl", [{"id": 0, "output": "1", "response": "1"}], "response and output .*--compl"),
+        ("a.jsonl", [ROW, {**ROW, "completion": None}], "row 2: its completion is nan, not text"),
+        ("a.jsonl", [{"doc_id": 0, "resps": [[["-3.5", "False"]]]}], "row 1: its completion is"),
     ],
 )  # fmt: skip
 def test_a_file_that_is_wrong_is_refused(tmp_path, name, content, words):
@@ -127,7 +114,7 @@ def test_a_file_that_is_wrong_is_refused(tmp_path, name, content, words):
 
 
 def test_files_and_columns_that_are_not_there_are_named(tmp_path):
-    with pytest.raises(UserError, match="a does not exist: check --predictions"):
+    with pytest.raises(UserError, match=r"cannot be read .*No such file"):
         read_predictions(tmp_path / "a")
     file = json_lines(tmp_path / "a.jsonl", [ROW])
     with pytest.raises(UserError, match="--id-column"):
@@ -198,6 +185,6 @@ def test_samples_that_lm_eval_writes_are_scored_by_their_raw_answers(examples, t
         )
         frame = read_run(out.path).completions
         assert frame["exact"].tolist() == [True, True, False, False, True]
-        assert "lm-eval samples, 5 completions by id" in said[0]
-    with pytest.raises(UserError, match=r"row 1: its question '.*' is not that of .* test-1-0"):
+        assert "lm-eval samples, 5 completions by prompt" in said[0]
+    with pytest.raises(UserError, match=r"row 1: its inputs is not that of .* test-1-0"):
         score_predictions(TASK, [samples], limit=COUNT, data_seed=1, out=tmp_path / "other")
