@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
 from ..scoring.crossed import Crossed, fit_cells
-from ..scoring.power import smallest_by_t
+from ..scoring.gain import smallest_by_t
 
 if TYPE_CHECKING:
     import pandas as pd

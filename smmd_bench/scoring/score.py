@@ -151,13 +151,11 @@ def score(
 
 
 def _check_completions(completions: Sequence[object], references: Sequence[object]) -> None:
-    if len(completions) != len(references):
+    if len(completions) != len(references) or len(completions) == 0:
         raise UserError(
             f"{len(completions)} completions and {len(references)} references were given: "
-            "give one reference per completion."
+            "give at least one completion, and one reference per completion."
         )
-    if len(completions) == 0:
-        raise UserError("No completions were given: give at least one, and its reference.")
     for at, text in enumerate(completions):
         if not isinstance(text, str):
             raise UserError(f"Completion {at} ({str(text)[:80]}) is not text: give a string.")

@@ -5,12 +5,12 @@ import shutil
 
 import pandas as pd
 import pytest
-from scipy.stats import binomtest
+from scipy.stats import binomtest, t
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
 from smmd_bench.results.compare import compare_runs, contrasts
-from smmd_bench.scoring.crossed import fit, t_interval
+from smmd_bench.scoring.crossed import fit
 from smmd_bench.scoring.gain import gain_of, holm
 from tests.changed_runs import changed
 from tests.in_process import call
@@ -123,7 +123,7 @@ def test_any_two_losses_are_paired_by_example_and_seed(run):
     table = 100 * (wide["smmd"] - wide["ntl"]).unstack("uid").to_numpy()
     assert row["difference"] == pytest.approx(table.mean())
     model = fit(table)
-    interval = t_interval(table.mean(), model.error, model.df)
+    interval = t.interval(0.95, model.df, table.mean(), model.error)
     assert (row["low"], row["high"]) == pytest.approx(interval)
     assert (row["loss"], row["against"], row["seeds"]) == ("smmd", "ntl", 3)
 

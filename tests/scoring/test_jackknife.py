@@ -14,7 +14,7 @@ def test_groups_of_a_mean_hold_its_difference_whatever_their_sizes(n):
     found = np.array(pseudo_values(ExactMatch(), a, b))
     assert 100 < len(found) <= 200
     exact = paired_difference(ExactMatch(), a, b)
-    assert found.mean() == pytest.approx(exact.value, abs=1.0)
+    assert found.mean() == pytest.approx(exact.difference, abs=1.0)
     assert found.std(ddof=1) / np.sqrt(len(found)) == pytest.approx(
         (exact.high - exact.low) / 3.92, rel=0.15
     )

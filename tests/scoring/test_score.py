@@ -89,7 +89,7 @@ def test_references_are_targets_or_numbers(reference):
     ("completions", "references", "said"),
     [
         (["1", "2"], ["1"], "2 completions and 1 references"),
-        ([], [], "No completions were given"),
+        ([], [], "0 completions and 0 references"),
         *[
             (["1", x], ["1", "2"], rf"Completion 1 \({x}\) is not text")
             for x in (None, 3, math.nan)
