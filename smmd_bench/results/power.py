@@ -50,14 +50,13 @@ def planned_power(
     for (model, task), cells in found.groupby(["model", "task"], observed=True):
         level = LEVEL / cells["loss"].nunique()
         for loss, own in cells.groupby("loss", observed=True):
-            pilot = None if _is_unknown(own) else fit_cells(own)
-            if pilot is None or not pilot.error > 0:
+            spread = len(own) > 1 or isinstance(own["jackknife"].iloc[0], list)
+            if not spread or not (pilot := fit_cells(own)).error > 0:
                 left_out[str(loss)] = None
                 continue
             name = {"model": model, "task": task, "loss": loss, "pilot": own["seed"].nunique()}
-            n = int(own["n"].max())
             for larger in LARGER:
-                row = {**name, "n": n * larger, "level": level}
+                row = {**name, "n": int(own["n"].max()) * larger, "level": level}
                 row |= {f"seeds_{s}": _smallest(pilot, s, larger, level) for s in SEEDS}
                 if difference is not None:
                     row["needed"] = _fewest(pilot, larger, level, difference)
@@ -70,11 +69,6 @@ def planned_power(
     table = pd.DataFrame(rows)
     table.attrs["left_out"] = [*left_out]
     return table
-
-
-def _is_unknown(cells: pd.DataFrame) -> bool:
-    """Whether the cells say nothing of the variance: one seed without pseudo-values."""
-    return len(cells) == 1 and not isinstance(cells["jackknife"].iloc[0], list)
 
 
 def _smallest(pilot: Crossed, seeds: int, larger: float, level: float) -> float:
