@@ -56,13 +56,14 @@ def regression_frame(run: Run) -> pd.DataFrame:
     models = {model: at for at, model in enumerate(run.cells["model"].cat.categories)}
     cells = {address: at for at, address in enumerate(run.cells["address"])}
 
-    def place(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    def place(row: dict[str, Any]) -> tuple[Any, ...]:
         """The sort leaves the rows of an evaluation as they are."""
         shots = -1 if row["shots"] is None else row["shots"]
         setting = row["suite"], -(row["limit"] or math.inf), shots, row["engine"]
         return models.get(row["model"], math.inf), *setting, cells.get(row["cell"], -1)
 
-    return pd.DataFrame(sorted(rows, key=place), columns=list(COLUMNS)).astype(_TYPES)
+    rows.sort(key=place)
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_TYPES)
 
 
 def current_evaluations(run: Run) -> list[tuple[Path, dict[str, Any]]]:

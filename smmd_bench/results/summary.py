@@ -13,7 +13,7 @@ from ..plugin_system.tuned_label import untuned_label
 from ..storage.cell import BASE, StoredCell
 
 if TYPE_CHECKING:
-    from .frames import RunFrames
+    from ..contracts import Run
 
 IDENTITY = ("address", "model", "task", "loss", "seed")
 """The columns that every frame of a run starts with: which cell a row is of."""
@@ -138,13 +138,13 @@ def again(run: Path) -> str:
     return f"the command of {run} with --restore-weights trains them again"
 
 
-def card_of_run(name: str, run: RunFrames) -> ModelCard:
+def card_of_run(name: str, run: Run) -> ModelCard:
     """The model of the run. Raises UserError if its weights have changed since."""
     then = (run.manifest.get("models") or {}).get(name)
     if then is None:
         return model_card(name)
-    places = (said.get("model_path") for said in run.rows if said["model"] == name)
-    own = next(filter(None, places), None)
+    cells = [cell for cell in run.manifest.get("cells") or () if cell["model"] == name]
+    own = next((cell["model_path"] for cell in cells if cell.get("model_path")), None)
     card = model_card(f"{then['hub']}@{then['commit']}") if "hub" in then else card_at(name, own)
     if dict(card.identity) == then:
         return replace(card, name=name)

@@ -6,7 +6,11 @@ import pytest
 from scipy import stats
 from statsmodels.regression.mixed_linear_model import MixedLM
 
-from smmd_bench.scoring.crossed import fit, fit_cells
+from smmd_bench.contracts import ExactMatch, MeanAbsoluteError, RSquared
+from smmd_bench.scoring.crossed import fit, fit_cells, pseudo_values
+from smmd_bench.scoring.statistics import paired_difference
+
+from .test_statistics import scored
 
 
 def drawn(seeds, examples, rng, of_seed=1.0, of_example=2.0, of_both=1.5, mean=0.7):
@@ -42,11 +46,6 @@ def test_without_variance_of_examples_it_is_the_t_test_over_the_seeds():
     seeds = np.array([1.0, 2.5, 0.5])
     found = fit(np.repeat(seeds[:, None], 40, axis=1))
     assert (found.error, found.df) == (pytest.approx(stats.sem(seeds)), 2)
-
-
-def test_a_seed_that_repeats_the_other_adds_nothing():
-    one = np.random.default_rng(1).normal(0, 1, 50)
-    assert fit([one, one]).error == pytest.approx(fit([one]).error)
 
 
 @pytest.mark.parametrize(("seeds", "least"), [(2, 0.89), (3, 0.91), (5, 0.93), (10, 0.93)])
@@ -87,5 +86,30 @@ def test_cells_without_pseudo_values_are_tested_over_their_seeds():
     assert fit_cells(whole) == fit([[1.0, 1.0], [2.0, 3.0], [0.5, 0.5]])
 
 
-def test_nothing_that_differs_gives_no_error():
-    assert fit(np.zeros((3, 10))).error == 0
+@pytest.mark.parametrize(
+    ("metric", "n"),
+    [*[(ExactMatch(), n) for n in (201, 1999)], (MeanAbsoluteError(), 1000), (RSquared(), 1000)],
+)
+def test_pseudo_values_have_the_mean_and_the_error_of_the_difference(metric, n):
+    a, b = scored(n, 1, 0.6), scored(n, 2)
+    found = np.array(pseudo_values(metric, a, b))
+    assert 100 < len(found) <= 200
+    expected = paired_difference(metric, a, b)
+    error = found.std(ddof=1) / np.sqrt(len(found))
+    assert found.mean() == pytest.approx(expected.difference, abs=error / 2)
+    assert error == pytest.approx((expected.high - expected.low) / 3.92, rel=0.15)
+
+
+def test_the_groups_are_the_same_whatever_the_subset():
+    a, b = scored(400, 1), scored(400, 2)
+    every = np.array(pseudo_values(ExactMatch(), a, b))
+    wrong = [f.assign(error=100.0 * ~f["exact"], valid=True) for f in (a, b)]
+    errors = np.array(pseudo_values(MeanAbsoluteError(), *wrong))
+    assert np.corrcoef(every, errors)[0, 1] < -0.95
+
+
+def test_what_has_no_value_has_no_pseudo_values():
+    frame = scored(40)
+    assert pseudo_values(RSquared(), frame.assign(answer=1.0), frame) is None
+    assert pseudo_values(ExactMatch(), frame[:1], frame[:1]) is None
+    assert pseudo_values(MeanAbsoluteError(), frame.assign(valid=False), frame) is None
