@@ -64,8 +64,11 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
     if number == 1:
         return found | none | _of_one_seed(cells.iloc[0])
     model = fit_cells(cells)
-    if model.error == 0:
-        return found | none | _of_no_variance(cells)
+    if model.error == 0:  # all differ by the same: what one seed says, where that has a width
+        first = _of_one_seed(cells.iloc[0])
+        return (
+            found | none | (first if first["low"] < first["high"] else {"interval": OVER_EXAMPLES})
+        )
     half = float(t.isf((1 - CONFIDENCE) / 2, model.df)) * model.error
     p = float(2 * t.sf(abs(mean) / model.error, model.df))
     bounds = {"low": mean - half, "high": mean + half, "error": model.error, "df": model.df, "p": p}
@@ -75,19 +78,11 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
 
 def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
     """The interval and the p of its comparison; the error by the interval's width."""
-    known = {
-        name: float(cell[name]) for name in ("low", "high", "p", "b", "c") if cell[name] is not None
-    }
-    low, high, p, b, c = (known.get(name, math.nan) for name in ("low", "high", "p", "b", "c"))
+    names = ("low", "high", "p", "b", "c")
+    low, high, p, b, c = (math.nan if cell[n] is None else float(cell[n]) for n in names)
     error = {"error": (high - low) / (2 * _NORMAL), "df": math.inf}
     found = {"low": low, "high": high, "p": p, "discordant": b + c, "pairs": float(cell["n"])}
     return {**found, **error, "interval": OVER_EXAMPLES}
-
-
-def _of_no_variance(cells: pd.DataFrame) -> dict[str, Any]:
-    """All seeds and examples differ by the same: what one seed says, where that has a width."""
-    first = _of_one_seed(cells.iloc[0])
-    return first if first["low"] < first["high"] else {"interval": OVER_EXAMPLES}
 
 
 def _with_few_pairs(bounds: dict[str, float], cells: pd.DataFrame) -> dict[str, float]:
