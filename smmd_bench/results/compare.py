@@ -34,12 +34,9 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Cells that two runs share, and what is different besides.
-
-    `rows` has one row a cell and metric: the values of both runs, b - a with its 95 % interval, n
-    and p. `unpaired` says why interval, n and p are missing where they are. `only_a` and `only_b`
-    are labels of cells that one run alone has, `settings` sentences on what differs.
-    """
+    """`rows`, one a shared cell and metric: both values, b - a with its 95 % interval, n and p;
+    `unpaired` says why these are missing; `only_a` and `only_b` are labels of cells that one run
+    alone has, `settings` sentences on what differs besides."""
 
     rows: pd.DataFrame
     only_a: list[str]
@@ -131,19 +128,17 @@ def _differences(mine: Side, other: Side, resamples: int) -> dict[str, dict[str,
 
 
 def _circumstances(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
-    """What a result may depend on besides the loss; nothing is known of completions made
-    elsewhere."""
+    """What a result may depend on besides the loss, as far as it is known."""
     now, task = run.current(cell["address"]), cell["task"]
-    recipe = {k: v for k, v in cell["recipe"].items() if k not in WITHOUT_EFFECT}
     grid = [point["text"] for point in run.described[cell["address"]].get("grid") or ()]
     receipt = {} if now.is_base or now.home is None else now.home.receipt or {}
-    training, decoding = receipt.get("made_with"), (now.decoding or {}).get("made_with")
+    training, decoding = receipt.get("made_with"), (now.decoding or {}).get("made_with") or {}
     training = {"processes": "1", "strategy": "ddp", **training} if training else {}
     return {
-        **{f"{task}: {name}": value for name, value in recipe.items()},
+        **{f"{task}: {k}": v for k, v in cell["recipe"].items() if k not in WITHOUT_EFFECT},
         f"{task}: what was tried of {cell['loss']}": grid,
         **{f"{name} in training": value for name, value in training.items()},
-        **{f"{name} in decoding": value for name, value in (decoding or {}).items()},
+        **{f"{name} in decoding": value for name, value in decoding.items()},
     }
 
 
@@ -159,7 +154,8 @@ def contrasts(
     """
     import pandas as pd
 
-    first, *others = _checked(run, losses, metric)
+    _require_known(run, losses, metric)
+    first, *others = dict.fromkeys(losses)
     rows = []
     for other in others:
         for mine, theirs in _pairs(run, first, other):
@@ -191,17 +187,15 @@ def contrasts(
     return table[list(CONTRAST_COLUMNS)]
 
 
-def _checked(run: RunFrames, losses: Sequence[str], metric: str | None) -> list[str]:
-    """The losses, each once. Raises UserError for what the run does not have."""
-    known, metrics = {*run.cells["loss"]}, {*run.metrics["metric"]}
+def _require_known(run: RunFrames, losses: Sequence[str], metric: str | None) -> None:
+    metrics = sorted({*run.metrics["metric"]})
     for loss in losses:
-        if loss not in known:
+        if loss not in (known := {*run.cells["loss"]}):
             raise UserError(f"{run.path} has no loss '{loss}': {did_you_mean(loss, known)}")
-    if metric is not None and metric not in ("all", *metrics):
-        raise UserError(f"Unknown metric '{metric}': {did_you_mean(metric, sorted(metrics))}")
-    if len(found := list(dict.fromkeys(losses))) < 2:
-        raise UserError(f"--losses names {found[0]} alone: give another loss to compare it with.")
-    return found
+    if metric not in (None, "all", *metrics):
+        raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), metrics)}")
+    if len({*losses}) < 2:
+        raise UserError(f"--losses names {losses[0]} alone: give another loss to compare it with.")
 
 
 def _pairs(

@@ -78,11 +78,10 @@ def _smallest(pilot: Crossed, seeds: int, larger: float, level: float) -> float:
 
 def _fewest(pilot: Crossed, larger: float, level: float, difference: float) -> int | None:
     """By bisection: more seeds never show less."""
-    tried = range(2, MOST + 1)
 
-    def found(seeds: int) -> float:
+    def shown(seeds: int) -> float:
         smallest = _smallest(pilot, seeds, larger, level)
         return -math.inf if math.isnan(smallest) else -smallest  # too few for any
 
-    at = bisect_left(tried, -difference, key=found)
-    return tried[at] if at < len(tried) else None
+    seeds = 2 + bisect_left(range(2, MOST + 1), -difference, key=shown)
+    return seeds if seeds <= MOST else None
