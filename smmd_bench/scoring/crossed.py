@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..contracts import Percentage
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -115,22 +117,36 @@ def fit_cells(cells: pd.DataFrame) -> Crossed:
 
 
 def pseudo_values(metric: Metric, frame: pd.DataFrame, other: pd.DataFrame) -> list[float] | None:
-    """Jackknife pseudo-values of the metric of `frame` minus that of `other`, one a group.
+    """Values whose mean estimates the metric of `frame` minus that of `other`; None: there is none.
 
-    Both frames have the same examples in the same order; a metric with a subset counts those in the
-    subset of both. Cells of the same examples have the same groups. Their mean estimates the
-    difference. They are those of the delete-m jackknife for unequal m (F. M. T. A. Busing, E.
-    Meijer, R. van der Leeden, Statistics and Computing 9, 1999). None: a group leaves no value.
+    Both frames have the same examples in the same order. Of a share they are its differences,
+    example by example; of another metric jackknife pseudo-values, one a group, so that cells of the
+    same examples have the same groups.
     """
-    n = len(frame)
-    if n < 2:
+    if len(frame) < 2:
         return None
-    counted = np.ones(n, dtype=bool)
-    if metric.subset is not None:
-        counted = (frame[metric.subset] & other[metric.subset]).to_numpy(bool)
     sides = [
         [part[column].to_numpy(np.float64) for column in metric.columns] for part in (frame, other)
     ]
+    if isinstance(metric, Percentage) and metric.subset is None:
+        here, there = (metric.statistic(*[c[None] for c in side], axis=0) for side in sides)
+        values = here - there
+    else:
+        counted = np.ones(len(frame), dtype=bool)
+        if metric.subset is not None:
+            counted = (frame[metric.subset] & other[metric.subset]).to_numpy(bool)
+        values = _jackknife(metric, sides, counted)
+    if not np.isfinite(values).all():
+        return None
+    return [float(f"{value:.{_DIGITS}g}") for value in values]
+
+
+def _jackknife(
+    metric: Metric, sides: Sequence[Sequence[NDArray[np.float64]]], counted: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Pseudo-values of the difference over the counted examples, by the delete-m jackknife for
+    unequal m (F. M. T. A. Busing, E. Meijer, R. van der Leeden, Statistics and Computing 9, 1999).
+    """
 
     def difference(kept: NDArray[np.bool_]) -> float:
         if not kept.any():
@@ -139,11 +155,9 @@ def pseudo_values(metric: Metric, frame: pd.DataFrame, other: pd.DataFrame) -> l
             here, there = (metric.statistic(*[c[kept] for c in side], axis=-1) for side in sides)
             return float(here - there)
 
+    n = len(counted)
     group = np.random.default_rng(0).permutation(n) // math.ceil(n / GROUPS)  # once for this n
     sizes = np.bincount(group)
     without = np.array([difference(counted & (group != g)) for g in range(len(sizes))])
     with np.errstate(invalid="ignore"):
-        values = difference(counted) * n / sizes - (n / sizes - 1) * without
-    if not np.isfinite(values).all():
-        return None
-    return [float(f"{value:.{_DIGITS}g}") for value in values]
+        return np.asarray(difference(counted) * n / sizes - (n / sizes - 1) * without)

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..contracts import Metric, Task
 
-VERSION = 2
+VERSION = 3
 """Raise it when an interval or a test would come out differently; part of the measure address."""
 
 RESAMPLES = 2000
