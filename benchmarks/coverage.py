@@ -11,11 +11,12 @@ from __future__ import annotations
 import argparse
 
 import numpy as np
+from scipy.stats import t
+from statsmodels.stats.proportion import proportion_confint
 
 from smmd_bench.publishing.tables import to_markdown
-from smmd_bench.scoring.crossed import fit, t_interval, t_test
-from smmd_bench.scoring.power import smallest_by_t
-from smmd_bench.scoring.proportions import wilson
+from smmd_bench.scoring.crossed import fit
+from smmd_bench.scoring.gain import smallest_by_t
 
 SEEDS = (2, 3, 5, 10)
 OF_SEED = (0.0, 0.5, 1.0, 2.0)
@@ -43,10 +44,10 @@ def coverage(
         of_model, of_seeds = (found.error, found.df), (over_seeds / np.sqrt(seeds), seeds - 1)
         tests.append((mean, *of_model))
         for at, (error, df) in enumerate([of_model, of_seeds]):
-            low, high = t_interval(mean, error, df)
+            low, high = t.interval(0.95, df, mean, error)
             held[at] += low <= 0 <= high
-    claim = float(np.median([smallest_by_t(error, df) for _, error, df in tests[:CLAIMS]]))
-    power = np.mean([t_test(mean + claim, error, df) < 0.05 for mean, error, df in tests])
+    claim = float(np.median([smallest_by_t(error, df, 0.05) for _, error, df in tests[:CLAIMS]]))
+    power = np.mean([2 * t.sf(abs(mean + claim) / error, df) < 0.05 for mean, error, df in tests])
     return float(held[0] / draws), float(held[1] / draws), float(power)
 
 
@@ -66,7 +67,7 @@ def main() -> None:
         powers.append({"Seeds": seeds} | {x: f"{100 * c:.0f}" for x, (*_, c) in shares.items()})
     for title, rows in (("Intervals that hold the truth", intervals), ("Power", powers)):
         print(f"{title} (%)\n\n{to_markdown(pd.DataFrame(rows))}\n")
-    low, high = wilson(round(0.95 * draws), draws)
+    low, high = proportion_confint(round(0.95 * draws), draws, method="wilson")
     print(f"{draws:,} draws: by chance 95 % may read {100 * low:.1f} to {100 * high:.1f} %.")
 
 

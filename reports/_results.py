@@ -15,8 +15,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Run
 from smmd_bench.publishing.tables import number
-from smmd_bench.scoring.gain import gain_of, holm, smallest_difference
-from smmd_bench.scoring.power import FEWEST
+from smmd_bench.scoring.gain import FEWEST, gain_of, holm, smallest_difference
 
 from ._cells import (
     KEY,

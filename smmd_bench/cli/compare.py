@@ -69,8 +69,8 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
     found = planned_power(read_run(pilot), metric, difference)
     left_out = found.attrs["left_out"]
     if as_json:
-        content = {"metric": metric, "rows": rows_of(found), "left_out": left_out}
-        print_json({"pilot": str(pilot), **content})
+        content = {"pilot": str(pilot), "metric": metric, "rows": rows_of(found)}
+        print_json({**content, "left_out": left_out})
         return
     caption = (
         f"The smallest true difference of {metric} to CE that so many seeds find with a "

@@ -20,12 +20,7 @@ from .voice import Voice
     metavar="FILE",
     help="Completions; may be repeated: the others are compared with the first.",
 )
-@click.option(
-    "--label",
-    "labels",
-    multiple=True,
-    help="What tables call a file, such as ce or smmd, in the same order (default: its name).",
-)
+@click.option("--label", "labels", multiple=True, help="What tables call a file, in this order.")
 @options.choice("--split", "test", "train", "validation", help="Which split was answered.")
 @options.data_seed
 @click.option("--limit", type=click.IntRange(1), help="Score the first examples only.")

@@ -21,7 +21,7 @@ from ..contracts import Modality, Percentage, Task
 from ..errors import UserError
 from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
-from ..results.run_model import again, card_of_run
+from ..results.summary import again, card_of_run
 from ..storage.addresses import file_word
 from ..storage.files import making, part_of, read_given_json, write_text
 from .tables import DASH, number

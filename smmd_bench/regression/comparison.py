@@ -8,7 +8,6 @@ a paired bootstrap over the questions; where an answer is right or wrong, McNema
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +69,7 @@ def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[st
     A document whose content differs, as when lm-eval's data changed in between, is left out.
     """
     from ..contracts import ExactMatch
-    from ..scoring.statistics import mcnemar_exact, paired_difference
+    from ..scoring.statistics import paired_difference
 
     frames = [_scored(frame, metric) for frame in (samples, others)]
     both = frames[0].merge(frames[1], on="uid", suffixes=("", "_other"))
@@ -79,14 +78,9 @@ def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[st
         return {}
     frames = [frame[frame["uid"].isin(same["uid"])] for frame in frames]
     found = paired_difference(ExactMatch(), *frames)
-    content: dict[str, Any] = {
-        "difference": found.value,
-        "low": found.low,
-        "high": found.high,
-        "n": found.n,
-        "left_out": len(both) - len(same),
-    }
-    return content | (asdict(mcnemar_exact(*frames)) if _plain(metric) in RIGHT_OR_WRONG else {})
+    known = ["difference", "low", "high", "n"]
+    known += ["b", "c", "p"] if _plain(metric) in RIGHT_OR_WRONG else []
+    return {name: getattr(found, name) for name in known} | {"left_out": len(both) - len(same)}
 
 
 def _scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:

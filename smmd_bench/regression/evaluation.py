@@ -20,7 +20,7 @@ from typing import Any
 from ..errors import UserError, did_you_mean
 from ..models.cards import ModelCard
 from ..results.frames import RunFrames, read_run
-from ..results.run_model import again, card_of_run
+from ..results.summary import again, card_of_run
 from ..storage.addresses import address
 from ..storage.cell import BASE
 from .suites import Suite

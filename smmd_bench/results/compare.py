@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
@@ -11,18 +11,17 @@ from ..plugin_system.registry import load_task
 from ..scoring.gain import gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
-from ..storage.cell import BASE, StoredCell
-from .opponents import WITHOUT_EFFECT, CellKey, cell_key
+from ..storage.cell import BASE
+from .opponents import WITHOUT_EFFECT, cell_key
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..contracts import Task
     from .frames import RunFrames
 
-    Sides = tuple[tuple[RunFrames, dict[str, Any]], tuple[RunFrames, dict[str, Any]]]
+    Side = tuple[RunFrames, dict[str, Any]]
+    """A run, and what its manifest says of a cell."""
 
-KEY = ("model_label", "task", "loss", "seed")
 COLUMNS = (
     "model", "task", "loss", "seed", "metric", "a", "b", "difference", "low", "high", "n", "p",
 )  # fmt: skip
@@ -35,18 +34,15 @@ LEVEL = 0.05
 
 @dataclass(frozen=True)
 class RunComparison:
-    """Cells that two runs share, and what is different besides.
-
-    `rows` has one row a cell and metric: the values of both runs, b - a with its 95 % interval, n
-    and p. `unpaired` says why interval, n and p are missing where they are. `only_a` and `only_b`
-    are labels of cells that one run alone has, `settings` sentences on what differs.
-    """
+    """`rows`, one a shared cell and metric: both values, b - a with its 95 % interval, n and p;
+    `unpaired` says why these are missing; `only_a` and `only_b` are labels of cells that one run
+    alone has, `settings` sentences on what differs besides."""
 
     rows: pd.DataFrame
-    only_a: list[str] = field(default_factory=list)
-    only_b: list[str] = field(default_factory=list)
-    settings: list[str] = field(default_factory=list)
-    unpaired: list[str] = field(default_factory=list)
+    only_a: list[str]
+    only_b: list[str]
+    settings: list[str]
+    unpaired: list[str]
 
 
 def compare_runs(
@@ -58,110 +54,92 @@ def compare_runs(
     """
     import pandas as pd
 
-    left, right = _measured(a), _measured(b)
-    shared: list[Sides] = [((a, left[key]), (b, right[key])) for key in left if key in right]
+    left, right = ({_label(cell): (run, cell) for cell in _measured(run)} for run in (a, b))
+    shared = [(left[label], right[label]) for label in left if label in right]
     if not shared:
         raise UserError(
             f"{a.path} and {b.path} share no measured cell of the same model, task, loss and seed: "
             "`smmd-bench report` on both says what each has."
         )
-    unpaired: dict[str, None] = {}
-    rows: list[dict[str, Any]] = []
-    for sides in shared:
-        found = _rows(sides, metric, resamples)
-        rows += found
-        unpaired |= {row.pop("why"): None for row in found if "why" in row}
+    rows = [row for sides in shared for row in _rows(*sides, metric, resamples)]
     if not rows:
         known = sorted({*a.metrics["metric"], *b.metrics["metric"]})
         raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), known)}")
+    settings: dict[str, None] = {}
+    for sides in shared:
+        one, other = (_circumstances(*side) for side in sides)
+        differ = (name for name in one if name in other and one[name] != other[name])
+        settings |= {f"{name} is {one[name]} and {other[name]}": None for name in differ}
+    frame = pd.DataFrame(rows, columns=list(COLUMNS))
     return RunComparison(
-        pd.DataFrame(rows, columns=list(COLUMNS)),
-        [_label(key) for key in left if key not in right],
-        [_label(key) for key in right if key not in left],
-        _settings(shared),
-        list(unpaired),
+        frame,
+        [label for label in left if label not in right],
+        [label for label in right if label not in left],
+        list(settings),
+        [
+            f"the two runs did not answer the same examples of {task}"
+            for task in frame.loc[frame["n"].isna(), "task"].unique()
+        ],
     )
 
 
-def _measured(run: RunFrames) -> dict[tuple[Any, ...], dict[str, Any]]:
-    cells = run.cells[run.cells["status"] == "done"].to_dict("records")
-    return {
-        tuple(cell[name] for name in KEY): {str(k): v for k, v in cell.items()} for cell in cells
-    }
+def _measured(run: RunFrames) -> list[dict[str, Any]]:
+    """The rows of its measured cells."""
+    cells: list[Any] = run.cells[run.cells["status"] == "done"].to_dict("records")
+    return cells
 
 
-def _rows(sides: Sides, metric: str | None, resamples: int) -> list[dict[str, Any]]:
-    left = sides[0][1]
+def _label(cell: dict[str, Any]) -> str:
+    seed = "" if cell["loss"] == BASE else f" seed {cell['seed']}"
+    return f"{cell['model_label']} {cell['task']} {cell['loss']}{seed}"
+
+
+def _rows(left: Side, right: Side, metric: str | None, resamples: int) -> Iterator[dict[str, Any]]:
+    """One row a metric of a cell of both runs; without interval where they have other examples."""
     values = [
         run.metrics[run.metrics["address"] == cell["address"]].set_index("metric")["value"]
-        for run, cell in sides
+        for run, cell in (left, right)
     ]
     names = [name for name in values[0].index if name in values[1].index]
     names = names[:1] if metric is None else [n for n in names if metric in ("all", n)]
-    paired = _paired(sides, resamples) if names else None
-    rows = []
-    for name in names:
-        row = {key.removesuffix("_label"): left[key] for key in KEY}
-        row |= {"metric": name, "a": values[0][name], "b": values[1][name]}
-        row["difference"] = row["b"] - row["a"]
-        if isinstance(paired, str):
-            row["why"] = paired
-        elif paired is not None:
-            test = paired["metrics"].get(name, {})
-            row |= {part: test.get(part) for part in ("difference", "low", "high", "n", "p")}
-        rows.append(row)
-    return rows
-
-
-def _paired(sides: Sides, resamples: int) -> dict[str, Any] | str:
-    """The paired comparison, b - a, or why there is none."""
-    name = str(sides[0][1]["task"])
-    try:
-        task = load_task(name)
-    except UserError:
-        return f"the plugin of {name} is not here: give its file with --plugin"
     columns = ["uid", "prompt", "target"]
-    asked = [run.read("completions", columns, [cell["address"]])[columns] for run, cell in sides]
-    if not asked[0].set_index("uid").sort_index().equals(asked[1].set_index("uid").sort_index()):
-        return f"the two runs did not answer the same examples of {name}"
-    scores = [run.read("scores", None, [cell["address"]]) for run, cell in sides]
-    return compare(task, scores[1], scores[0], resamples=resamples)
+    mine, other = (
+        run.read("completions", columns, [cell["address"]])[columns].set_index("uid").sort_index()
+        for run, cell in (left, right)
+    )
+    tests = _differences(right, left, resamples) if names and mine.equals(other) else {}
+    for name in names:
+        yield {
+            "difference": values[1][name] - values[0][name],
+            **tests.get(name, {}),
+            **{key: left[1][key] for key in ("task", "loss", "seed")},
+            "model": left[1]["model_label"],
+            "metric": name,
+            "a": values[0][name],
+            "b": values[1][name],
+        }
 
 
-def _settings(pairs: list[Sides]) -> list[str]:
-    """What differs in recipes, versions and devices, one sentence each."""
-    found: dict[str, None] = {}
-    for sides in pairs:
-        left, right = (cell["recipe"] for _, cell in sides)
-        for name in dict.fromkeys([*left, *right]):
-            if name not in WITHOUT_EFFECT and left.get(name) != right.get(name):
-                task = sides[0][1]["task"]
-                found[f"{task}: {name} is {left.get(name)} and {right.get(name)}"] = None
-        grids = [run.described(cell["address"]).get("grid") for run, cell in sides]
-        if grids[0] != grids[1]:
-            found[f"{sides[0][1]['task']}: {sides[0][1]['loss']} had other settings to try"] = None
-        made = [_made_with(run.current(cell["address"])) for run, cell in sides]
-        for name in dict.fromkeys([*made[0], *made[1]]):
-            if name in made[0] and name in made[1] and made[0][name] != made[1][name]:
-                found[f"{name} is {made[0][name]} and {made[1][name]}"] = None
-    return list(found)
+def _differences(mine: Side, other: Side, resamples: int) -> dict[str, dict[str, Any]]:
+    """How the scores of a cell differ from those of another one, by metric."""
+    scores = [run.read("scores", None, [cell["address"]]) for run, cell in (mine, other)]
+    found: dict[str, Any] = compare(load_task(mine[1]["task"]), *scores, resamples=resamples)
+    return {k: v for k, v in found["metrics"].items() if v["difference"] is not None}
 
 
-def _label(key: tuple[Any, ...]) -> str:
-    model, task, loss, seed = key
-    return f"{model} {task} {loss}" + ("" if loss == "base" else f" seed {seed}")
-
-
-def _made_with(cell: StoredCell) -> dict[str, str]:
-    """Versions of libraries and of the training code, and the kind of device, by `torch in
-    training`, `device in decoding` and so on; nothing is known of completions made elsewhere."""
-    receipt = {} if cell.is_base or cell.home is None else cell.home.receipt or {}
-    training = receipt.get("made_with")
-    stages = {
-        "training": {"processes": "1", "strategy": "ddp", **training} if training else {},
-        "decoding": (cell.decoding or {}).get("made_with") or {},
+def _circumstances(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
+    """What a result may depend on besides the loss, as far as it is known."""
+    now, task = run.current(cell["address"]), cell["task"]
+    grid = [point["text"] for point in run.described[cell["address"]].get("grid") or ()]
+    receipt = {} if now.is_base or now.home is None else now.home.receipt or {}
+    training, decoding = receipt.get("made_with"), (now.decoding or {}).get("made_with") or {}
+    training = {"processes": "1", "strategy": "ddp", **training} if training else {}
+    return {
+        **{f"{task}: {k}": v for k, v in cell["recipe"].items() if k not in WITHOUT_EFFECT},
+        f"{task}: what was tried of {cell['loss']}": grid,
+        **{f"{name} in training": value for name, value in training.items()},
+        **{f"{name} in decoding": value for name, value in decoding.items()},
     }
-    return {f"{name} in {stage}": v for stage, known in stages.items() for name, v in known.items()}
 
 
 def contrasts(
@@ -176,70 +154,60 @@ def contrasts(
     """
     import pandas as pd
 
-    first, *others = _checked(run, losses, metric)
-    held = {cell_key(cell): cell for cell in run.measured}
+    _require_known(run, losses, metric)
+    first, *others = dict.fromkeys(losses)
     rows = []
     for other in others:
-        for task, seeds in _paired_seeds(run, held, first, other, resamples):
-            name = metric or task.metrics()[0].name
-            wanted = seeds if metric == "all" else seeds[seeds["metric"] == name]
-            same = ["model", "task", "metric"]
-            for key, cells in wanted.groupby(same, observed=True):
-                gain = gain_of(cells)
-                row = dict(zip(same, key, strict=True)) | {"loss": first, "against": other}
-                rows.append({**gain, **row})
+        for mine, theirs in _pairs(run, first, other):
+            name = {key: mine[key] for key in ("model", "task", "loss", "seed")} | {"other": other}
+            found = _differences((run, mine), (run, theirs), resamples)
+            wanted = metric or load_task(mine["task"]).metrics()[0].name
+            rows += [
+                {**name, "metric": key, "against": theirs["address"], **values}
+                for key, values in found.items()
+                if wanted in ("all", key)
+            ]
     if not rows:
         raise UserError(
             f"{run.path} has no {metric or 'result'} of {first} and of another of these losses for "
             "the same seed: `smmd-bench report` says what it has."
         )
-    found = pd.DataFrame(rows)
-    families = found.groupby(["model", "task", "metric"])
-    found["p_holm"] = families["p"].transform(holm)
-    sizes = families["p"].transform("count").clip(lower=1)
-    pairs = zip(rows, sizes, strict=True)
-    found["smallest"] = [smallest_difference(row, LEVEL / size) for row, size in pairs]
-    found.attrs["left_out"] = [other for other in others if other not in {*found["against"]}]
-    return found[list(CONTRAST_COLUMNS)]
+    same = ["model", "task", "loss", "other", "metric"]
+    groups = pd.DataFrame(rows).groupby(same, sort=False)
+    gains = [
+        {**gain_of(cells), **dict(zip(same, key, strict=True)), "against": key[3]}
+        for key, cells in groups
+    ]
+    table = pd.DataFrame(gains)
+    family = table.groupby(["model", "task", "metric"])["p"]
+    table["p_holm"] = family.transform(holm)
+    sizes = zip(gains, family.transform("count").clip(lower=1), strict=True)
+    table["smallest"] = [smallest_difference(gain, LEVEL / size) for gain, size in sizes]
+    table.attrs["left_out"] = [other for other in others if other not in {*table["against"]}]
+    return table[list(CONTRAST_COLUMNS)]
 
 
-def _checked(run: RunFrames, losses: Sequence[str], metric: str | None) -> list[str]:
-    """The losses, each once. Raises UserError for what the run does not have."""
-    known, metrics = {*run.cells["loss"]}, {*run.metrics["metric"]}
+def _require_known(run: RunFrames, losses: Sequence[str], metric: str | None) -> None:
+    metrics = sorted({*run.metrics["metric"]})
     for loss in losses:
-        if loss not in known:
+        if loss not in (known := {*run.cells["loss"]}):
             raise UserError(f"{run.path} has no loss '{loss}': {did_you_mean(loss, known)}")
-    if metric is not None and metric not in ("all", *metrics):
-        raise UserError(f"Unknown metric '{metric}': {did_you_mean(metric, sorted(metrics))}")
-    if len(found := list(dict.fromkeys(losses))) < 2:
-        raise UserError(f"--losses names {found[0]} alone: give another loss to compare it with.")
-    return found
+    if metric not in (None, "all", *metrics):
+        raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), metrics)}")
+    if len({*losses}) < 2:
+        raise UserError(f"--losses names {losses[0]} alone: give another loss to compare it with.")
 
 
-def _paired_seeds(
-    run: RunFrames, held: Mapping[CellKey, Any], loss: str, other: str, resamples: int
-) -> Iterator[tuple[Task, pd.DataFrame]]:
-    """For each model and task, one row a seed and metric, as a run's comparisons have them."""
-    import pandas as pd
-
-    groups: dict[tuple[str, str], list[dict[str, Any]]] = {}
+def _pairs(
+    run: RunFrames, loss: str, other: str
+) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The measured cells of a loss, each with that of the other of the same recipe and seed."""
+    held = {cell_key(cell): cell for cell in run.measured}
     budgets = {key.budget for key in held if key.loss == other}
     for key, mine in held.items():
         budget = key.budget if key.budget in budgets else max(budgets, default=0)
         wanted = key._replace(loss=other, budget=budget)
         if other == BASE:
             wanted = wanted._replace(trained_on=None, recipe="", seed=0)
-        theirs = held.get(wanted)
-        if key.loss != loss or theirs is None:
-            continue
-        task = load_task(str(mine["task"]))
-        scores = [run.read("scores", None, [cell["address"]]) for cell in (mine, theirs)]
-        name = {"model": mine["model"], "task": mine["task"], "seed": mine["seed"]}
-        found = compare(task, *scores, resamples=resamples)["metrics"]
-        groups.setdefault((str(mine["model"]), str(mine["task"])), []).extend(
-            {**name, "metric": metric, "against": theirs["address"], **values}
-            for metric, values in found.items()
-            if values["difference"] is not None
-        )
-    for (_, task_name), rows in groups.items():
-        yield load_task(task_name), pd.DataFrame(rows)
+        if key.loss == loss and wanted in held:
+            yield mine, held[wanted]

@@ -1,7 +1,6 @@
 """Reading a run folder into pandas, lazily: `read_run(path).metrics` and its siblings.
 
-Only what `smmd_bench.storage.cell` finds is shown. The large files (completions, scores,
-probes, training logs) can be read by column and by cell with `RunFrames.read`.
+The large files (completions, scores, probes, training logs) can be read by column and by cell.
 """
 
 from __future__ import annotations
@@ -14,12 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..storage.cell import CellFile, StoredCell, stored_cell
+from ..storage.files import read_parquet
 from ..storage.manifest import read_manifest
 from .opponents import Compared, all_compared
 from .summary import (
     CELL_COLUMNS,
     IDENTITY,
-    METRIC_COLUMNS,
     TUNING_COLUMNS,
     cell_row,
     in_run_order,
@@ -30,7 +29,9 @@ from .summary import (
 if TYPE_CHECKING:
     import pandas as pd
 
-_NUMBERS = ("difference", "low", "high", "b", "c", "p")
+_BOUNDS = ("value", "low", "high")
+_DIFFERENCE = ("difference", "low", "high", "n", "b", "c", "p")
+_NAMES = ("model", "task", "loss")
 
 
 @dataclass(frozen=True)
@@ -46,8 +47,8 @@ class RunFrames:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What `manifest.json` says: name, experiment, versions, created, command, cells; and what
-        these say together: models, data, generation, plugins."""
+        """What `manifest.json` says, and what its cells say together: models, data, generation,
+        plugins."""
         content = read_manifest(self.path)
         return {**what_the_cells_say(content.get("cells") or ()), **content}
 
@@ -61,14 +62,11 @@ class RunFrames:
         """
         import pandas as pd
 
-        described = [(said, self.current(address)) for address, said in self._described.items()]
-        rows = in_run_order([cell_row(*pair) for pair in described], self.manifest)
-        frame = pd.DataFrame(rows, columns=list(CELL_COLUMNS))
-        frame["seed"] = frame["seed"].astype("int64")
-        frame["params"] = frame["params"].astype("Int64")
-        for column in ("stage", "error", "trained_on"):
-            frame[column] = frame[column].astype("str")
-        for column in ("model", "task", "loss"):
+        rows = [cell_row(said, self.current(said["address"])) for said in self.rows]
+        texts = dict.fromkeys(("stage", "error", "trained_on"), "str")
+        frame = pd.DataFrame(in_run_order(rows, self.manifest), columns=list(CELL_COLUMNS))
+        frame = frame.astype({"seed": "int64", "params": "Int64", **texts})
+        for column in _NAMES:
             frame[column] = pd.Categorical(frame[column], categories=[*frame[column].unique()])
         return frame
 
@@ -76,14 +74,15 @@ class RunFrames:
         """The folders of a cell."""
         return self._current[address]
 
+    @cached_property
+    def described(self) -> dict[str, dict[str, Any]]:
+        """What the manifest says of each row of the tables, by address, in no order."""
+        return {str(cell["address"]): cell for cell in self.manifest.get("cells") or ()}
+
     @property
     def rows(self) -> list[dict[str, Any]]:
-        """What the manifest says of each row of the tables, in no order."""
-        return [*self._described.values()]
-
-    def described(self, address: str) -> dict[str, Any]:
-        """What the manifest says of a cell."""
-        return self._described[address]
+        """The same without the addresses."""
+        return [*self.described.values()]
 
     @cached_property
     def metrics(self) -> pd.DataFrame:
@@ -93,7 +92,7 @@ class RunFrames:
             for identity, cell in self._with_files(self._done())
             for metric, values in (cell.metrics or {})["metrics"].items()
         ]
-        return self._frame(rows, (*IDENTITY, *METRIC_COLUMNS), ("value", "low", "high"))
+        return self._frame(rows, ("metric", *_BOUNDS, "n"), _BOUNDS)
 
     @cached_property
     def comparisons(self) -> pd.DataFrame:
@@ -127,8 +126,9 @@ class RunFrames:
             if (content := cell.selection) is not None
             for epoch in content["epochs"]
         ]
-        columns = [*IDENTITY, "selection_metric", "epoch", "n", "selected"]
-        extra = [c for c in dict.fromkeys(key for row in rows for key in row) if c not in columns]
+        columns = ["selection_metric", "epoch", "n", "selected"]
+        names = dict.fromkeys(name for row in rows for name in row)
+        extra = [name for name in names if name not in (*IDENTITY, *columns)]
         return self._frame(rows, (*columns, *extra), extra)
 
     @cached_property
@@ -137,27 +137,29 @@ class RunFrames:
         rows = [
             {**identity, **row}
             for identity, cell in self._with_files(self.cells)
-            for row in tuning_rows(self.described(identity["address"]), cell)
+            for row in tuning_rows(self.described[identity["address"]], cell)
         ]
-        frame = self._frame(rows, (*IDENTITY, *TUNING_COLUMNS), ("value", "low", "high"))
+        frame = self._frame(rows, TUNING_COLUMNS, _BOUNDS)
         return frame.astype({"epoch": "Int64", "n": "Int64", "chosen": "bool"})
 
     @cached_property
     def regression(self) -> pd.DataFrame:
-        """What `smmd-bench regress` found: one row a checkpoint, suite, task or group, and metric.
-
-        `smmd_bench.results.regression` says the columns.
-        """
+        """What `smmd-bench regress` found, in the columns of `smmd_bench.results.regression`."""
         from .regression import regression_frame
 
         return regression_frame(self)
 
     @cached_property
     def completions(self) -> pd.DataFrame:
-        """Every completion of every measured cell, with its scores."""
-        from .cell_files import completions_with_scores
-
-        return self._concatenated(self._done(), completions_with_scores)
+        """Every completion of every measured cell, with its scores, which have the same rows."""
+        cells, tables = self.having("scores"), []
+        for address in cells["address"]:
+            table = _columns_of(self.current(address), "completions")
+            scores = _columns_of(self.current(address), "scores")
+            for name in (name for name in scores.column_names if name not in table.column_names):
+                table = table.append_column(name, scores[name])
+            tables.append(table)
+        return _concatenated(cells, tables)
 
     @cached_property
     def probes(self) -> pd.DataFrame:
@@ -179,24 +181,21 @@ class RunFrames:
 
         `columns` (missing values where a file lacks one) and `addresses` restrict what is read.
         """
-        from .cell_files import columns_of
-
-        return self._concatenated(
-            self.having(file, addresses), lambda cell: columns_of(cell.place(file), columns)
-        )
+        cells = self.having(file, addresses)
+        held = [self.current(address) for address in cells["address"]]
+        return _concatenated(cells, [_columns_of(cell, file, columns) for cell in held])
 
     def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
         """The rows of `cells`, or of these of them, of which `read` has this kind of file."""
         cells = self.cells if file == "train_log" else self._done()
         if addresses is not None:
             cells = cells[cells["address"].isin(list(addresses))]
-        kept = [address for address in cells["address"] if self.current(address).has(file)]
-        return cells[cells["address"].isin(kept)]
+        return cells.loc[[self.current(address).has(file) for address in cells["address"]]]
 
     def only(self, cells: pd.DataFrame) -> RunFrames:
         """The run as if it had these of its cells alone; categories that none has are dropped."""
         kept = cells.copy()
-        for column in ("model", "task", "loss"):
+        for column in _NAMES:
             kept[column] = kept[column].cat.remove_unused_categories()
         part = RunFrames(self.path)
         shared = {name: getattr(self, name) for name in ("manifest", "_current", "compared")}
@@ -206,20 +205,9 @@ class RunFrames:
     def _done(self) -> pd.DataFrame:
         return self.cells[self.cells["status"] == "done"]
 
-    def _concatenated(self, cells: pd.DataFrame, table_of: Any) -> pd.DataFrame:
-        from .cell_files import concatenated
-
-        tables = [table_of(self.current(address)) for address in cells["address"]]
-        return concatenated(cells[list(IDENTITY)], tables)
-
-    @cached_property
-    def _described(self) -> dict[str, dict[str, Any]]:
-        """What the manifest says of each cell, by address."""
-        return {str(cell["address"]): cell for cell in self.manifest.get("cells") or ()}
-
     @cached_property
     def _current(self) -> dict[str, StoredCell]:
-        return {at: stored_cell(self.path, content) for at, content in self._described.items()}
+        return {at: stored_cell(self.path, content) for at, content in self.described.items()}
 
     @cached_property
     def compared(self) -> list[Compared]:
@@ -229,7 +217,7 @@ class RunFrames:
     @property
     def measured(self) -> list[dict[str, Any]]:
         """What the manifest says of each measured cell."""
-        return [content for a, content in self._described.items() if self.current(a).metrics]
+        return [said for said in self.rows if self.current(said["address"]).metrics]
 
     def _compared_by(self, kind: str) -> pd.DataFrame:
         against = {pair.mine["address"]: pair.other for pair in self.compared if pair.kind == kind}
@@ -241,8 +229,8 @@ class RunFrames:
             and (content := cell.comparison(self.current(other["address"]))) is not None
             for metric, values in content["metrics"].items()
         ]  # fmt: skip
-        columns = ("against", "against_loss", "metric", *_NUMBERS[:3], "n", *_NUMBERS[3:])
-        return self._frame(rows, (*IDENTITY, *columns, "jackknife"), _NUMBERS)
+        columns = ("against", "against_loss", "metric", *_DIFFERENCE, "jackknife")
+        return self._frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
 
     def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], StoredCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")
@@ -253,13 +241,11 @@ class RunFrames:
     ) -> pd.DataFrame:
         import pandas as pd
 
-        frame = pd.DataFrame(rows, columns=list(columns))
-        for column in floats:
-            frame[column] = pd.to_numeric(frame[column]).astype("float64")
-        for column in ("model", "task", "loss"):
-            frame[column] = pd.Categorical(
-                frame[column], categories=self.cells[column].cat.categories
-            )
+        frame = pd.DataFrame(rows, columns=[*IDENTITY, *columns])
+        frame = frame.astype(dict.fromkeys(floats, "float64"))
+        for column in _NAMES:
+            categories = self.cells[column].cat.categories
+            frame[column] = pd.Categorical(frame[column], categories=categories)
         return frame
 
 
@@ -270,10 +256,45 @@ def read_run(path: str | Path) -> RunFrames:
     """
     path = Path(path)
     if not (path / "manifest.json").is_file():
-        what = "does not exist" if not path.exists() else "has no manifest.json"
         raise UserError(
-            f"{path} is not a run folder: it {what}. Give the folder that `smmd-bench train-eval` "
-            "names when it starts, such as runs/NAME."
+            f"{path} is not a run folder: it has no manifest.json. Give the folder that "
+            "`smmd-bench train-eval` names when it starts, such as runs/NAME."
         )
     read_manifest(path)
     return RunFrames(path)
+
+
+def _columns_of(cell: StoredCell, file: CellFile, columns: Sequence[str] | None = None) -> Any:
+    """An Arrow table of those of the columns that the file has (None: all), dictionaries as plain
+    values, so that tables of any cells concatenate."""
+    import pyarrow as pa
+
+    place = cell.place(file)
+    assert place is not None
+    table = read_parquet(place, columns, without=("vector",))  # asked for by name alone
+    plain = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(plain))
+
+
+def _concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
+    """One frame of the tables, one a cell, led by the identity of each row's cell.
+
+    A column of the tables with the name of an identity column gets the suffix `_value`: the
+    training log's `loss` is `loss_value`.
+    """
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    identities, addresses = cells[[*IDENTITY]], cells["address"]
+    if not tables:
+        return identities.iloc[:0].reset_index(drop=True)
+    data = pa.concat_tables(tables, promote_options="permissive").to_pandas()
+    lead = identities.assign(address=pd.Categorical(addresses, addresses.unique()))
+    rows = np.repeat(range(len(tables)), [table.num_rows for table in tables])
+    data = data.rename(columns={name: f"{name}_value" for name in IDENTITY})
+    joined: pd.DataFrame = pd.concat([lead.iloc[rows].reset_index(drop=True), data], axis=1)
+    return joined

@@ -66,15 +66,14 @@ def opponents(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     with_ce = {key._replace(seed=0) for key in keys if untuned_label(key.loss) == REFERENCE}
     found = {}
     for key in keys:
-        base = key._replace(trained_on=None, recipe="", loss=BASE, seed=0, budget=0)
+        other = base = key._replace(trained_on=None, recipe="", loss=BASE, seed=0, budget=0)
         plain = key._replace(loss=REFERENCE, budget=0)
-        others = [key._replace(loss=tuned_label(REFERENCE))] * bool(key.budget) + [plain]
-        known = (o for o in others if o.loss != key.loss and o._replace(seed=0) in with_ce)
-        other = next(known, base)
-        if key.loss == REFERENCE:
-            other = base
+        tuned = [key._replace(loss=tuned_label(REFERENCE))] if key.budget else []
         if key.reference is not None:
             other = key._replace(loss=key.reference)
+        elif key.loss != REFERENCE:
+            known = (o for o in (*tuned, plain) if o != key and o._replace(seed=0) in with_ce)
+            other = next(known, base)
         if key != other and other in keys:
             found[key] = other
     return found
@@ -86,14 +85,13 @@ def noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     No cell is in two pairs, so that the pairs are as independent as the seeds of a loss.
     """
     groups: dict[CellKey, list[CellKey]] = {}
-    for key in keys:
+    for key in sorted(keys, key=lambda key: key.seed):
         if key.loss == REFERENCE and key.reference is None:
             groups.setdefault(key._replace(seed=0), []).append(key)
     found: dict[CellKey, CellKey] = {}
     for group in groups.values():
-        ordered = sorted(group, key=lambda key: key.seed)
-        half = len(ordered) // 2
-        found |= dict(zip(ordered[half:], ordered[:half], strict=False))
+        half = len(group) // 2
+        found |= dict(zip(group[half:], group[:half], strict=False))
     return found
 
 
@@ -107,11 +105,8 @@ class Compared(NamedTuple):
 
 
 def all_compared(cells: Iterable[dict[str, Any]]) -> list[Compared]:
-    """Every pair of these measured cells, described by their cell.json, that is compared."""
+    """Every pair of these measured cells that is compared."""
     held = {cell_key(content): content for content in cells}
-    kinds = {"comparison": opponents(held), "noise": noise_pairs(held)}
-    return [
-        Compared(held[mine], held[other], kind)
-        for kind, pairs in kinds.items()
-        for mine, other in pairs.items()
-    ]
+    pairs = [(*pair, "comparison") for pair in opponents(held).items()]
+    pairs += [(*pair, "noise") for pair in noise_pairs(held).items()]
+    return [Compared(held[mine], held[other], kind) for mine, other, kind in pairs]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
 from ..scoring.crossed import Crossed, fit_cells
-from ..scoring.power import smallest_by_t
+from ..scoring.gain import smallest_by_t
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -50,14 +50,13 @@ def planned_power(
     for (model, task), cells in found.groupby(["model", "task"], observed=True):
         level = LEVEL / cells["loss"].nunique()
         for loss, own in cells.groupby("loss", observed=True):
-            pilot = None if _is_unknown(own) else fit_cells(own)
-            if pilot is None or not pilot.error > 0:
+            spread = len(own) > 1 or isinstance(own["jackknife"].iloc[0], list)
+            if not spread or not (pilot := fit_cells(own)).error > 0:
                 left_out[str(loss)] = None
                 continue
             name = {"model": model, "task": task, "loss": loss, "pilot": own["seed"].nunique()}
-            n = int(own["n"].max())
             for larger in LARGER:
-                row = {**name, "n": n * larger, "level": level}
+                row = {**name, "n": int(own["n"].max()) * larger, "level": level}
                 row |= {f"seeds_{s}": _smallest(pilot, s, larger, level) for s in SEEDS}
                 if difference is not None:
                     row["needed"] = _fewest(pilot, larger, level, difference)
@@ -72,11 +71,6 @@ def planned_power(
     return table
 
 
-def _is_unknown(cells: pd.DataFrame) -> bool:
-    """Whether the cells say nothing of the variance: one seed without pseudo-values."""
-    return len(cells) == 1 and not isinstance(cells["jackknife"].iloc[0], list)
-
-
 def _smallest(pilot: Crossed, seeds: int, larger: float, level: float) -> float:
     planned = pilot.planned(seeds, larger)
     return smallest_by_t(planned.error, planned.df, level)
@@ -84,11 +78,10 @@ def _smallest(pilot: Crossed, seeds: int, larger: float, level: float) -> float:
 
 def _fewest(pilot: Crossed, larger: float, level: float, difference: float) -> int | None:
     """By bisection: more seeds never show less."""
-    tried = range(2, MOST + 1)
 
-    def found(seeds: int) -> float:
+    def shown(seeds: int) -> float:
         smallest = _smallest(pilot, seeds, larger, level)
         return -math.inf if math.isnan(smallest) else -smallest  # too few for any
 
-    at = bisect_left(tried, -difference, key=found)
-    return tried[at] if at < len(tried) else None
+    seeds = 2 + bisect_left(range(2, MOST + 1), -difference, key=shown)
+    return seeds if seeds <= MOST else None

@@ -1,21 +1,16 @@
-"""What `smmd-bench regress` left in a run, as frames: `read_run(path).regression`.
+"""What `smmd-bench regress` left in a run, as a frame: `read_run(path).regression`.
 
-Columns of the frame:
-
-    address, model, model_label, params, task, loss, seed, cell    which checkpoint; task and cell
-        are missing for the base
-    suite, shots, limit, engine, documents, truncated, context     how it was evaluated
-    name, kind, metric, unit, value, stderr, n     a task or group of the suite, and its numbers
-    against_loss, difference, low, high, b, c, p, left_out   the paired difference to another
-        checkpoint, in points, over all questions of the suite but those that were left out, for the
-        two were not asked the same there: in every row of the metric
+One row a checkpoint, suite, task or group, and metric: which checkpoint (task and cell are missing
+for the base), how it was evaluated, its numbers, and the paired difference to the checkpoint
+`against_loss`, in points, over all questions of the suite but those that the two were not asked
+alike (left_out): the same in every row of the metric.
 """
 
 from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -39,16 +34,17 @@ VERSION = 2
 _SAME = (
     "model", "dtype", "suite", "suite_version", "shots", "data", "limit", "engine", "versions",
 )  # fmt: skip
-_FLOATS = ("value", "stderr", "difference", "low", "high", "p")
-_INTEGERS = ("params", "shots", "limit", "b", "c", "left_out")
 _DIFFERENCE = ("difference", "low", "high", "b", "c", "p", "left_out")
+_TYPES = {
+    **dict.fromkeys(("value", "stderr", "difference", "low", "high", "p"), "float64"),
+    **dict.fromkeys(("params", "shots", "limit", "b", "c", "left_out"), "Int64"),
+}
 
 
 def regression_frame(run: Run) -> pd.DataFrame:
-    """One row a checkpoint, suite, task or group, and metric.
+    """The frame. Checkpoints stand in the order of the run, the base of a model first.
 
-    Checkpoints stand in the order of the run, the base of a model first. Evaluations of other
-    weights than those that a cell is tested with now are left out.
+    Evaluations of other weights than those that a cell is tested with now are left out.
     """
     import pandas as pd
 
@@ -57,13 +53,17 @@ def regression_frame(run: Run) -> pd.DataFrame:
     rows = [
         row for folder, suite in current for row in _rows(folder, suite, against.get(folder.name))
     ]
-    rows.sort(key=_order(run))
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
-    for column in _FLOATS:
-        frame[column] = pd.to_numeric(frame[column]).astype("float64")
-    for column in _INTEGERS:
-        frame[column] = pd.to_numeric(frame[column]).astype("Int64")
-    return frame
+    models = {model: at for at, model in enumerate(run.cells["model"].cat.categories)}
+    cells = {address: at for at, address in enumerate(run.cells["address"])}
+
+    def place(row: dict[str, Any]) -> tuple[Any, ...]:
+        """The sort leaves the rows of an evaluation as they are."""
+        shots = -1 if row["shots"] is None else row["shots"]
+        setting = row["suite"], -(row["limit"] or math.inf), shots, row["engine"]
+        return models.get(row["model"], math.inf), *setting, cells.get(row["cell"], -1)
+
+    rows.sort(key=place)
+    return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_TYPES)
 
 
 def current_evaluations(run: Run) -> list[tuple[Path, dict[str, Any]]]:
@@ -122,10 +122,10 @@ def _rows(
     same |= {name: results.get(name) for name in ("shots", "documents", "truncated", "context")}
     found = []
     for row in results["rows"]:
-        compared = comparison.get(row["metric"]) or {}
-        difference = {name: compared.get(name) for name in _DIFFERENCE}
-        against = other["loss"] if compared and other is not None else None
-        found.append({**same, **row, "against_loss": against, **difference})
+        known = comparison.get(row["metric"]) or {}
+        compared = {name: known.get(name) for name in _DIFFERENCE}
+        compared["against_loss"] = other["loss"] if known and other is not None else None
+        found.append({**same, **row, **compared})
     return found
 
 
@@ -137,16 +137,3 @@ def _is_current(suite: Mapping[str, Any], run: Run) -> bool:
         return False
     tested = run.current(suite["cell"]).tested
     return tested is not None and tested.digest == suite["identity"]["weights"]
-
-
-def _order(run: Run) -> Callable[[Mapping[str, Any]], tuple[Any, ...]]:
-    """The key by which rows are sorted: the sort leaves those of an evaluation as they are."""
-    models = {model: at for at, model in enumerate(run.cells["model"].cat.categories)}
-    cells = {address: at for at, address in enumerate(run.cells["address"])}
-
-    def key(row: Mapping[str, Any]) -> tuple[Any, ...]:
-        shots = -1 if row["shots"] is None else row["shots"]
-        setting = row["suite"], -(row["limit"] or math.inf), shots, row["engine"]
-        return models.get(row["model"], math.inf), *setting, cells.get(row["cell"], -1)
-
-    return key

@@ -1,12 +1,19 @@
-"""The cells of a manifest: what they say together, their order, and their rows in frames."""
+"""The cells of a manifest: what they say together, their order, rows in frames, and models."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
+from ..errors import UserError
+from ..models.cards import ModelCard, card_at, model_card
 from ..plugin_system.parameters import untuned_label
 from ..storage.cell import BASE, StoredCell
+
+if TYPE_CHECKING:
+    from ..contracts import Run
 
 IDENTITY = ("address", "model", "task", "loss", "seed")
 """The columns that every frame of a run starts with: which cell a row is of."""
@@ -14,8 +21,6 @@ CELL_COLUMNS = (
     "address", "model", "model_label", "task", "task_name", "loss", "loss_name", "seed", "params",
     "trained_on", "status", "stage", "error", "recipe", "sizes",
 )  # fmt: skip
-METRIC_COLUMNS = ("metric", "value", "low", "high", "n")
-"""Of `RunFrames.metrics` and `comparisons`, after those that tell the cell."""
 _VALUES = ("epoch", "value", "low", "high", "n")
 TUNING_COLUMNS = ("untuned", "trial", "text", "trial_status", "metric", *_VALUES, "chosen")
 """Of `RunFrames.tuning`, after those that tell the cell."""
@@ -65,52 +70,36 @@ def distinct(values: Iterable[Any]) -> list[Any]:
 def in_run_order(
     cells: Sequence[dict[str, Any]], manifest: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The cells by model, task, loss and seed; they are given in the order of the folder.
+    """The cells by model, task, loss and seed.
 
     Models, tasks and losses stand as the manifest lists them, then those that it does not list;
     among the losses the untuned base comes first and `ce` second (but the labels of `smmd-bench
     score` stand as they were given).
     """
-    experiment = manifest.get("experiment") or {}
-    first = {} if "predictions" in manifest else {"base": 0, "ce": 1}
-
-    def ranks(key: str, group: str) -> dict[str, tuple[int, int]]:
-        listed = [str(item) for item in experiment.get(group) or ()]
-        names = dict.fromkeys(str(cell[key]) for cell in cells)
-        return {name: (_place(name, listed), at) for at, name in enumerate(names)}
-
-    models, tasks = ranks("model", "models"), ranks("task", "tasks")
-    losses = ranks("loss", "losses")
-
-    def key(cell: Mapping[str, Any]) -> tuple[Any, ...]:
-        model, task, loss = (str(cell[name]) for name in ("model", "task", "loss"))
-        return models[model], tasks[task], first.get(loss, 2), losses[loss], int(cell["seed"])
-
-    return sorted(cells, key=key)
-
-
-def _place(name: str, listed: Sequence[str]) -> int:
-    """Where the experiment lists it; `arithmetic[level=easy]`, a card's level, as `arithmetic`."""
-    for known in (name, name.partition("[")[0]):
-        if known in listed:
-            return listed.index(known)
-    return len(listed)
+    asked = manifest.get("experiment") or {}
+    first = [] if "predictions" in manifest else [BASE, "ce"]
+    groups = {"model": "models", "task": "tasks", "loss": "losses"}
+    ranks = {
+        key: distinct(
+            [*first * (key == "loss"), *asked.get(group, ()), *(cell[key] for cell in cells)]
+        )
+        for key, group in groups.items()
+    }
+    return sorted(
+        cells, key=lambda c: (*(ranks[key].index(c[key]) for key in ranks), int(c["seed"]))
+    )
 
 
 def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
     """The row of the cell that a cell.json describes."""
-    failure = cell.failure
-    status = "pending" if cell.metrics is None else "done"
-    if failure:
-        status = "skipped" if failure.get("skipped") else "failed"
     return {
         **{column: content.get(column) for column in CELL_COLUMNS},
         "model_label": content.get("model_label") or content["model"],
         "recipe": content.get("recipe") or {},
         "sizes": (content.get("data") or {}).get("sizes", {}),
-        "status": status,
-        "stage": failure.get("stage"),
-        "error": failure.get("error"),
+        "status": _status(cell, done=cell.metrics is not None),
+        "stage": cell.failure.get("stage"),
+        "error": cell.failure.get("error"),
     }
 
 
@@ -129,17 +118,38 @@ def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[st
             "untuned": untuned_label(str(content["loss"])),
             "trial": trial.address,
             "text": point["text"],
-            "trial_status": _trial_status(trial),
+            "trial_status": _status(trial, done=trial.tested is not None),
             "metric": choice.get("metric"),
             **{name: line.get(name) for name in _VALUES},
             "chosen": at == choice.get("chosen"),
         }
 
 
-def _trial_status(cell: StoredCell) -> str:
-    """Whether a trial is "done" (validated), "failed", "skipped" or "pending"."""
-    if cell.tested is not None:
+def _status(cell: StoredCell, *, done: bool) -> str:
+    if done:
         return "done"
     if cell.failure:
         return "skipped" if cell.failure.get("skipped") else "failed"
     return "pending"
+
+
+def again(run: Path) -> str:
+    """How to have the weights of a measured cell back."""
+    return f"the command of {run} with --restore-weights trains them again"
+
+
+def card_of_run(name: str, run: Run) -> ModelCard:
+    """The model of the run. Raises UserError if its weights have changed since."""
+    then = (run.manifest.get("models") or {}).get(name)
+    if then is None:
+        return model_card(name)
+    cells = [cell for cell in run.manifest.get("cells") or () if cell["model"] == name]
+    own = next((cell["model_path"] for cell in cells if cell.get("model_path")), None)
+    card = model_card(f"{then['hub']}@{then['commit']}") if "hub" in then else card_at(name, own)
+    if dict(card.identity) == then:
+        return replace(card, name=name)
+    raise UserError(
+        f"The model {name} in {card.folder} has changed since {run.path} was made, so that its "
+        "checkpoints belong to other weights: put the old files back there, or train again into "
+        "another run."
+    )

@@ -76,10 +76,9 @@ def write_comparisons(
             plugin = task(pair.mine["task"])
         except UserError:
             continue
-        places = [place for cell in (mine, other) if (place := cell.place("scores")) is not None]
-        scores, others = (read_parquet(place).to_pandas() for place in places)
+        places = [cell.place("scores") for cell in (mine, other)]
+        scores = [read_parquet(place).to_pandas() for place in places if place is not None]
         with making(mine.compared_with(other)) as folder:
-            found = compare(plugin, scores, others, resamples=resamples)
-            write_json(folder / "comparison.json", found)
+            write_json(folder / "comparison.json", compare(plugin, *scores, resamples=resamples))
         written = True
     return written

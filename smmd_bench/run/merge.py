@@ -67,7 +67,7 @@ def _chosen(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
                 )
             if first.current(known).metrics is None and now.metrics is not None:
                 found[key] = (frame, address)
-    return [frame.described(address) for frame, address in found.values()]
+    return [frame.described[address] for frame, address in found.values()]
 
 
 def _difference(one: StoredCell, other: StoredCell) -> str | None:

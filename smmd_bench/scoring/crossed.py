@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..contracts import Percentage
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
@@ -102,23 +104,6 @@ def fit(table: Sequence[Sequence[float]] | NDArray[np.float64]) -> Crossed:
     )
 
 
-def t_interval(
-    mean: float, error: float, df: float, confidence: float = 0.95
-) -> tuple[float, float]:
-    """The bounds of Student's interval."""
-    from scipy.stats import t
-
-    half = float(t.isf((1 - confidence) / 2, df)) * error
-    return mean - half, mean + half
-
-
-def t_test(mean: float, error: float, df: float) -> float:
-    """The two-sided p of a mean of zero; NaN where there is no error to divide by."""
-    from scipy.stats import t
-
-    return float(2 * t.sf(abs(mean) / error, df)) if error > 0 else math.nan
-
-
 def fit_cells(cells: pd.DataFrame) -> Crossed:
     """The mean squares of the paired differences of cells that differ in their seed.
 
@@ -131,49 +116,48 @@ def fit_cells(cells: pd.DataFrame) -> Crossed:
     return fit(np.repeat(cells["difference"].to_numpy(np.float64)[:, None], 2, axis=1))
 
 
-def pseudo_values(
-    metric: Metric, frame: pd.DataFrame, other: pd.DataFrame, groups: int = GROUPS
-) -> list[float] | None:
-    """Jackknife pseudo-values of the metric of `frame` minus that of `other`, one a group.
+def pseudo_values(metric: Metric, frame: pd.DataFrame, other: pd.DataFrame) -> list[float] | None:
+    """Values whose mean estimates the metric of `frame` minus that of `other`; None: there is none.
 
-    Both frames have the same examples in the same order; a metric with a subset counts those in the
-    subset of both. Cells of the same examples have the same groups. Their mean estimates the
-    difference. They are those of the delete-m jackknife for unequal m (F. M. T. A. Busing, E.
-    Meijer, R. van der Leeden, Statistics and Computing 9, 1999). None: a group leaves no value.
+    Both frames have the same examples in the same order. Of a share they are its differences,
+    example by example; of another metric jackknife pseudo-values, one a group, so that cells of the
+    same examples have the same groups.
     """
-    n = len(frame)
-    if n < 2:
+    if len(frame) < 2:
         return None
-    group, counted = _groups(n, groups), np.ones(n, dtype=bool)
-    if metric.subset is not None:
-        counted = (frame[metric.subset] & other[metric.subset]).to_numpy(bool)
     sides = [
         [part[column].to_numpy(np.float64) for column in metric.columns] for part in (frame, other)
     ]
-    sizes = np.bincount(group)
-    whole = _difference(metric, sides, counted)
-    without = np.array(
-        [_difference(metric, sides, counted & (group != g)) for g in range(len(sizes))]
-    )
-    with np.errstate(invalid="ignore"):
-        values = whole * n / sizes - (n / sizes - 1) * without
+    if isinstance(metric, Percentage) and metric.subset is None:
+        here, there = (metric.statistic(*[c[None] for c in side], axis=0) for side in sides)
+        values = here - there
+    else:
+        counted = np.ones(len(frame), dtype=bool)
+        if metric.subset is not None:
+            counted = (frame[metric.subset] & other[metric.subset]).to_numpy(bool)
+        values = _jackknife(metric, sides, counted)
     if not np.isfinite(values).all():
         return None
     return [float(f"{value:.{_DIGITS}g}") for value in values]
 
 
-def _groups(n: int, most: int) -> NDArray[np.int64]:
-    """The group of each example: of equal sizes but for one, drawn once for this n."""
-    size = math.ceil(n / most)
-    drawn: NDArray[np.int64] = np.random.default_rng(0).permutation(n) // size
-    return drawn
+def _jackknife(
+    metric: Metric, sides: Sequence[Sequence[NDArray[np.float64]]], counted: NDArray[np.bool_]
+) -> NDArray[np.float64]:
+    """Pseudo-values of the difference over the counted examples, by the delete-m jackknife for
+    unequal m (F. M. T. A. Busing, E. Meijer, R. van der Leeden, Statistics and Computing 9, 1999).
+    """
 
+    def difference(kept: NDArray[np.bool_]) -> float:
+        if not kept.any():
+            return math.nan
+        with np.errstate(all="ignore"):
+            here, there = (metric.statistic(*[c[kept] for c in side], axis=-1) for side in sides)
+            return float(here - there)
 
-def _difference(
-    metric: Metric, sides: Sequence[Sequence[NDArray[np.float64]]], kept: NDArray[np.bool_]
-) -> float:
-    if not kept.any():
-        return math.nan
-    with np.errstate(all="ignore"):
-        here, there = (metric.statistic(*[c[kept] for c in side], axis=-1) for side in sides)
-        return float(here - there)
+    n = len(counted)
+    group = np.random.default_rng(0).permutation(n) // math.ceil(n / GROUPS)  # once for this n
+    sizes = np.bincount(group)
+    without = np.array([difference(counted & (group != g)) for g in range(len(sizes))])
+    with np.errstate(invalid="ignore"):
+        return np.asarray(difference(counted) * n / sizes - (n / sizes - 1) * without)

@@ -9,10 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .crossed import fit_cells, t_interval, t_test
-from .power import smallest_by_mcnemar, smallest_by_t
-from .proportions import tango
-from .statistics import mcnemar_of
+from .crossed import fit_cells
+from .proportions import CONFIDENCE, mcnemar_p, tango
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -22,6 +20,9 @@ OVER_SEEDS, OVER_SEEDS_ALONE, OVER_EXAMPLES = "seeds and examples", "seeds", "ex
 RECIPES = "none: several recipes"
 FEW = 10
 """Discordant pairs of all seeds: the spread of fewer says too little of the error."""
+POWER = 0.8
+FEWEST = 3
+"""Degrees of freedom, below which an error is not known well enough to say what it hides."""
 _NORMAL = 1.959964
 """Half of a 95 % interval in standard errors."""
 
@@ -50,6 +51,8 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
     c, of one seed and where there are fewer than `FEW`, of so many pairs. Cells of one seed that
     differ in their recipes have neither interval nor p.
     """
+    from scipy.stats import t
+
     number, mean = cells["seed"].nunique(), float(cells["difference"].mean())
     found = {
         "seeds": number, "difference": mean,
@@ -61,30 +64,25 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
     if number == 1:
         return found | none | _of_one_seed(cells.iloc[0])
     model = fit_cells(cells)
-    if model.error == 0:
-        return found | none | _of_no_variance(cells)
-    low, high = t_interval(mean, model.error, model.df)
-    p = t_test(mean, model.error, model.df)
-    bounds = {"low": low, "high": high, "error": model.error, "df": model.df, "p": p}
+    if model.error == 0:  # all differ by the same: what one seed says, where that has a width
+        first = _of_one_seed(cells.iloc[0])
+        return (
+            found | none | (first if first["low"] < first["high"] else {"interval": OVER_EXAMPLES})
+        )
+    half = float(t.isf((1 - CONFIDENCE) / 2, model.df)) * model.error
+    p = float(2 * t.sf(abs(mean) / model.error, model.df))
+    bounds = {"low": mean - half, "high": mean + half, "error": model.error, "df": model.df, "p": p}
     covers = OVER_SEEDS if model.examples > 2 else OVER_SEEDS_ALONE
     return found | none | _with_few_pairs(bounds, cells) | {"interval": covers}
 
 
 def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
     """The interval and the p of its comparison; the error by the interval's width."""
-    known = {
-        name: float(cell[name]) for name in ("low", "high", "p", "b", "c") if cell[name] is not None
-    }
-    low, high, p, b, c = (known.get(name, math.nan) for name in ("low", "high", "p", "b", "c"))
+    names = ("low", "high", "p", "b", "c")
+    low, high, p, b, c = (math.nan if cell[n] is None else float(cell[n]) for n in names)
     error = {"error": (high - low) / (2 * _NORMAL), "df": math.inf}
     found = {"low": low, "high": high, "p": p, "discordant": b + c, "pairs": float(cell["n"])}
     return {**found, **error, "interval": OVER_EXAMPLES}
-
-
-def _of_no_variance(cells: pd.DataFrame) -> dict[str, Any]:
-    """All seeds and examples differ by the same: what one seed says, where that has a width."""
-    first = _of_one_seed(cells.iloc[0])
-    return first if first["low"] < first["high"] else {"interval": OVER_EXAMPLES}
 
 
 def _with_few_pairs(bounds: dict[str, float], cells: pd.DataFrame) -> dict[str, float]:
@@ -95,7 +93,7 @@ def _with_few_pairs(bounds: dict[str, float], cells: pd.DataFrame) -> dict[str, 
     b, c, pairs = (int(cells[name].sum()) for name in ("b", "c", "n"))
     low, high = tango(b, c, pairs)
     wider = {"low": min(bounds["low"], 100 * low), "high": max(bounds["high"], 100 * high)}
-    p = max(bounds["p"], mcnemar_of(b, c).p)
+    p = max(bounds["p"], mcnemar_p(b, c))
     return {**bounds, **wider, "p": p, "discordant": b + c, "pairs": pairs}
 
 
@@ -110,3 +108,48 @@ def smallest_difference(gain: dict[Any, Any], level: float) -> float:
         return by_t
     by_pairs = 100 * smallest_by_mcnemar(int(gain["discordant"]), int(gain["pairs"]), level)
     return by_pairs if math.isinf(gain["df"]) else max(by_t, by_pairs)
+
+
+def smallest_by_t(error: float, df: float, level: float) -> float:
+    """The smallest true difference that a two-sided t-test with this error finds 4 times in 5; NaN
+    without an error, and with fewer than `FEWEST` degrees of freedom."""
+    from scipy.optimize import brentq
+    from scipy.stats import nct, norm, t
+
+    if not error > 0 or df < FEWEST:
+        return math.nan
+    if df > 1000:
+        return float(error * (norm.isf(level / 2) + norm.isf(1 - POWER)))
+    critical = t.isf(level / 2, df)
+    shift = brentq(lambda d: nct.sf(critical, df, d) - POWER, 0, 10 * critical + 10)
+    return float(error * shift)
+
+
+def smallest_by_mcnemar(discordant: int, n: int, level: float) -> float:
+    """The same of McNemar's exact test, as a share of n examples; NaN where all n are too few.
+
+    The share of discordant examples is the one that was seen, or the difference itself where that
+    is larger: a difference of 8 in 2,000 needs 8 discordant ones. How many another sample has
+    varies, so its power is the mean over their binomial distribution (J. T. Miettinen, Biometrics
+    24, 1968, has its normal approximation).
+    """
+    from scipy.optimize import brentq
+
+    def lacking(difference: float) -> float:
+        return POWER - _power_of_mcnemar(difference, discordant / n, n, level)
+
+    return math.nan if lacking(1.0) > 0 else float(brentq(lacking, 0, 1, xtol=1e-7))
+
+
+def _power_of_mcnemar(difference: float, discordance: float, n: int, level: float) -> float:
+    """How often the test finds it, on the side that it is on."""
+    from scipy.stats import binom
+
+    discordance = min(1.0, max(discordance, difference))
+    if discordance == 0:
+        return 0.0
+    least, most = binom.ppf([1e-9, 1 - 1e-9], n, discordance)
+    counts = np.arange(least, most + 1)  # [D]
+    critical = binom.isf(level / 2, counts, 0.5)  # [D], more than so many wins pass the level
+    wins = (1 + difference / discordance) / 2
+    return float(binom.pmf(counts, n, discordance) @ binom.sf(critical, counts, wins))

@@ -70,7 +70,7 @@ def compare(
 ) -> dict[str, Any]:
     """How a cell's scores differ from another's, `scores` minus `other`: `comparison.json`.
 
-    The jackknife are `pseudo_values`; McNemar's test is None where the task reads no numbers.
+    The jackknife are `pseudo_values`.
     """
     differences, others = {}, decoding_rules.by_decoder(other)
     for decoder, frame in decoding_rules.by_decoder(scores).items():
@@ -82,13 +82,8 @@ def compare(
             if not set(metric.columns) <= {*frame.columns} & {*other.columns}:
                 continue
             found = statistics.paired_difference(metric, *both, resamples=resamples)
-            differences[name] = {
-                "difference": found.value, "low": found.low, "high": found.high, "n": found.n,
-                "p": found.p, "b": found.b, "c": found.c,
-                "jackknife": pseudo_values(metric, *shared),
-            }  # fmt: skip
-    mcnemar = statistics.mcnemar_exact(scores, other) if score.reads_numbers(task) else None
-    return {"metrics": differences, "mcnemar": None if mcnemar is None else asdict(mcnemar)}
+            differences[name] = {**asdict(found), "jackknife": pseudo_values(metric, *shared)}
+    return {"metrics": differences}
 
 
 def rule_columns(task: Task, beams: pd.DataFrame, scores: pd.DataFrame) -> pd.DataFrame:

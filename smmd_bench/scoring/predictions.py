@@ -1,60 +1,76 @@
-"""Completions made elsewhere: the rows of a file, and what each row says of its example."""
+"""Completions made elsewhere: the rows of a file, and which row answers which example.
+
+Rows are matched by uid, by prompt, by position or in order. What a row says of its example, its
+prompt and its target, must be that of the example.
+"""
 
 from __future__ import annotations
 
 import gzip
 import json
 import re
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from io import BytesIO
+from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from zipfile import ZIP_STORED, BadZipFile, ZipFile, ZipInfo
+from zipfile import ZIP_STORED, ZipFile
 
 from ..errors import UserError, reason_of
+from .score import completions_frame
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..contracts import Example, Task
+
 COLUMNS = {
-    "id": ("uid", "id", "doc_id", "sample_id", "question_id", "example_id", "index", "idx", ""),
+    "id": ("uid", "id", "doc_id", "sample_id", "question_id", "index", "idx", "unnamed:_0"),
     "completion": ("completion", "prediction", "response", "output", "generated_text"),
-    "prompt": ("prompt", "prompts", "question", "input", "inputs", "query", "problem",
-               "instruction", "messages", "conversation", "full_prompt", "dialogue"),
-    "target": ("target", "targets", "answer", "answers", "reference", "references", "label",
-               "labels", "gold", "ground_truth", "expected", "correct_answer", "solution"),
-}  # fmt: skip
+    "prompt": ("prompt", "question", "input", "inputs", "query", "problem", "messages"),
+    "target": ("target", "answer", "answers", "reference", "label", "gold", "ground_truth"),
+}
 """The usual names of each column, in capitals or not. `finish_reason` is read, too."""
+_CHECK = "check --task, --split, --data-seed and --limit"
 _ZSTANDARD = 93
 
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """One completion, and what the file says of it.
+    """One row of a file: a completion, and what the row says of its example, by column.
 
-    place: how errors name it: "FILE, row 3". ids, prompts, targets: what its row says of the
-    example, by column; a column can hold several targets. finish_reason: "length" if it was cut.
+    place: how errors name it, "FILE, row 3". finish_reason: "length" if the completion was cut.
     """
 
     place: str
-    ids: Mapping[str, Any]
     completion: str
     finish_reason: str | None
+    ids: Mapping[str, str]
     prompts: Mapping[str, str]
     targets: Mapping[str, Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Predictions:
-    """A file that was read. decisive: its ids name examples whatever its prompts say."""
+    """A file that was read; `match` says how its rows were matched, and the row of each example."""
 
     path: Path
     form: str
     rows: Sequence[Prediction]
-    decisive: bool = False
+    by: str = ""
+    found: Mapping[int, Prediction] = field(default_factory=dict)
+
+    def frame(self, examples: Sequence[Example], chosen: Sequence[int]) -> pd.DataFrame:
+        """The completions of the chosen examples, without a prompt that each of them repeats."""
+        rows, asked = [self.found[at] for at in chosen], [examples[at] for at in chosen]
+        texts = [row.completion for row in rows]
+        if all(text.startswith(one.prompt) for text, one in zip(texts, asked, strict=True)):
+            texts = [text[len(one.prompt) :] for text, one in zip(texts, asked, strict=True)]
+        columns: dict[str, list[Any]] = {"completion": texts}
+        if any(row.finish_reason is not None for row in rows):
+            columns["finish_reason"] = [row.finish_reason for row in rows]
+        return completions_frame(asked, columns)
 
 
 def read_predictions(
@@ -64,37 +80,43 @@ def read_predictions(
 
     Raises UserError for a file that cannot be read, and for a row without a completion.
     """
-    if not path.is_file():
-        raise UserError(f"The file of predictions {path} does not exist: check --predictions.")
     try:
         form, frame = _read_frame(path)
-    except (ValueError, OSError, EOFError, KeyError, BadZipFile, NotImplementedError,
-            RecursionError, zlib.error) as error:  # fmt: skip
+    except Exception as error:  # pandas, gzip, zipfile and json have their own
         raise UserError(
             f"{path} cannot be read ({reason_of(error)}): give JSON lines, a JSON list (also with "
             ".gz), CSV, Parquet, samples of lm-eval or a log of Inspect (.eval)."
         ) from error
     if frame.empty:
         raise UserError(f"{path} is empty: give a file with one completion per example.")
-    names = [str(name) for name in frame.columns]
-    of_lm_eval = completion_column is None and {"doc_id", "resps"} <= {*names}
-    frame = _answers_of_lm_eval(path, frame) if of_lm_eval else frame
-    completion = "completion" if of_lm_eval else _column(path, names, completion_column)
-    if id_column is not None and id_column not in names:
-        raise UserError(f"{path} has no column '{id_column}': check --id-column.")
-    ids = ["doc_id"] if of_lm_eval else [id_column] if id_column else None
-    places = (f"{path}, row {number}" for number in range(1, len(frame) + 1))
-    records = frame.to_dict("records")
-    rows = [_prediction(*row, completion, ids) for row in zip(places, records, strict=True)]
-    return Predictions(path, "lm-eval samples" if of_lm_eval else form, rows, ids is not None)
+    if completion_column is None and {"doc_id", "resps"} <= {*frame}:
+        form = "lm-eval samples"  # an answer a document, once for each filter of the task
+        answers = [value[0][0] if isinstance(value, list) else value for value in frame["resps"]]
+        frame = frame.rename(columns={"arguments": "inputs"}).assign(completion=answers)
+        frame = frame.loc[~frame[["doc_id", "completion"]].astype("str").duplicated()]
+    usual = {str(name).strip().casefold().replace(" ", "_"): str(name) for name in frame}
+    columns = {role: [usual[n] for n in names if n in usual] for role, names in COLUMNS.items()}
+    for role, given in (("id", id_column), ("completion", completion_column)):
+        columns[role] = columns[role] if given is None else [given] if given in frame else []
+        if len(columns[role]) != 1 and (given is not None or role == "completion"):
+            raise UserError(
+                f"{path} has {' and '.join(columns[role]) or 'no column'} for its {role}, of the "
+                f"columns {', '.join(map(str, frame))[:200]}: name one with --{role}-column."
+            )
+    taken = {*columns["id"], *columns["completion"]}
+    columns |= {r: [n for n in columns[r] if n not in taken] for r in ("prompt", "target")}
+    rows = zip(frame.index, frame.to_dict("records"), strict=True)
+    return Predictions(
+        path, form, [_prediction(f"{path}, row {at + 1}", row, columns) for at, row in rows]
+    )
 
 
 def _read_frame(path: Path) -> tuple[str, pd.DataFrame]:
-    """The format of a file, and its rows, by its extension; JSON by its content."""
+    """The format of a file, and its rows, by its extension; JSON and Parquet by their content."""
     import pandas as pd
 
     raw = path.read_bytes()
-    raw = gzip.decompress(raw) if raw.startswith(b"\x1f\x8b") else raw
+    raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
     suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
     if suffix == ".eval":
         return "Inspect log", pd.DataFrame(_samples_of_inspect(raw))
@@ -102,19 +124,25 @@ def _read_frame(path: Path) -> tuple[str, pd.DataFrame]:
         return "Parquet", pd.read_parquet(BytesIO(raw))
     if suffix in (".csv", ".tsv"):
         comma = "," if suffix == ".csv" else "\t"
-        frame = pd.read_csv(BytesIO(raw), sep=comma, dtype=str, keep_default_na=False)
-        return "CSV", frame.rename(columns=lambda name: re.sub(r"^Unnamed: \d+$", "", name.strip()))
+        return "CSV", pd.read_csv(BytesIO(raw), sep=comma, dtype=str, keep_default_na=False)
     listed = raw.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
     options: dict[str, Any] = {"lines": not listed, "dtype": False, "encoding": "utf-8-sig"}
     return "JSON list" if listed else "JSON lines", pd.read_json(BytesIO(raw), **options)
 
 
 def _samples_of_inspect(raw: bytes) -> Iterator[dict[str, Any]]:
-    """The first epoch of an Inspect log. Inspect counts samples without an id of their own from 1,
-    positions count from 0."""
+    """The first epoch of an Inspect log, packed by Zstandard, which zipfile cannot unpack. Inspect
+    counts samples without an id of their own from 1, positions count from 0."""
+    from pyarrow import decompress
+
     with ZipFile(BytesIO(raw)) as log:
-        for name in sorted(name for name in log.namelist() if name.startswith("samples/")):
-            sample = json.loads(_unzipped(log, log.getinfo(name)))
+        for entry in (one for one in log.infolist() if one.filename.startswith("samples/")):
+            size, packed = entry.file_size, entry.compress_type == _ZSTANDARD
+            if packed:
+                entry.compress_type, entry.file_size = ZIP_STORED, entry.compress_size
+                del entry.CRC  # that of the unpacked content
+            content = log.read(entry)
+            sample = json.loads(decompress(content, size, "zstd", True) if packed else content)
             answer, at = sample["output"], sample["id"]
             if sample["epoch"] == 1 and not sample.get("error"):
                 reasons = {choice["stop_reason"] for choice in answer["choices"]}
@@ -126,82 +154,144 @@ def _samples_of_inspect(raw: bytes) -> Iterator[dict[str, Any]]:
                 }
 
 
-def _unzipped(log: ZipFile, entry: ZipInfo) -> bytes:
-    """The content of a file in a log. Inspect packs by Zstandard, which zipfile cannot unpack."""
-    if entry.compress_type != _ZSTANDARD:
-        return log.read(entry)
-    from pyarrow import decompress
-
-    size, stored = entry.file_size, copy(entry)
-    stored.compress_type, stored.file_size = ZIP_STORED, entry.compress_size
-    del stored.CRC  # that of the unpacked content
-    return bytes(decompress(log.read(stored), size, "zstd", asbytes=True))
-
-
-def _answers_of_lm_eval(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
-    """The raw answer of every document, which lm-eval writes once for each filter of its task."""
-    answers = [value[0][0] if isinstance(value, list) else value for value in frame["resps"]]
-    if not all(isinstance(answer, str) for answer in answers):
-        raise UserError(
-            f"{path} has answers that are not text: give samples of a task that generates text "
-            "(output_type generate_until)."
-        )
-    frame = frame.rename(columns={"arguments": "inputs"}).assign(completion=answers)
-    if "truncated" in frame:  # `smmd-bench export` adds it
-        frame["finish_reason"] = frame["truncated"].map({True: "length", False: "stop"})
-    once = frame.drop_duplicates(["doc_id", "completion"])
-    twice = frame.duplicated(["doc_id", *({"filter"} & {*frame.columns})])
-    if twice.any() or once["doc_id"].duplicated().any():
-        raise UserError(f"{path} has two answers to one doc_id: keep the lines of one evaluation.")
-    return once
-
-
-def _column(path: Path, names: Sequence[str], given: str | None) -> str:
-    """The column of the completions."""
-    known = COLUMNS["completion"] if given is None else (given,)
-    found = [name for name in names if name in known]
-    if len(found) != 1:
-        raise UserError(
-            f"{path} has {' and '.join(found) or 'no column'} for its completions, of the columns "
-            f"{', '.join(names)[:200]}: name one with --completion-column."
-        )
-    return found[0]
-
-
 def _prediction(
-    place: str, row: Mapping[Any, Any], completion: str, ids: Sequence[str] | None
+    place: str, row: Mapping[Any, Any], columns: Mapping[str, Sequence[str]]
 ) -> Prediction:
-    text, reason = row[completion], row.get("finish_reason")
+    text, reason = row[columns["completion"][0]], row.get("finish_reason")
     if not isinstance(text, str):
-        raise UserError(f"{place}: {completion} is {text!r:.80}, not text: write a string.")
-    prompts = {name: "\n".join(_texts(v)) for name, v in _known(row, "prompt", completion).items()}
-    targets = {name: _texts(v) for name, v in _known(row, "target", completion).items()}
+        raise UserError(f"{place}: its completion is {text!r:.80}, not text: write a string.")
+    prompts = {name: "\n".join(_texts(row[name])) for name in columns["prompt"]}
+    targets = {name: _texts(row[name]) for name in columns["target"]}
     return Prediction(
         place,
-        {name: row[name] for name in ids} if ids else _known(row, "id", completion),
-        text.encode("utf-8", "replace").decode("utf-8"),  # half a surrogate pair becomes "?"
+        text,
         reason if isinstance(reason, str) and reason else None,
+        {name: str(row[name]) for name in columns["id"]},
         {name: text for name, text in prompts.items() if text},
         {name: texts for name, texts in targets.items() if texts},
     )
 
 
-def _known(row: Mapping[Any, Any], role: str, completion: str) -> dict[str, Any]:
-    """The columns with a usual name of this role, also of objects in columns, such as `doc`."""
-    found: dict[str, Any] = {}
-    for inner in [*(value for value in row.values() if isinstance(value, Mapping)), row]:
-        plain = {re.sub(r"[\s_-]", "", str(name)).casefold(): name for name in inner}
-        usual = [plain.get(name.replace("_", "")) for name in COLUMNS[role]]
-        found |= {name: inner[name] for name in usual if name not in (None, completion)}
-    return found
-
-
 def _texts(value: Any) -> list[str]:
     """The texts and numbers of a value, a list, messages, or what is first in an object."""
     if isinstance(value, Mapping):
-        value = value.get("content", value.get("text", next(iter(value.values()), None)))
+        return _texts(value.get("content", value.get("text", next(iter(value.values()), None))))
     if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):  # pandas has arrays
         return [text for part in list(value) for text in _texts(part)]
-    if isinstance(value, (int, float)) and not isinstance(value, bool):
-        value = str(value)
-    return [value] if isinstance(value, str) and value.strip() not in ("", "nan") else []
+    known = isinstance(value, (str, int, float)) and not isinstance(value, bool)
+    return [str(value)] if known and str(value).strip() not in ("", "nan") else []
+
+
+def match(
+    file: Predictions,
+    task: Task,
+    examples: Sequence[Example],
+    scope: str,
+    *,
+    first: int | None = None,
+    partial: bool = False,
+) -> Predictions:
+    """The file with its rows matched with the examples; `scope` names these in errors.
+
+    first: so many examples are scored; None: all. Raises UserError for the first row that fits no
+    example, and, unless `partial`, for an example without a row.
+    """
+    cores = _cores(examples)
+    by, places = _find_places(file, examples, cores, scope)
+    found: dict[int, Prediction] = {}
+    for at, row in zip(places, file.rows, strict=True):
+        uid = examples[at].uid
+        if at in found:
+            raise UserError(
+                f"{row.place}: the example {uid} is already in {found[at].place}: keep one of them."
+            )
+        if (name := _contradiction(row, examples[at], cores[at], task)) is not None:
+            raise UserError(
+                f"{row.place}: its {name} is not that of the example {uid}: {_CHECK}, give rows in "
+                f"another order their uid, or remove the column {name}."
+            )
+        found[at] = row
+    missing = [at for at in range(len(examples))[:first] if at not in found]
+    if missing and not partial:
+        raise UserError(
+            f"{file.path} has no completion for {len(missing):,} of {scope} (the first: "
+            f"{examples[missing[0]].uid}): add them, or give --partial to score the others, or "
+            "--limit to score the first ones."
+        )
+    found = {at: row for at, row in found.items() if first is None or at < first}
+    return replace(file, by=by, found=found)
+
+
+def _find_places(
+    file: Predictions, examples: Sequence[Example], cores: Sequence[str], scope: str
+) -> tuple[str, Sequence[int]]:
+    """How rows name their examples, and the index of the example of each."""
+    rows, uids = file.rows, {example.uid: at for at, example in enumerate(examples)}
+    for name in rows[0].ids:
+        if all(row.ids[name] in uids for row in rows):
+            return "uid", [uids[row.ids[name]] for row in rows]
+    if (asked := _find_by_prompt(rows, examples, cores)) is not None:
+        return "prompt", asked
+    if not rows[0].ids and len(rows) == len(examples):
+        return "the order of the examples", range(len(rows))
+    places = []
+    for row in rows:
+        name, said = next(iter(row.ids.items()), ("id", "none"))
+        places.append(uids.get(said, _position(said)))
+        if not 0 <= places[-1] < len(examples):
+            raise UserError(
+                f"{row.place}: its {name} {said!r:.80} is no uid or position (from 0) in {scope}: "
+                f"give uids (the first is {examples[0].uid}) or one row an example, or {_CHECK}."
+            )
+    return "position", places
+
+
+def _find_by_prompt(
+    rows: Sequence[Prediction], examples: Sequence[Example], cores: Sequence[str]
+) -> Sequence[int] | None:
+    """The example of each row by its prompt; None where prompts do not tell."""
+    places: dict[str, list[int]] = {}
+    for at, core in enumerate(cores):
+        same = places.setdefault(core, [])
+        same.append(at)
+        places[_plain(examples[at].prompt)] = same
+    found = []
+    for row in rows:
+        known = (places.get(_plain(text)) for text in row.prompts.values())
+        same = next(filter(None, known), [])
+        if len({(examples[at].target, examples[at].images) for at in same}) != 1:
+            return None
+        found.append(same.pop(0))
+    return found
+
+
+def _cores(examples: Sequence[Example]) -> list[str]:
+    """The prompts in plain letters, each without the words that begin or end all."""
+    whole = [_plain(example.prompt) for example in examples]
+    ends = whole, [text[::-1] for text in whole]
+    before, after = (re.sub(r"\w+$", "", commonprefix(end)) for end in ends)  # noqa: RUF071
+    return [text[len(before) : len(text) - len(after)].strip() for text in whole]
+
+
+def _contradiction(row: Prediction, example: Example, core: str, task: Task) -> str | None:
+    """The column with the prompt or the target of another example (another data seed or level has
+    the same ids); None: none has."""
+    whole, asked = _plain(example.prompt), {n: _plain(text) for n, text in row.prompts.items()}
+    if asked and not any(core in text or text in whole for text in asked.values()):
+        return next(iter(asked))
+    ours = task.parse(example.target)
+    for name, texts in row.targets.items():
+        values = [answer.value for answer in map(task.parse, texts) if answer is not None]
+        other = ours is None or (bool(values) and ours.value not in values)
+        if other and _plain(example.target) not in map(_plain, texts):
+            return name
+    return None
+
+
+def _plain(text: str) -> str:
+    return " ".join(text.split()).casefold()
+
+
+def _position(value: str) -> int:
+    """A whole number, however it is written: 7, 7.0, 007; -1: it is none."""
+    return int(float(value)) if re.fullmatch(r"\d{1,15}(\.0*)?", value, re.ASCII) else -1

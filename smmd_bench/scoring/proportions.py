@@ -1,33 +1,25 @@
-"""Intervals of proportions that keep a width at 0 of n and at n of n."""
+"""Tango's interval and McNemar's test of the difference of two shares on the same examples."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING
 
-import numpy as np
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
+CONFIDENCE = 0.95
 _EDGE = 1e-12
 
 
-def is_binary(*columns: NDArray[np.float64]) -> bool:
-    """Whether every value is 0 or 1."""
-    return all(bool(np.isin(column, (0.0, 1.0)).all()) for column in columns)
+def mcnemar_p(b: int, c: int) -> float:
+    """The p of McNemar's exact test: `b` examples only the first gets right, `c` only the other.
+
+    Where they never differ (b + c = 0) there is no evidence of a difference, and p is 1.
+    """
+    from statsmodels.stats.contingency_tables import mcnemar
+
+    return float(mcnemar([[0, b], [c, 0]], exact=True).pvalue)  # the discordant pairs alone count
 
 
-def wilson(count: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The bounds of Wilson's interval of count / n, n > 0."""
-    from statsmodels.stats.proportion import proportion_confint
-
-    low, high = proportion_confint(count, n, alpha=1 - confidence, method="wilson")
-    return float(low), float(high)
-
-
-def tango(b: int, c: int, n: int, confidence: float = 0.95) -> tuple[float, float]:
-    """The bounds of Tango's score interval of the paired difference (b - c) / n.
+def tango(b: int, c: int, n: int) -> tuple[float, float]:
+    """The bounds of Tango's 95 % score interval of the paired difference (b - c) / n.
 
     `b` of n examples only the first has, `c` only the other. The interval holds every difference
     that the score test does not reject, and McNemar's chi-squared is that test at 0. T. Tango,
@@ -37,7 +29,7 @@ def tango(b: int, c: int, n: int, confidence: float = 0.95) -> tuple[float, floa
     from scipy.optimize import brentq
     from scipy.stats import norm
 
-    bound, seen = float(norm.isf((1 - confidence) / 2)), (b - c) / n
+    bound, seen = float(norm.isf((1 - CONFIDENCE) / 2)), (b - c) / n
 
     def above(delta: float, sign: int) -> float:
         return sign * _score(delta, b, c, n) - bound

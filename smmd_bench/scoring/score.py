@@ -133,7 +133,14 @@ def score(
         from ..plugin_system.registry import load_task
 
         task = load_task(task)
-    _check_completions(completions, references)
+    if len(completions) != len(references) or len(completions) == 0:
+        raise UserError(
+            f"{len(completions)} completions and {len(references)} references were given: "
+            "give at least one completion, and one reference per completion."
+        )
+    for at, text in enumerate(completions):
+        if not isinstance(text, str):
+            raise UserError(f"Completion {at} ({str(text)[:80]}) is not text: give a string.")
     answers = [_reference(task, reference, at) for at, reference in enumerate(references)]
     texts = {"completion": list(completions), "reference": [str(r) for r in references]}
     scores, notes = _scores(task, texts["completion"], texts["reference"], answers)
@@ -148,19 +155,6 @@ def score(
     frame = pd.DataFrame(columns)
     frame.attrs["metrics"] = metric_values(task, frame)
     return frame
-
-
-def _check_completions(completions: Sequence[object], references: Sequence[object]) -> None:
-    if len(completions) != len(references):
-        raise UserError(
-            f"{len(completions)} completions and {len(references)} references were given: "
-            "give one reference per completion."
-        )
-    if len(completions) == 0:
-        raise UserError("No completions were given: give at least one, and its reference.")
-    for at, text in enumerate(completions):
-        if not isinstance(text, str):
-            raise UserError(f"Completion {at} ({str(text)[:80]}) is not text: give a string.")
 
 
 def _scores(

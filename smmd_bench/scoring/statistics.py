@@ -1,7 +1,7 @@
 """Intervals, paired differences and tests of one checkpoint, or of two on the same examples.
 
-A share of examples has Wilson's interval, the difference of two Tango's (`proportions`); any other
-metric has the percentile bootstrap's over the examples, by scipy. Exact match has McNemar's test.
+A share of examples has Wilson's interval, the difference of two Tango's and McNemar's exact test
+(`proportions`); any other metric has the percentile bootstrap's over the examples, by scipy.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy as np
 
 from ..contracts import Percentage
 from .decoding_rules import by_decoder, metrics_under
-from .proportions import is_binary, tango, wilson
+from .proportions import CONFIDENCE, mcnemar_p, tango
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from ..contracts import Metric, Task
 
-VERSION = 2
+VERSION = 3
 """Raise it when an interval or a test would come out differently; part of the measure address."""
 
 RESAMPLES = 2000
@@ -47,41 +47,32 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True)
-class Difference(Estimate):
-    """A paired difference, with the p of none: of a share McNemar's exact test, with its `b` and
-    `c`; of another metric by the resamples (twice the smaller share of those on one side of 0)."""
+class Difference:
+    """A paired difference with its interval, and the p of none: of a share McNemar's, with its `b`
+    and `c`; of another metric by the resamples (twice the smaller share on one side of 0)."""
 
+    difference: float | None
+    low: float | None
+    high: float | None
+    n: int
     p: float | None = None
     b: int | None = None
     c: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class McNemar:
-    """McNemar's exact test: `b` examples only the first gets right, `c` only the other."""
-
-    b: int
-    c: int
-    p: float
-
-
-def interval(
-    metric: Metric,
-    frame: pd.DataFrame,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    confidence: float = 0.95,
-) -> Estimate:
+def interval(metric: Metric, frame: pd.DataFrame, *, resamples: int = RESAMPLES) -> Estimate:
     """The metric over a scored frame, with its interval."""
     if metric.subset is not None:
         frame = frame[frame[metric.subset]]
     columns = _columns(metric, frame)
     if _is_share(metric, columns):
         value, n = float(metric.statistic(*columns, axis=-1)), len(frame)
-        low, high = wilson(round(value * n / 100), n, confidence)
-        return Estimate(value, 100 * low, 100 * high, n)
-    return _resampled(metric.statistic, columns, resamples, seed, confidence)[0]
+        from statsmodels.stats.proportion import proportion_confint
+
+        count, alpha = round(value * n / 100), 1 - CONFIDENCE
+        low, high = proportion_confint(count, n, alpha=alpha, method="wilson")
+        return Estimate(value, 100 * float(low), 100 * float(high), n)
+    return _resampled(metric.statistic, columns, resamples)[0]
 
 
 def metric_values(
@@ -98,13 +89,7 @@ def metric_values(
 
 
 def paired_difference(
-    metric: Metric,
-    frame: pd.DataFrame,
-    other: pd.DataFrame,
-    *,
-    resamples: int = RESAMPLES,
-    seed: int = 0,
-    confidence: float = 0.95,
+    metric: Metric, frame: pd.DataFrame, other: pd.DataFrame, *, resamples: int = RESAMPLES
 ) -> Difference:
     """The metric of `frame` minus that of `other`, with its interval and its test.
 
@@ -125,28 +110,15 @@ def paired_difference(
                 - metric.statistic(*columns[width:], axis=axis)
             )
 
-    if _is_share(metric, columns):
-        return _paired_shares(float(difference(*columns)), *columns, confidence=confidence)
-    found, drawn = _resampled(difference, columns, resamples, seed, confidence)
-    return Difference(found.value, found.low, found.high, found.n, p_of_resamples(drawn))
-
-
-def mcnemar_exact(frame: pd.DataFrame, other: pd.DataFrame) -> McNemar:
-    """McNemar's exact test of `exact` over the examples (by uid) that two frames share.
-
-    Where they never differ (b + c = 0) there is no evidence of a difference, and p is 1.
-    """
-    frame, other = common(frame, other)
-    here, there = frame["exact"].to_numpy(bool), other["exact"].to_numpy(bool)
-    return mcnemar_of(int(np.sum(here & ~there)), int(np.sum(~here & there)))
-
-
-def mcnemar_of(b: int, c: int) -> McNemar:
-    """McNemar's exact test of b discordant pairs on one side and c on the other."""
-    from statsmodels.stats.contingency_tables import mcnemar
-
-    found = mcnemar([[0, b], [c, 0]], exact=True)  # it looks at the discordant pairs alone
-    return McNemar(b, c, float(found.pvalue))
+    if not _is_share(metric, columns):
+        found, drawn = _resampled(difference, columns, resamples)
+        return Difference(found.value, found.low, found.high, found.n, p_of_resamples(drawn))
+    value, (here, there) = float(difference(*columns)), columns
+    b, c = int(np.sum(here > there)), int(np.sum(here < there))
+    if value * (b - c) < 0:  # the metric counts zeros
+        b, c = c, b
+    low, high = tango(b, c, len(here))
+    return Difference(value, 100 * low, 100 * high, len(here), mcnemar_p(b, c), b, c)
 
 
 def p_of_resamples(drawn: NDArray[np.float64]) -> float | None:
@@ -163,28 +135,25 @@ def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
     return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
 
 
+def common(frame: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The rows of both frames for the uids that they share, in the order of the first."""
+    left, right = frame.set_index("uid"), other.set_index("uid")
+    if left.index.equals(right.index):
+        return left, right
+    shared = left.index[left.index.isin(right.index)]
+    return left.loc[shared], right.loc[shared]
+
+
 def _is_share(metric: Metric, columns: Sequence[NDArray[np.float64]]) -> bool:
-    """Whether the metric is a share of its examples: intervals are Wilson's and Tango's then."""
-    return isinstance(metric, Percentage) and len(columns[0]) > 0 and is_binary(*columns)
-
-
-def _paired_shares(
-    value: float, here: NDArray[np.float64], there: NDArray[np.float64], *, confidence: float
-) -> Difference:
-    """Of a difference in percent; `value` falls with the column where the metric counts zeros."""
-    n, b, c = len(here), int(np.sum(here > there)), int(np.sum(here < there))
-    if value * (b - c) < 0:
-        b, c = c, b
-    low, high = tango(b, c, n, confidence)
-    return Difference(value, 100 * low, 100 * high, n, mcnemar_of(b, c).p, b, c)
+    """Whether the metric is a share of its examples, each of which counts 0 or 1."""
+    binary = all(np.isin(column, (0.0, 1.0)).all() for column in columns)
+    return isinstance(metric, Percentage) and len(columns[0]) > 0 and binary
 
 
 def _resampled(
     statistic: Callable[..., NDArray[np.float64]],
     columns: Sequence[NDArray[np.float64]],
     resamples: int,
-    seed: int,
-    confidence: float,
 ) -> tuple[Estimate, NDArray[np.float64]]:
     """The statistic with its percentile bootstrap interval, and the resampled values."""
     from scipy.stats import DegenerateDataWarning, bootstrap
@@ -205,9 +174,9 @@ def _resampled(
             vectorized=True,
             n_resamples=resamples,
             batch=max(1, min(resamples, _VALUES_A_BATCH // n)),
-            confidence_level=confidence,
+            confidence_level=CONFIDENCE,
             method="percentile",
-            rng=np.random.default_rng(seed),
+            rng=np.random.default_rng(0),
         )
     bounds = found.confidence_interval
     estimate = Estimate(value, _finite(bounds.low), _finite(bounds.high), n)
@@ -216,15 +185,6 @@ def _resampled(
 
 def _columns(metric: Metric, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
     return [frame[column].to_numpy(np.float64) for column in metric.columns]
-
-
-def common(frame: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The rows of both frames for the uids that they share, in the order of the first."""
-    left, right = frame.set_index("uid"), other.set_index("uid")
-    if left.index.equals(right.index):
-        return left, right
-    shared = left.index[left.index.isin(right.index)]
-    return left.loc[shared], right.loc[shared]
 
 
 def _finite(value: Any) -> float | None:

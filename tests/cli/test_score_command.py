@@ -52,7 +52,7 @@ def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing
     first = score(folder, "ce.jsonl", "smmd.csv")
     assert (first.returncode, first.stderr) == (0, "")
     assert "ce.jsonl: JSON lines, 20 completions by uid." in first.stdout
-    assert "smmd.csv: CSV, 20 completions by id, as the position" in first.stdout
+    assert "smmd.csv: CSV, 20 completions by position." in first.stdout
     (run_folder,) = (folder / "runs").iterdir()
     assert run_folder.name.startswith("score_arithmetic-level-easy_ce_smmd_")
     row = next(line for line in first.stdout.splitlines() if line.startswith("SMMD  "))
@@ -77,7 +77,7 @@ def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing
         ),
         (
             ["--task", TASK, "--predictions=other.jsonl"],
-            "other.jsonl, row 1: its question 'A robe",
+            "other.jsonl, row 1: its question is not that",
         ),
     ],
 )

@@ -6,7 +6,7 @@ import pytest
 from smmd_bench.errors import UserError
 from smmd_bench.results.power import LARGER, SEEDS, planned_power
 from smmd_bench.scoring.crossed import fit_cells
-from smmd_bench.scoring.power import smallest_by_t
+from smmd_bench.scoring.gain import smallest_by_t
 from tests.runs import quick_run
 
 

@@ -9,7 +9,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.models.card_content import builtin_folder
 from smmd_bench.models.cards import model_card
 from smmd_bench.results.frames import read_run
-from smmd_bench.results.run_model import card_of_run
+from smmd_bench.results.summary import card_of_run
 from smmd_bench.run.cell_json import cell_from_json
 from smmd_bench.run.run_directory import RunDirectory
 

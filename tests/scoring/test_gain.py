@@ -6,14 +6,17 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import stats
+from statsmodels.stats.power import NormalIndPower, TTestPower
 
-from smmd_bench.scoring.crossed import fit, t_test
+from smmd_bench.scoring.crossed import fit
 from smmd_bench.scoring.gain import (
     OVER_EXAMPLES,
     OVER_SEEDS,
     OVER_SEEDS_ALONE,
     RECIPES,
     gain_of,
+    smallest_by_mcnemar,
+    smallest_by_t,
     smallest_difference,
 )
 from smmd_bench.scoring.proportions import tango
@@ -38,13 +41,10 @@ def test_a_metric_that_is_no_share_has_no_discordant_examples():
     assert power == pytest.approx(0.8, abs=1e-3)
 
 
-def test_several_seeds_without_pseudo_values_speak_of_seeds_alone():
+def test_several_seeds_speak_of_examples_where_they_have_pseudo_values():
     found = gain_of(cells(1.0, 2.0, 4.0))
     assert found["interval"] == OVER_SEEDS_ALONE
     assert found["p"] == pytest.approx(stats.ttest_1samp([1.0, 2.0, 4.0], 0).pvalue)
-
-
-def test_several_seeds_with_pseudo_values_speak_of_examples_too():
     found = gain_of(cells(1.0, 2.0, jackknife=[[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]))
     assert found["interval"] == OVER_SEEDS
 
@@ -75,10 +75,10 @@ def test_few_discordant_pairs_of_several_seeds_do_not_make_a_narrow_interval():
     assert power == pytest.approx(0.8, abs=1e-4)
     frame, model = few(9)
     found = gain_of(frame)
-    assert found["p"] >= t_test(100 * 9 / 240, model.error, model.df)
+    assert found["p"] >= 2 * stats.t.sf(100 * 9 / 240 / model.error, model.df)
     frame, model = few(10)
     found = gain_of(frame)
-    assert found["p"] == t_test(100 * 10 / 240, model.error, model.df)
+    assert found["p"] == pytest.approx(2 * stats.t.sf(100 * 10 / 240 / model.error, model.df))
     assert math.isnan(found["discordant"])
 
 
@@ -86,3 +86,45 @@ def test_two_recipes_of_one_seed_are_not_two_seeds():
     found = gain_of(cells(1.0, 2.0, seeds=[0, 0]))
     assert found["interval"] == RECIPES
     assert math.isnan(found["p"])
+
+
+@pytest.mark.parametrize("seeds", [4, 5, 10])
+@pytest.mark.parametrize("level", [0.05, 0.0125])
+def test_the_smallest_difference_has_the_power_of_the_t_test(seeds, level):
+    deviation = 2.0
+    found = smallest_by_t(deviation / np.sqrt(seeds), seeds - 1, level)
+    assert TTestPower().power(found / deviation, seeds, level) == pytest.approx(0.8, abs=0.01)
+
+
+def test_with_many_degrees_of_freedom_it_has_the_power_of_the_z_test():
+    found = smallest_by_t(0.5, 1e6, 0.05)
+    power = NormalIndPower(ddof=0).power(found / 0.5, 1, 0.05, ratio=0)
+    assert power == pytest.approx(0.8, abs=0.01)
+
+
+@pytest.mark.parametrize(("error", "df"), [(0.0, 4), (np.nan, 4), (1.0, 1), (1.0, 2.9)])
+def test_without_an_error_or_degrees_of_freedom_there_is_none(error, df):
+    assert np.isnan(smallest_by_t(error, df, 0.05))
+    assert smallest_by_t(1.0, 3, 0.05) > 0
+
+
+@pytest.mark.parametrize(
+    ("discordant", "n"), [(0, 2000), (5, 2000), (10, 2000), (20, 2000), (600, 2000), (12, 40)]
+)
+def test_the_smallest_difference_of_exact_match_is_found_in_four_of_five_samples(discordant, n):
+    found = smallest_by_mcnemar(discordant, n, 0.05)
+    share, rng = max(discordant / n, found), np.random.default_rng(0)
+    better, worse = (share + found) / 2, (share - found) / 2
+    samples = rng.multinomial(n, [better, worse, 1 - share], 4000)
+    passed = {
+        (b, c): b > c and stats.binomtest(b, b + c).pvalue < 0.05
+        for b, c in {(int(b), int(c)) for b, c, _ in samples}
+    }
+    power = np.mean([passed[b, c] for b, c, _ in samples])
+    assert power == pytest.approx(0.8, abs=0.02)
+
+
+def test_too_few_examples_show_no_difference():
+    assert stats.binomtest(6, 6).pvalue < 0.05 < stats.binomtest(5, 5).pvalue
+    assert np.isnan(smallest_by_mcnemar(3, 5, 0.05))
+    assert smallest_by_mcnemar(0, 6, 0.05) == pytest.approx(0.8 ** (1 / 6), abs=1e-4)

@@ -14,7 +14,6 @@ from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.predictions import score_predictions
 
-from ..conftest import DATA
 from .conftest import COUNT, TASK, json_lines
 
 
@@ -33,16 +32,14 @@ SHUFFLED = [3, 1, 4, 0, 2]
 @pytest.mark.parametrize(
     ("columns", "said"),
     [
-        (lambda at, e, row: {"uid": e.uid}, "by uid."),
         (lambda at, e, row: {"uid": e.uid, "index": row, "prompt": e.prompt}, "by uid."),
         (lambda at, e, row: {"uid": e.uid, "prompt": f"1 + 1 = 2\n\n{e.prompt}"}, "by uid."),
         (lambda at, e, row: {"index": row, "prompt": e.prompt}, "by prompt."),
         (lambda at, e, row: {"Question": f" {e.prompt.upper()}"}, "by prompt."),
         (lambda at, e, row: {"messages": [{"role": "user", "content": e.prompt}]}, "by prompt."),
-        (lambda at, e, row: {"doc": {"question": e.prompt.split("\n")[0]}}, "by prompt."),
-        (lambda at, e, row: {"id": at}, "by id, as the position"),
-        (lambda at, e, row: {"id": float(at), "idx": at}, "by id, as the position"),
-        (lambda at, e, row: {"": str(at)}, "by id, as the position"),
+        (lambda at, e, row: {"question": e.prompt.split("\n")[0]}, "by prompt."),
+        (lambda at, e, row: {"id": float(at), "idx": row}, "by position."),
+        (lambda at, e, row: {"Unnamed: 0": str(at)}, "by position."),
     ],
 )  # fmt: skip
 def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(tmp_path, examples, columns, said):
@@ -59,15 +56,12 @@ def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(tmp_path, exampl
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        (lambda e: {"prompt": f"1 + 1 = 2\n\n{e.prompt}"}, r"row 1: its prompt .* test-0-0"),
-        (lambda e: {"Ground Truth": e.target}, r"row 1: its Ground Truth '3' is not that of"),
-        (lambda e: {"answer": [e.target]}, r"row 1: its answer '3'"),
-        (lambda e: {"label": "right"}, r"row 1: its label 'right'"),
+        (lambda e: {"prompt": f"1 + 1 = 2\n\n{e.prompt}"}, r"row 1: its prompt is .* test-0-0"),
+        (lambda e: {"Ground Truth": e.target}, r"row 1: its Ground Truth is not that of"),
+        (lambda e: {"answer": [e.target]}, r"row 1: its answer is"),
     ],
 )
-def test_rows_of_another_order_or_task_without_an_id_are_refused(
-    tmp_path, examples, columns, words
-):
+def test_rows_of_another_order_without_an_id_are_refused(tmp_path, examples, columns, words):
     rows = [{**columns(examples[at]), "completion": examples[at].target} for at in SHUFFLED]
     with pytest.raises(UserError, match=words):
         scored(tmp_path, rows)
@@ -79,12 +73,11 @@ def test_rows_of_another_order_or_task_without_an_id_are_refused(
     [
         ([{"uid": f"test-0-{at}"} for at in (0, 1, 2, 3, 1)], "row 5: the example test-0-1 is alr"),
         ([{"id": 1}, {"id": "1"}], "row 2: the example test-0-1 is already in .*row 1"),
-        ([{"uid": "test-0-0"}, {"uid": "test-0-7"}], "the uid 'test-0-0' is neither|'test-0-7'"),
-        ([{"id": 1}, {"id": 5}], "row 2: the id '5' is neither a uid nor a position"),
-        ([{"id": None}], "row 1: the id .* is neither"),
-        ([{"id": 0, "index": 1}, {"id": 1, "index": 0}], "name different examples.*--id-column"),
+        ([{"uid": "test-0-0"}, {"uid": "test-0-7"}], "row 2: its uid 'test-0-7' is no uid or pos"),
+        ([{"id": 1}, {"id": 5}], "row 2: its id '5' is no uid or position"),
+        ([{"id": None}], "row 1: its id .* is no uid"),
         ([{"uid": f"test-0-{at}"} for at in (0, 1, 3, 4)], r"1 of .* \(the first: test-0-2\)"),
-        ([{}] * 4, "has 4 rows for the 5 examples .* matched in order"),
+        ([{}] * 4, "row 1: its id 'none' is no uid .* or one row an example"),
     ],
 )
 def test_ids_that_are_wrong_are_refused(tmp_path, cache, rows, words):
@@ -101,49 +94,16 @@ def test_ids_of_another_data_seed_or_level_are_refused_by_their_prompts(tmp_path
             scored(tmp_path, rows)
 
 
-def test_samples_with_shots_are_those_of_their_task_and_of_no_other(tmp_path, monkeypatch):
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
-    rows = [
-        {
-            "doc_id": at,
-            "doc": {"question": e.prompt.removeprefix("Question: ").removesuffix("\nAnswer:")},
-            "target": e.target,
-            "arguments": {"gen_args_0": {"arg_0": f"Question: 1?\nAnswer: 1\n\n{e.prompt}"}},
-            "resps": [[e.target]],
-            "filter": "strict-match",
-        }
-        for at, e in enumerate(load_task("gsm8k").examples("test", 0, COUNT))
-    ]
-    for name, form in (("doc", rows), ("arguments", [{**row, "doc": {}} for row in rows])):
-        file = json_lines(tmp_path / "samples_gsm8k.jsonl", form)
-        out = score_predictions("gsm8k", [file], limit=COUNT, out=tmp_path / name)
-        assert read_run(out.path).completions["exact"].all()
-        for task in ("arithmetic", "svamp[source=synthetic]"):
-            with pytest.raises(UserError, match=r"row 1: its .* is not that of the example"):
-                score_predictions(task, [file], limit=COUNT, out=tmp_path / "no")
-
-
-@pytest.mark.parametrize("before", ["", "<pad> ", "Calculate 1 + 1.\nAnswer: 2\n", "user\n"])
-def test_a_prompt_that_each_completion_repeats_is_taken_off(tmp_path, examples, before):
-    after = "assistant\n" if "user" in before else ""
-    texts = [
-        f"{before * (1 + at * ('<' in before))}{e.prompt}\n {after}{e.target}"
-        for at, e in enumerate(examples)
-    ]
-    rows = [{"id": at, "generated_text": text} for at, text in enumerate(texts)]
-    frame, said = scored(tmp_path, rows)
-    assert frame["completion"].str.strip().tolist() == [e.target for e in examples]
-    assert "repeats its prompt" in said[0]
+def test_a_prompt_that_each_completion_repeats_is_taken_off(tmp_path, examples):
+    rows = [{"id": at, "generated_text": f"{e.prompt} {e.target}"} for at, e in enumerate(examples)]
+    assert scored(tmp_path, rows)[0]["exact"].all()
     rows[0]["generated_text"] = examples[0].target
-    frame, said = scored(tmp_path, rows)
-    assert frame["completion"].tolist() == [examples[0].target, *texts[1:]]
-    assert "4 completions repeat their prompt" in said[0]
+    frame, _ = scored(tmp_path, rows)
+    assert frame["completion"].tolist() == [row["generated_text"] for row in rows]
 
 
-@pytest.mark.parametrize("ids", [True, False])
-def test_a_limit_scores_the_first_of_a_whole_file(tmp_path, examples, ids):
-    rows = [{**({"uid": e.uid} if ids else {}), "output": e.target} for e in examples]
-    frame, said = scored(tmp_path, rows, limit=2)
+def test_a_limit_scores_the_first_of_a_whole_file(tmp_path, examples):
+    frame, said = scored(tmp_path, [{"output": e.target} for e in examples], limit=2)
     assert frame["uid"].tolist() == [example.uid for example in examples[:2]]
     assert " 2 completions " in said[0]
 
@@ -195,19 +155,11 @@ def test_two_files_are_compared_again_only_where_one_changed(tmp_path, right):
         score_predictions(TASK, files, ["a", "b"], **options)
 
 
-@pytest.mark.parametrize(
-    ("labels", "words"),
-    [
-        (["ce"], "--label is given 1 times and --predictions 2 times"),
-        (["CE", "ce"], "Two files have the label 'CE', in capitals or not"),
-        (["ce", "x" * 300], "has 300 characters"),
-        (["ce", "a\nb"], r"The label 'a\\nb' is not a line of text"),
-    ],
-)
-def test_labels_name_each_file(tmp_path, right, labels, words):
+def test_labels_name_each_file(tmp_path, right):
     files = [json_lines(tmp_path / name, right) for name in ("a.jsonl", "b.jsonl")]
-    with pytest.raises(UserError, match=words):
-        score_predictions(TASK, files, labels, limit=COUNT, out=tmp_path / "out")
+    for labels, words in (["ce"], "given 1 times"), (["CE", "ce"], "have one label, in capitals"):
+        with pytest.raises(UserError, match=words):
+            score_predictions(TASK, files, labels, limit=COUNT, out=tmp_path / "out")
 
 
 @pytest.mark.parametrize(

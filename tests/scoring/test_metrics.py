@@ -30,10 +30,6 @@ def test_shares_are_scikit_learns_accuracy_in_percent(metric):
     assert metric.statistic(right) == pytest.approx(100 * accuracy_score(np.ones(101), right))
 
 
-def test_parse_failures_are_the_rest_of_the_valid():
-    assert ParseFailureRate().statistic(np.array([1.0, 0.0, 1.0, 1.0])) == 25.0
-
-
 @pytest.mark.parametrize("n", [1, 7, 10, 100])
 def test_the_trimmed_error_is_scipys_of_one_tail(n):
     errors = np.random.default_rng(n).exponential(size=n)
