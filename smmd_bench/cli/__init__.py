@@ -16,15 +16,19 @@ import click
 
 from ..errors import UserError, if_full, reason_of
 
-_COMMANDS = (
-    "train-eval", "run", "power", "overhead", "regress", "score", "report", "compare", "show",
-    "export", "prepare", "sample", "new", "validate", "ls", "doctor", "clean",
-)  # fmt: skip
-_BESIDE = {"run": "train_eval", "sample": "prepare", "power": "compare"}
+_SECTIONS = {
+    "Daily work": (
+        "train-eval", "run", "report", "compare", "show", "score", "ls", "clean", "doctor",
+    ),
+    "Write your own": ("new", "validate", "sample"),
+    "Large machines": ("prepare", "overhead"),
+    "Extras": ("regress", "power", "export"),
+}  # fmt: skip
+_FILES = {"run": "train_eval", "sample": "prepare", "power": "compare"}
 """Commands in the file of another one, by their own name."""
 
 
-class _Lazy(click.Group):
+class _Sections(click.Group):
     """Imports the module of a command when the command or its help is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -33,16 +37,23 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands:
             return None
-        file = importlib.import_module(
-            f".{_BESIDE.get(cmd_name, cmd_name.replace('-', '_'))}", __name__
-        )
-        command: click.Command = getattr(file, cmd_name if cmd_name in _BESIDE else "command")
+        file = _FILES.get(cmd_name, cmd_name.replace("-", "_"))
+        module = importlib.import_module(f".{file}", __name__)
+        command: click.Command = getattr(module, cmd_name if cmd_name in _FILES else "command")
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, names in _SECTIONS.items():
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(f"{name:<10}", c.get_short_help_str(99)) for name, c in found if c]
+                )
 
 
 @click.group(
-    cls=_Lazy,
-    commands=[click.Command(name) for name in _COMMANDS],
+    cls=_Sections,
+    commands=[click.Command(name) for names in _SECTIONS.values() for name in names],
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(package_name="smmd-bench", prog_name="smmd-bench")

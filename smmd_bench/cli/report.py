@@ -10,8 +10,7 @@ import click
 
 from ..errors import UserError, did_you_mean
 from . import options
-from .terminal import print_json
-from .voice import Voice, summary_of
+from .voice import Voice, print_json, summary_of
 
 if TYPE_CHECKING:
     from ..publishing.make_report import Section

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..errors import UserError
 from . import options
 from .voice import Voice
-
-if TYPE_CHECKING:
-    from ..experiment.file import ExperimentFile
 
 _SHORTCUTS = {
     "train_examples": "Training examples (default: the recipe's).",
@@ -23,12 +20,6 @@ _SHORTCUTS = {
     "method": "lora or full.",
 }
 """Recipe settings with a flag of their own."""
-
-
-def _recipe(function: Any) -> Any:
-    for name, text in reversed(_SHORTCUTS.items()):
-        function = click.option(f"--{name.replace('_', '-')}", name, help=text)(function)
-    return function
 
 
 def _read_seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
@@ -71,7 +62,9 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
 )
 @click.option("--base/--no-base", default=True, help="Whether the untuned checkpoint is a row.")
 @click.option("--transfers/--no-transfers", default=True, help="Whether to test transfer.")
-@_recipe
+@options.together(
+    *(click.option(f"--{name.replace('_', '-')}", help=text) for name, text in _SHORTCUTS.items())
+)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Other settings.")
 @click.option(
     "--tune",
@@ -79,7 +72,9 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
     metavar="NAME=VALUE,...",
     help="Values to choose from by validation, as in 'lambda=1,3' or 'ce: epochs=2,4'.",
 )
-@click.option("--tune-trials", type=click.IntRange(2), metavar="N", help="Try N at random.")
+@click.option(
+    "--tune-trials", type=click.IntRange(2), metavar="N", help="Try at most N, drawn at random."
+)
 @options.execution
 @options.voice
 @click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
@@ -109,6 +104,7 @@ def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **give
     fields = {key: given.pop(key) for key in Experiment.__dataclass_fields__ if key in given}
     experiment = Experiment(**fields, plugins=options.given_plugins(), recipe=recipe)
     if print_yaml:
+        options.refuse_flags("--print-yaml prints the experiment alone", *given, "quiet", "as_json")
         click.echo(experiment.to_yaml(), nl=False)
         return 0
     return execute(ExperimentFile(None, (experiment,)), voice, **given)
@@ -127,23 +123,7 @@ def run(file: Path, voice: Voice, **given: Any) -> int:
     Examples:
       smmd-bench run experiments/miniature.yaml --dry-run
     """
+    from ..experiment.file import experiment_file
     from .execution import execute
 
-    return execute(_read_plan(file), voice, **given)
-
-
-def _read_plan(file: Path) -> ExperimentFile:
-    """The experiments of a YAML file; its plugins are loaded. Raises UserError for a mistake."""
-    from ..experiment.file import experiment_file
-    from ..plugin_system.registry import load_plugin_file
-
-    plan = experiment_file(file.read_bytes(), str(file))
-    files = dict.fromkeys(name for part in plan.experiments for name in part.plugins)
-    for plugin in files:
-        load_plugin_file(plugin)
-    if files:  # whose names are known now
-        plan = experiment_file(file.read_bytes(), str(file))
-    for part in plan.experiments:
-        if part not in plan.optional:
-            part.require_known()
-    return plan
+    return execute(experiment_file(file.read_bytes(), str(file)), voice, **given)

@@ -2,31 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import BeforeValidator, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError, did_you_mean
+from ..errors import UserError
 from ..models.cards import local_path, model_card
 from ..models.recipe import Count, Recipe, checked_settings
 from ..models.settings import Settings
 from ..plugin_system.parameters import canonical
-from ..plugin_system.registry import load_engine, load_loss, load_task, require_known
+from ..plugin_system.registry import load_engine, load_loss, load_plugin_file, load_task
 from ..plugin_system.tuned_label import tuned_label
-from ..scoring.decoding_rules import GREEDY, RULES, rules_of
+from ..scoring.decoding_rules import GREEDY, rules_of
 from ..storage.addresses import folder_name
 from ..storage.cell import BASE
 from .cell import Cell
 from .suitability import INSTEAD, default_model, refusal, require_images
-from .tuning import Configuration, read_axis, require_effect, tuning_grids
+from .tuning import Configuration, read_axes, tuning_grids
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -45,6 +43,7 @@ def _as_axes(value: Any) -> tuple[Any, ...]:
 Name = Annotated[str, Field(pattern=r"\S")]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_as_tuple)]
 Axes = Annotated[tuple[Name, ...], BeforeValidator(_as_axes)]
+Decoders = Annotated[tuple[Literal["greedy", "mean", "median"], ...], BeforeValidator(_as_tuple)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]  # NumPy takes no larger one
 Seeds = Annotated[tuple[Seed, ...], BeforeValidator(_as_tuple)]
 
@@ -54,8 +53,9 @@ class Experiment(Settings):
     """What to run. Command-line flags and a YAML file that mean the same make equal objects.
 
     Without `models`, they are the built-in one that suits the tasks: see
-    `smmd_bench.experiment.suitability`.
-    Raises UserError for a value that its field cannot take; names are looked up in `cells`.
+    `smmd_bench.experiment.suitability`. An `optional` part of a file is left out where its data or
+    model cannot be had. Raises UserError for a value that its field cannot take; names are looked
+    up in `cells`.
     """
 
     kind: ClassVar[str] = "experiment key"
@@ -74,61 +74,54 @@ class Experiment(Settings):
     plugins: Names = ()
     tune: Axes = ()
     tune_trials: Count | None = None
-    decoders: Names = (GREEDY,)
+    decoders: Decoders = ("greedy",)
 
-    repeated: ClassVar[tuple[str, ...]] = ()
-    """What was given more than once, in whatever spelling, and counts once; an experiment's own."""
+    optional: Annotated[bool, Field(exclude=True)] = False
 
     def __post_init__(self) -> None:
+        for file in self.plugins:
+            load_plugin_file(file)
         read = {
             "models": self.models or (default_model(self.tasks),),
-            "tasks": tuple(_resolved(task) for task in self.tasks),
-            "losses": tuple(_shortest(loss) for loss in self.losses),
+            "tasks": map(_resolved, self.tasks),
+            "losses": map(_shortest, self.losses),
             "seeds": self.seeds,
         }
         for name, values in read.items():
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
-        counts = ((name, Counter(values)) for name, values in read.items())
-        found = [f"{v} ({name})" for name, count in counts for v, n in count.items() if n > 1]
-        object.__setattr__(self, "repeated", tuple(found))
-        for decoder in self.decoders:
-            if decoder not in (known := (GREEDY, *RULES)):
-                raise UserError(f"There is no decoder '{decoder}': {did_you_mean(decoder, known)}")
         object.__setattr__(self, "decoders", (GREEDY, *rules_of(self.decoders)))
-        for text in self.tune:
-            read_axis(text)
+        read_axes(self.tune)
         if self.tune_trials is not None and not self.tune:
             raise UserError("--tune-trials draws from the values of --tune: give these, too.")
-
-    def require_known(self) -> None:
-        """Raise UserError for an unknown task, loss or engine, without importing any."""
-        require_known("tasks", self.tasks)
-        require_known("losses", self.losses)
-        require_known("engines", [self.engine])
 
     @cached_property
     def cells(self) -> list[Cell]:
         """The matrix, in the order of the tables: per model and task the base, then the losses."""
-        cards = {model: model_card(model) for model in self.models}
         asked = canonical(load_engine(self.engine))
         losses = [canonical(load_loss(loss)) for loss in self.losses]
         found: dict[Cell, None] = {}
-        for model, card in cards.items():
+        for model in self.models:
+            card = model_card(model)
             refused = refusal(asked, card) is not None
             engine = canonical(load_engine(INSTEAD)) if refused else asked
             for spec in self.tasks:
                 task = canonical(load_task(card.task_spec(spec)))
                 require_images(task, card)
                 recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
-                require_effect(self.grids, recipe)
-                rows = [(BASE, 0)] if self.base else []
-                rows += [(loss, seed) for loss in losses for seed in self.seeds]
-                cells = [Cell(model, task, *row, self.data_seed, recipe, engine) for row in rows]
-                if refused:
-                    cells = [dataclasses.replace(cell, asked_engine=asked) for cell in cells]
-                if rules := rules_of(self.decoders):
-                    cells = [dataclasses.replace(cell, decoders=rules) for cell in cells]
-                cells = self._with_tuned(cells)
+                base = Cell(
+                    model,
+                    task,
+                    BASE,
+                    0,
+                    self.data_seed,
+                    recipe,
+                    engine,
+                    asked_engine=asked if refused else None,
+                    decoders=rules_of(self.decoders),
+                )
+                rows = [base] if self.base else []
+                rows += [replace(base, loss=one, seed=k) for one in losses for k in self.seeds]
+                cells = self._with_tuned(rows)
                 for cell in cells:
                     _check_batches(cell.recipe)
                 tests = getattr(load_task(task), "transfers", ()) if self.transfers else ()
@@ -153,7 +146,7 @@ class Experiment(Settings):
         for loss in dict.fromkeys(cell.loss for cell in cells):
             mine = [cell for cell in cells if cell.loss == loss]
             grid, label = self.grids.get(loss, ()), tuned_label(loss)
-            tuned = [dataclasses.replace(cell, loss=label, grid=grid) for cell in mine if grid]
+            tuned = [replace(cell, loss=label, grid=grid) for cell in mine if grid]
             found += [*mine, *(trial for cell in tuned for trial in cell.trials), *tuned]
         return found
 
@@ -200,13 +193,13 @@ def each_once(cells: Iterable[Cell]) -> list[Cell]:
     for cell in cells:
         rules[cell] = rules_of((*rules.get(cell, ()), *cell.decoders))
     cells = [  # the cells themselves where they can stay: they remember their parts
-        cell if cell.decoders == found else dataclasses.replace(cell, decoders=found)
+        cell if cell.decoders == found else replace(cell, decoders=found)
         for cell, found in rules.items()
     ]
     known = {cell for cell in cells if cell.trial is None}
     found = []
     for cell in cells:
-        row = dataclasses.replace(cell, trial=None)
+        row = replace(cell, trial=None)
         if cell.trial is None or row not in known:
             found.append(cell)
             known.add(row)
@@ -225,18 +218,17 @@ def _check_batches(recipe: Recipe) -> None:
 def _transfer(cell: Cell, test: str) -> Cell:
     """The cell that tests what `cell` trains on another task; an untuned model needs no source."""
     task = canonical(load_task(test))
-    return dataclasses.replace(cell, task=task, trained_on=None if cell.is_base else cell.task)
+    return replace(cell, task=task, trained_on=None if cell.is_base else cell.task)
 
 
 def _check_transfers(cells: Iterable[Cell]) -> None:
     """Raise UserError where two tasks would be rows of one table under the name of their test."""
-    trained_on: dict[str, str] = {}
-    for cell in cells:
-        first = trained_on.setdefault(cell.task, cell.trained_on or "") if cell.source else ""
-        if cell.source is not None and first != cell.trained_on:
+    sources: dict[str, str] = {}
+    for test, source in ((cell.task, cell.trained_on) for cell in cells if cell.trained_on):
+        if (first := sources.setdefault(test, source)) != source:
             raise UserError(
-                f"{first} and {cell.trained_on} are both tested on {cell.task}: run them in two "
-                "folders, or with --no-transfers."
+                f"{first} and {source} are both tested on {test}: run them in two folders, or with "
+                "--no-transfers."
             )
 
 

@@ -15,11 +15,10 @@ ODD = {
 
 
 def test_a_line_a_plugin_and_everything_with_v():
-    short = run_here("ls", COLUMNS="80").stdout.splitlines()
+    short = run_here("ls").stdout.splitlines()
     words = {line.split()[0] for line in short}
     assert {*GROUPS, "models", "arithmetic", "ntl", "smmd", "vllm", "local"} <= words
     assert "builtin/tiny" in words
-    assert max(map(len, short)) <= 80
     assert sum(line.startswith("  smmd ") for line in short) == 1
     long = " ".join(run_here("ls", "-v", COLUMNS="80").stdout.split())
     for text in (

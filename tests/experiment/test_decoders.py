@@ -26,7 +26,9 @@ def test_greedy_is_always_there_and_changes_nothing():
 
 
 def test_an_unknown_decoder_is_named():
-    with pytest.raises(UserError, match="There is no decoder 'medain': did you mean median"):
+    with pytest.raises(
+        UserError, match=r"decoders\[0\] must be 'greedy', 'mean' or 'median', not 'medain'"
+    ):
         Experiment(("arithmetic",), ("ce",), decoders=("medain",))
 
 

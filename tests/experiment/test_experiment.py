@@ -46,8 +46,6 @@ def test_what_is_given_twice_counts_once_whatever_its_spelling():
     )
     assert again == PLAIN
     assert again.name == PLAIN.name
-    assert again.repeated == ("ce (losses)", "smmd (losses)", "0 (seeds)")
-    assert PLAIN.repeated == ()
 
 
 def redone(before: dict[str, str], after: dict[str, str]) -> set[str]:

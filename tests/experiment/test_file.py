@@ -59,7 +59,7 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ("parts: [{tasks: [a], losses: [ce]}]", "x.yaml has parts and no name"),
+        ("tasks: [a]\nparts: [{losses: [ce]}, {losses: [gce]}]", "x.yaml has parts and no name"),
         ("name: a/b\nparts: [{tasks: [a], losses: [ce]}]", "name must match pattern"),
         ("name: n\nparts: []", "experiments must have at least 1 item"),
         *[(f"name: n\nparts: {x}", "must be a list of experiments") for x in ("{a: 1}", "[a]")],
