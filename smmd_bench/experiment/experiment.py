@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass
 
 from ..errors import UserError
 from ..models.cards import local_path, model_card
-from ..models.recipe import Count, Recipe, checked_settings
+from ..models.recipe import Count, checked_settings
 from ..models.settings import Settings
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_engine, load_loss, load_plugin_file, load_task
@@ -44,6 +44,7 @@ Name = Annotated[str, Field(pattern=r"\S")]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_as_tuple)]
 Axes = Annotated[tuple[Name, ...], BeforeValidator(_as_axes)]
 Decoders = Annotated[tuple[Literal["greedy", "mean", "median"], ...], BeforeValidator(_as_tuple)]
+RecipeSettings = Annotated[dict[str, Any], BeforeValidator(checked_settings)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]  # NumPy takes no larger one
 Seeds = Annotated[tuple[Seed, ...], BeforeValidator(_as_tuple)]
 
@@ -54,8 +55,8 @@ class Experiment(Settings):
 
     Without `models`, they are the built-in one that suits the tasks: see
     `smmd_bench.experiment.suitability`. An `optional` part of a file is left out where its data or
-    model cannot be had. Raises UserError for a value that its field cannot take; names are looked
-    up in `cells`.
+    model cannot be had. Raises UserError for a value that its field cannot take, and in `cells` for
+    a name that is unknown.
     """
 
     kind: ClassVar[str] = "experiment key"
@@ -68,14 +69,11 @@ class Experiment(Settings):
     engine: Name = "vllm"
     base: bool = True
     transfers: bool = True
-    recipe: Annotated[dict[str, Any], BeforeValidator(checked_settings)] = field(
-        default_factory=dict
-    )
+    recipe: RecipeSettings = field(default_factory=dict)
     plugins: Names = ()
     tune: Axes = ()
     tune_trials: Count | None = None
     decoders: Decoders = ("greedy",)
-
     optional: Annotated[bool, Field(exclude=True)] = False
 
     def __post_init__(self) -> None:
@@ -102,28 +100,18 @@ class Experiment(Settings):
         found: dict[Cell, None] = {}
         for model in self.models:
             card = model_card(model)
-            refused = refusal(asked, card) is not None
+            refused = asked if refusal(asked, card) is not None else None
             engine = canonical(load_engine(INSTEAD)) if refused else asked
             for spec in self.tasks:
                 task = canonical(load_task(card.task_spec(spec)))
                 require_images(task, card)
                 recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
-                base = Cell(
-                    model,
-                    task,
-                    BASE,
-                    0,
-                    self.data_seed,
-                    recipe,
-                    engine,
-                    asked_engine=asked if refused else None,
-                    decoders=rules_of(self.decoders),
-                )
+                base = Cell(model, task, BASE, 0, self.data_seed, recipe, engine)
+                base = replace(base, asked_engine=refused, decoders=rules_of(self.decoders))
                 rows = [base] if self.base else []
                 rows += [replace(base, loss=one, seed=k) for one in losses for k in self.seeds]
                 cells = self._with_tuned(rows)
-                for cell in cells:
-                    _check_batches(cell.recipe)
+                _check_batches(cells)
                 tests = getattr(load_task(task), "transfers", ()) if self.transfers else ()
                 tested = [cell for cell in cells if cell.trial is None]
                 found |= dict.fromkeys(cells)
@@ -168,22 +156,14 @@ class Experiment(Settings):
 
 def _resolved(spec: str) -> str:
     """The spec with what its defaults mean here, so that it says whether the data are synthetic."""
-    try:
-        task = load_task(spec)
-    except UserError:
-        return spec  # said in planning
+    task = load_task(spec)
     resolved = task.resolved() if hasattr(task, "resolved") else task
     return spec if resolved == task else canonical(resolved)
 
 
 def _shortest(spec: str) -> str:
     """The spec without the parameters that are defaults: one loss, one spelling."""
-    if "[" not in spec:  # losses are not imported before they are needed
-        return spec.strip()
-    try:
-        return canonical(load_loss(spec))
-    except UserError:
-        return spec  # said in planning
+    return canonical(load_loss(spec)) if "[" in spec else spec.strip()
 
 
 def each_once(cells: Iterable[Cell]) -> list[Cell]:
@@ -206,13 +186,14 @@ def each_once(cells: Iterable[Cell]) -> list[Cell]:
     return found
 
 
-def _check_batches(recipe: Recipe) -> None:
+def _check_batches(cells: Iterable[Cell]) -> None:
     """Raise UserError where a batch is no whole number of micro-batches."""
-    if recipe.batch_size % recipe.micro_batch_size:
-        raise UserError(
-            f"batch_size={recipe.batch_size} is not a multiple of "
-            f"micro_batch_size={recipe.micro_batch_size}: set one of them with --set."
-        )
+    for size, micro in ((c.recipe.batch_size, c.recipe.micro_batch_size) for c in cells):
+        if size % micro:
+            raise UserError(
+                f"batch_size={size} is not a multiple of micro_batch_size={micro}: set one of them "
+                "with --set."
+            )
 
 
 def _transfer(cell: Cell, test: str) -> Cell:

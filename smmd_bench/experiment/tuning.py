@@ -14,13 +14,7 @@ from typing import Any, NamedTuple
 
 from ..errors import UserError, did_you_mean
 from ..models.recipe import TUNABLE, Recipe, checked_settings
-from ..plugin_system.parameters import (
-    canonical,
-    parameters_of,
-    spell,
-    split_list,
-    split_spec,
-)
+from ..plugin_system.parameters import canonical, parameters_of, spell, split_list, split_spec
 from ..plugin_system.registry import load_loss
 
 _Axes = Mapping[tuple[str, str], Sequence[str]]

@@ -233,7 +233,6 @@ def clocks(model: Path, **changes: object) -> Experiment:
         (("arithmetic",), "builtin/tiny"),
         (("clock_time",), "builtin/tiny-vl"),
         (("clock_time", "chartqa"), "builtin/tiny-vl"),
-        (("not_loaded_yet",), "builtin/tiny"),
     ],
 )
 def test_the_default_model_suits_the_tasks(tasks, model):

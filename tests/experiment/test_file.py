@@ -59,13 +59,25 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ("tasks: [a]\nparts: [{losses: [ce]}, {losses: [gce]}]", "x.yaml has parts and no name"),
-        ("name: a/b\nparts: [{tasks: [a], losses: [ce]}]", "name must match pattern"),
+        (
+            "tasks: [arithmetic]\nparts: [{losses: [ce]}, {losses: [gce]}]",
+            "x.yaml has parts and no name",
+        ),
+        ("name: a/b\nparts: [{tasks: [arithmetic], losses: [ce]}]", "name must match pattern"),
         ("name: n\nparts: []", "experiments must have at least 1 item"),
         *[(f"name: n\nparts: {x}", "must be a list of experiments") for x in ("{a: 1}", "[a]")],
-        ("name: n\nparts: [{tasks: [a]}]", "x.yaml, part 1: The experiment key losses is missing"),
-        ("name: n\nparts: [{tasks: [a], losses: [ce], optional: 1}]", "be true or false, not 1"),
-        ("name: n\nparts: [{tasks: [a], loses: [ce]}]", "part 1: Unknown experiment key 'loses'"),
+        (
+            "name: n\nparts: [{tasks: [arithmetic]}]",
+            "x.yaml, part 1: The experiment key losses is missing",
+        ),
+        (
+            "name: n\nparts: [{tasks: [arithmetic], losses: [ce], optional: 1}]",
+            "be true or false, not 1",
+        ),
+        (
+            "name: n\nparts: [{tasks: [arithmetic], loses: [ce]}]",
+            "part 1: Unknown experiment key 'loses'",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(parts, words):
