@@ -152,9 +152,9 @@ class Cell:
     def rows_there(self, split: Split, limit: int | None = None) -> int | None:
         """How many examples a copy of the data has, as an identity's `kept` says, or the rows of
         the task's `sources`, of which `limit` are counted; None: they are made, without end."""
-        task, kept = self.task_plugin, take_identity(self.task_plugin, split, self.data_seed)
-        if "kept" in kept:
-            return int(kept["kept"])
+        task = self.task_plugin
+        if "kept" in (identity := take_identity(task, split, self.data_seed)):
+            return int(identity["kept"])
         return len(take_examples(task, split, self.data_seed, limit)) if reads_files(task) else None
 
     def shortage(self, split: Split, there: int) -> str | None:
