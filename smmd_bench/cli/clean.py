@@ -12,7 +12,7 @@ import click
 from ..errors import UserError, did_you_mean
 from ..storage.sizes import spell_bytes
 from . import options
-from .voice import new_console, new_table, print_json, print_table
+from .voice import new_console, print_json
 
 if TYPE_CHECKING:
     from ..run.removal import Part
@@ -78,16 +78,12 @@ def _remove(parts: Sequence[Part]) -> int:
 
 
 def _print(parts: Sequence[Part]) -> None:
-    from rich.text import Text
-
     from ..run.removal import COSTS, PARTS
 
-    console, word = new_console(), {"no_wrap": True}
+    console = new_console()
     for place in dict.fromkeys(part.place for part in parts):
         console.print(str(place), style="bold", soft_wrap=True)
-        table = new_table(word, {**word, "justify": "right"}, {"overflow": "fold", "ratio": 1})
-        for part in (part for part in parts if part.place == place):
-            text = Text.assemble(PARTS[part.name], "\n", (f"-> {COSTS[part.name]}", "dim"))
-            table.add_row(f"  {part.name}", spell_bytes(part.size), text)
-        print_table(console, table)
+        for name, size in ((part.name, part.size) for part in parts if part.place == place):
+            console.print(f"  {name:<15}  {spell_bytes(size):>9}  {PARTS[name]}", soft_wrap=True)
+            console.print(f"    -> {COSTS[name]}", style="dim", soft_wrap=True)
     click.echo(f"In all {spell_bytes(sum(part.size for part in parts))}.")

@@ -11,7 +11,7 @@ from importlib.metadata import version
 import click
 
 from . import options
-from .voice import new_console, new_table, print_json, print_table
+from .voice import new_console, print_json
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 _TORCH = """
@@ -60,14 +60,12 @@ def command(*, as_json: bool) -> int:
     if as_json:
         print_json({"problems": problems, "findings": [asdict(one) for one in findings]})
         return 1 if problems else 0
-    from rich.text import Text
-
-    table = new_table({"no_wrap": True}, {"no_wrap": True}, {"overflow": "fold"})
-    for found in findings:
-        remedy = f"\n-> {found.remedy}" if found.remedy else ""
-        state = Text(found.state, _STYLES[found.state])
-        table.add_row(state, found.name, Text.assemble(found.text, (remedy, "bold")))
-    print_table(new_console(), table)
+    console = new_console()
+    for one in findings:
+        console.print(f"{one.state:<7}", style=_STYLES[one.state], end="  ")
+        console.print(f"{one.name:<10}  {one.text}", soft_wrap=True)
+        if one.remedy:
+            console.print(f"-> {one.remedy}", style="bold", soft_wrap=True)
     return 1 if problems else 0
 
 

@@ -15,9 +15,7 @@ Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
 
 
-def split_commas(
-    context: click.Context, parameter: click.Parameter, value: Any
-) -> list[str] | None:
+def split_commas(_: click.Context, parameter: click.Parameter, value: Any) -> list[str] | None:
     """`ce,smmd[sigma=1,lambda=5]` -> its parts; of an option that may be repeated, all of them."""
     from ..plugin_system.parameters import split_list
 
@@ -25,8 +23,7 @@ def split_commas(
     if texts is None:
         return None
     parts = [part for text in texts for part in split_list(text)]
-    given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
-    if given and not parts:
+    if not parts and value != parameter.default:
         word = str(parameter.metavar).partition(",")[0]
         raise UserError(f"{parameter.opts[0]} is empty: give at least one {word}.")
     return parts

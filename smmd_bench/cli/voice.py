@@ -21,8 +21,7 @@ import click
 
 if TYPE_CHECKING:
     import pandas as pd
-    from rich.console import Console, RenderableType
-    from rich.table import Table
+    from rich.console import Console
 
     from ..contracts import Progress
     from ..publishing.make_report import Section
@@ -137,25 +136,10 @@ def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
     console = new_console()
     known = console.is_terminal or "COLUMNS" in os.environ
     console.width = max(80, console.width) if known else 100
-    print_table(console, to_terminal(table, title, caption, console.width))
-
-
-def new_table(*columns: dict[str, Any]) -> Table:
-    """A table without lines, whose columns are two spaces apart; each column by its settings."""
-    from rich.table import Table
-
-    table = Table(box=None, padding=(0, 2, 0, 0), pad_edge=False, show_header=False)
-    for column in columns:
-        table.add_column(**column)
-    return table
-
-
-def print_table(console: Console, table: RenderableType) -> None:
-    """Print a table; off a terminal, without spaces at the ends of its lines."""
     with console.capture() as captured:
-        console.print(table)
+        console.print(to_terminal(table, title, caption, console.width))
     for line in captured.get().splitlines():
-        click.echo(line if console.is_terminal else line.rstrip())
+        click.echo(line.rstrip())
 
 
 def summary_of(folder: Path) -> dict[str, Any]:
