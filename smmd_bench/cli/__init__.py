@@ -9,7 +9,6 @@ import os
 import signal
 import sys
 import traceback
-from io import TextIOWrapper
 from pathlib import Path
 
 import click
@@ -64,9 +63,6 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: a user's mistake is one sentence and status 2; Ctrl-C is one and 130."""
-    for stream in (sys.stdout, sys.stderr):  # "?" for a character that the encoding lacks
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="replace")
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         status = cli(standalone_mode=False) or 0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 
@@ -54,37 +55,35 @@ def command(*, as_json: bool) -> int:
     Examples:
       smmd-bench doctor
     """
-    with new_console(stderr=True).status("Looking around, half a minute ..."):
-        findings = examine()
-    problems = sum(finding.state == "problem" for finding in findings)
+    console, findings = new_console(), []
+    for one in examine():
+        findings.append(one)
+        if not as_json:
+            console.print(f"{one.state:<7}", style=_STYLES[one.state], end="  ")
+            console.print(f"{one.name:<10}  {one.text}", soft_wrap=True)
+        if one.remedy and not as_json:
+            console.print(f"-> {one.remedy}", style="bold", soft_wrap=True)
+    problems = sum(one.state == "problem" for one in findings)
     if as_json:
         print_json({"problems": problems, "findings": [asdict(one) for one in findings]})
-        return 1 if problems else 0
-    console = new_console()
-    for one in findings:
-        console.print(f"{one.state:<7}", style=_STYLES[one.state], end="  ")
-        console.print(f"{one.name:<10}  {one.text}", soft_wrap=True)
-        if one.remedy:
-            console.print(f"-> {one.remedy}", style="bold", soft_wrap=True)
     return 1 if problems else 0
 
 
-def examine() -> list[Finding]:
-    """Look at everything."""
+def examine() -> Iterator[Finding]:
+    """Look at everything; torch and vLLM take half a minute."""
     from ..plugin_system.registry import GROUPS, entries
 
     own = f"{version('smmd-bench')}, Python {platform.python_version()}, {platform.platform()}"
+    yield Finding("smmd-bench", "ok", own)
     torch = "pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' where there is no GPU"
-    found = [
-        Finding("smmd-bench", "ok", own),
-        try_code("torch", _TORCH, torch),
-        try_code("vLLM", _VLLM, f"{torch}; or give --engine transformers"),
-    ]
+    yield try_code("torch", _TORCH, torch)
+    yield try_code("vLLM", _VLLM, f"{torch}; or give --engine transformers")
     broken = [entry for group in GROUPS for entry in entries(group) if entry.error]
     for entry in broken:
         text = f"{entry.name} of {entry.origin} cannot be used: {entry.error}"
-        found.append(Finding("plugins", "problem", text, f"fix or uninstall {entry.origin}"))
-    return found if broken else [*found, Finding("plugins", "ok", "all can be used")]
+        yield Finding("plugins", "problem", text, f"fix or uninstall {entry.origin}")
+    if not broken:
+        yield Finding("plugins", "ok", "all can be used")
 
 
 def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding:

@@ -17,10 +17,7 @@ from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
 from ..run.run_directory import STAGES, RunDirectory
 from ..storage.sizes import spell_bytes
-from .options import require_used
 from .voice import Voice, print_json
-
-_KINDS = ("task", "loss", "engine")
 
 
 def execute(
@@ -37,7 +34,7 @@ def execute(
     runner: Executor = load("executors", how["executor"])
     require_tracker(tracker)
     with without_weights() if dry_run else nullcontext():
-        plan, left_out = _present_plan(voice, plan, run, runner)
+        plan, left_out = _present_plan(voice, plan, run)
         if dry_run:
             from ..run.pipeline import check_file
 
@@ -64,15 +61,12 @@ def execute(
 
 
 def _present_plan(
-    voice: Voice, plan: ExperimentFile, run: RunDirectory, runner: Executor
+    voice: Voice, plan: ExperimentFile, run: RunDirectory
 ) -> tuple[ExperimentFile, dict[str, str]]:
     """Say what the plan trains; returns the plan that can run, and why tasks are left out of it."""
     from ..storage.data_files import require_folder_read
 
     plan, left_out = plan.that_can_run()
-    titles = {f"{k} {getattr(c, k).partition('[')[0]}" for c in plan.cells for k in _KINDS}
-    plugins = (file for part in plan.experiments for file in part.plugins)
-    require_used({*titles, f"executor {runner.name}"}, plugins)
     require_folder_read()
     for sentence in _describe(plan.cells, [*run.missing(plan.cells)]):
         voice.say(sentence)

@@ -1,6 +1,6 @@
 """Options that several commands share, and how their values are read."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -30,10 +30,10 @@ def split_commas(_: click.Context, parameter: click.Parameter, value: Any) -> li
 
 
 def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, ...]) -> None:
-    """Register the plugins of files, unless a shell only completes the command."""
+    """Register the plugins of files."""
     context.meta[__name__] = files
     owners: dict[str, Path] = {}
-    for file in () if context.resilient_parsing else dict.fromkeys(map(Path.resolve, files)):
+    for file in dict.fromkeys(map(Path.resolve, files)):
         from ..plugin_system.registry import load_plugin_file, titles_of_file
 
         load_plugin_file(file)
@@ -48,17 +48,6 @@ def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, 
 def given_plugins() -> tuple[str, ...]:
     """The files of --plugin, as they are given."""
     return tuple(map(str, click.get_current_context().meta.get(__name__, ())))
-
-
-def require_used(titles: Collection[str], files: Iterable[str] = ()) -> None:
-    """Raise UserError for a file of --plugin, or of these, with nothing among the titles, such as
-    `loss ce`; a report is always used."""
-    from ..plugin_system.registry import titles_of_file
-
-    for file in dict.fromkeys([*given_plugins(), *files]):
-        mine = titles_of_file(Path(file))
-        if not any(title in titles or title.startswith("report ") for title in mine):
-            raise UserError(f"Nothing uses {file} ({', '.join(mine)}): name it, or leave it out.")
 
 
 def refuse_flags(because: str, *names: str) -> None:

@@ -48,7 +48,6 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
         task = load_task(spec)
         found[task.name] = task
         found |= {name: load_task(name) for name in getattr(task, "transfers", ())}
-    options.require_used([f"task {task.name}" for task in found.values()])
     voice = Voice(quiet)
     for said, place in chain(*map(_prepare_task, found.values()), map(_prepare_model, models)):
         voice.say(said)
@@ -77,7 +76,6 @@ def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> 
     from ..storage.data_files import require_folder_read
 
     plugin = load_task(task)
-    options.require_used([f"task {plugin.name}"])
     require_seed([(plugin, [split])], seed, "--seed")
     examples = take_examples(plugin, split, seed, count)
     require_folder_read()

@@ -22,13 +22,6 @@ _SHORTCUTS = {
 """Recipe settings with a flag of their own."""
 
 
-def _read_seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(map(int, text.split(",")))
-    except ValueError:
-        raise UserError(f"--seeds '{text}' is not a list of integers such as 0,1,2.") from None
-
-
 def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) -> dict[str, str]:
     """What --set and the flags of `_SHORTCUTS` say; raises UserError where they contradict."""
     found = {name: value for name, value in shortcuts.items() if value is not None}
@@ -54,7 +47,7 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
     show_default="a built-in one",
     help="Built-in name, local folder or hub name; may be repeated.",
 )
-@click.option("--seeds", default="0", metavar="N,...", callback=_read_seeds, help="Training seeds.")
+@options.commas("--seeds", word="N", default="0", help="Training seeds.")
 @options.data_seed
 @click.option("--engine", default="vllm", help="What decodes.")
 @options.commas(

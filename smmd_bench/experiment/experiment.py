@@ -45,7 +45,7 @@ Names = Annotated[tuple[Name, ...], BeforeValidator(_as_tuple)]
 Axes = Annotated[tuple[Name, ...], BeforeValidator(_as_axes)]
 Decoders = Annotated[tuple[Literal["greedy", "mean", "median"], ...], BeforeValidator(_as_tuple)]
 RecipeSettings = Annotated[dict[str, Any], BeforeValidator(checked_settings)]
-Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]  # NumPy takes no larger one
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1, strict=False)]  # NumPy takes no larger one
 Seeds = Annotated[tuple[Seed, ...], BeforeValidator(_as_tuple)]
 
 

@@ -18,7 +18,6 @@ FILES = {
     "LATIN": b"tasks: [arithmetic]\nlosses: [c\xff]\n",
     "UNKNOWN": b"tasks: [arithmatic]\nlosses: [ce]\n",
     "KEY": b"tasks: [arithmetic]\nlosses: [ce]\nseed: 1\n",
-    "OWN": b"{tasks: [arithmetic], losses: [ce], plugins: [idle.py]}",
     "idle.py": LOSS.encode(),
     "twin.py": LOSS.encode(),
 }
@@ -58,7 +57,7 @@ FILES = {
         ("clean --what lgs", "did you mean logs?"),
         ("clean nowhere", "is not a run folder"),
         # values
-        (f"{TEXT} --seeds a", "0,1,2"),
+        (f"{TEXT} --seeds a", "seeds[0] must be an integer, not 'a'"),
         (f"{TEXT} --set x", "KEY=VALUE"),
         (f"{TEXT} --set epochs=1 --epochs 2", "epochs is given as 2 and as 1"),
         (f"{TEXT} --set epochs=1 --set epochs=2", "epochs is given as 1 and as 2"),
@@ -104,9 +103,6 @@ FILES = {
         (f"{TEXT} --set lora_rank=8", "lora_rank"),
         (f"{TEXT} --tune lora_rank=4,8", "lora_rank"),
         ("validate ce --run RUN", "--run"),
-        (f"{TEXT} --plugin idle.py", "idle.py"),
-        ("run OWN --dry-run", "idle.py"),
-        ("sample arithmetic --plugin idle.py", "idle.py"),
         ("ls --plugin idle.py --plugin twin.py", "twin.py both define the loss mine"),
     ],
 )
