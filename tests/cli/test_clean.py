@@ -141,13 +141,7 @@ def test_a_measured_cell_without_its_weights_is_finished(tmp_path):
 def test_trials_are_of_the_tuned_loss_that_names_them(tmp_path):
     run = tuned_run(tmp_path / "run")
     clean(run.path, "--what", "replaced", "--yes")
-    assert not run_parts(run.path)
     trial = next(run.current(c["address"]).trials[0] for c in run.rows if "trials" in c)
     put(trial.epoch(4) / "model.safetensors")
     (part,) = run_parts(run.path)
     assert (part.name, part.paths) == ("checkpoints", (trial.epoch(4),))
-    plain = [c for c in run.rows if "trials" not in c]
-    with_manifest(run, run.path, cells=plain)
-    (part,) = run_parts(run.path)
-    assert part.name == "replaced"
-    assert trial.trained in part.paths
