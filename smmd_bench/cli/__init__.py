@@ -8,8 +8,6 @@ import importlib
 import os
 import signal
 import sys
-import traceback
-from pathlib import Path
 
 import click
 
@@ -74,10 +72,8 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         status = 2
-    except (Exception, SystemExit) as error:
-        if (said := _explain(error)) is None:
-            raise
-        click.echo(f"Error: {said}", err=True)
+    except (UserError, OSError) as error:
+        click.echo(f"Error: {_explain(error)}", err=True)
         status = 2
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -93,21 +89,10 @@ def _terminate(*_: object) -> None:
     raise _Terminated
 
 
-def _explain(error: BaseException) -> str | None:
-    """A user's mistake as a sentence: a UserError's own, a file's, or that of a file of --plugin;
-    None: the error is ours."""
+def _explain(error: UserError | OSError) -> str:
+    """A user's mistake as a sentence: a UserError's own, or a file's."""
     if isinstance(error, UserError):
         return str(error)
-    if isinstance(error, OSError):
-        place, why = error.filename or "", error.strerror or reason_of(error)
-        unusable = f"A file {place} cannot be used ({why}): check its path and its permissions."
-        return str(if_full(error, error.filename) or unusable)
-    from ..plugin_system.registry import plugin_files
-
-    files = [str(file) for file in plugin_files()]
-    frames = traceback.extract_tb(error.__traceback__)
-    where = [frame for frame in frames if str(Path(frame.filename).resolve()) in files]
-    if not where:
-        return None
-    at, why = where[-1], f"{type(error).__name__}: {reason_of(error)}"
-    return f"The plugin {at.filename} failed in line {at.lineno}, in {at.name} ({why}): correct it."
+    place, why = error.filename or "", error.strerror or reason_of(error)
+    unusable = f"A file {place} cannot be used ({why}): check its path and its permissions."
+    return str(if_full(error, error.filename) or unusable)

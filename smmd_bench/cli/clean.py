@@ -64,10 +64,8 @@ def command(
 
 
 def _remove(parts: Sequence[Part]) -> int:
-    """Remove parts, each run locked for this process; returns how many bytes that frees.
-
-    Raises UserError if another process works on one of the runs; nothing is removed then.
-    """
+    """Remove parts and return the bytes that frees; raises UserError, and removes nothing, if
+    another process works on one of the runs."""
     from ..run.removal import remove
     from ..run.run_directory import RunDirectory
 

@@ -79,8 +79,7 @@ def _present_plan(
 
 
 def _describe(cells: Sequence[Cell], missing: Iterable[Cell]) -> Iterator[str]:
-    """A line of the models of what is missing, one of each model and task, and one of each loss
-    that is tuned."""
+    """The models of what is missing, each model and task, and each loss that is tuned."""
     from ..encoding.numbers import numeric_vocabulary
     from ..models.tokenizers import load_tokenizer
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import keyword
 import re
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -68,10 +67,10 @@ def command(kind: str, name: str, folder: Path, project: str | None) -> None:
         path.write_text(text, encoding="utf-8", newline="\n")
         click.echo(f"Wrote {path}")
     click.echo("\nIt works as it is. Replace what it does in both files, then:")
-    click.echo(f"  smmd-bench validate {_quote(plugin)}\n  python -m pytest {_quote(test)}")
+    click.echo(f"  smmd-bench validate {plugin}\n  python -m pytest {test}")
     if project is not None:
         (plugin.parent / "__init__.py").write_text(f'"""Plugins of {project} for smmd-bench."""\n')
-        click.echo(f"To use it by its name alone: pip install -e {_quote(root)}")
+        click.echo(f"To use it by its name alone: pip install -e {root}/")
 
 
 def _require_free(module: str) -> None:
@@ -80,8 +79,3 @@ def _require_free(module: str) -> None:
         raise UserError(f"'{module}' is no name: take a-z, 0-9 and _, a letter first.")
     if module in sys.stdlib_module_names:
         raise UserError(f"{module} would hide the module {module}: choose another name.")
-
-
-def _quote(path: Path) -> str:
-    """The path as a shell and pip take it: a folder has a slash."""
-    return shlex.quote(str(path) if path.suffix == ".py" else f"./{path}")

@@ -13,6 +13,7 @@ from .voice import Voice
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
+PLUGINS = "smmd_bench.plugins"
 
 
 def split_commas(_: click.Context, parameter: click.Parameter, value: Any) -> list[str] | None:
@@ -30,8 +31,8 @@ def split_commas(_: click.Context, parameter: click.Parameter, value: Any) -> li
 
 
 def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, ...]) -> None:
-    """Register the plugins of files."""
-    context.meta[__name__] = files
+    """Register the plugins of files; the context remembers these as they are given."""
+    context.meta[PLUGINS] = tuple(map(str, files))
     owners: dict[str, Path] = {}
     for file in dict.fromkeys(map(Path.resolve, files)):
         from ..plugin_system.registry import load_plugin_file, titles_of_file
@@ -43,11 +44,6 @@ def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, 
                     f"{owner} and {file} both define the {title}: give one of them another name, "
                     "or leave its file out."
                 )
-
-
-def given_plugins() -> tuple[str, ...]:
-    """The files of --plugin, as they are given."""
-    return tuple(map(str, click.get_current_context().meta.get(__name__, ())))
 
 
 def refuse_flags(because: str, *names: str) -> None:

@@ -72,9 +72,7 @@ def command(
 
 def filter_cells(run: RunFrames, filters: Mapping[str, str | int | None]) -> pd.DataFrame:
     """The cells that every option fits, the beginning of an address; a seed fits the base, too.
-
-    Raises UserError for an option that fits none.
-    """
+    Raises UserError for an option that fits none."""
     cells = run.cells
     for column, value in filters.items():
         if value is None:

@@ -40,12 +40,7 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
     "--losses", word="LOSS", required=True, help="Losses, such as ce,'smmd[sigma=1,lambda=5]'."
 )
 @click.option(
-    "--model",
-    "models",
-    multiple=True,
-    metavar="MODEL",
-    show_default="a built-in one",
-    help="Built-in name, local folder or hub name; may be repeated.",
+    "--model", "models", multiple=True, help="Built-in (default), hub name or local folder."
 )
 @options.commas("--seeds", word="N", default="0", help="Training seeds.")
 @options.data_seed
@@ -60,10 +55,7 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
 )
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Other settings.")
 @click.option(
-    "--tune",
-    multiple=True,
-    metavar="NAME=VALUE,...",
-    help="Values to choose from by validation, as in 'lambda=1,3' or 'ce: epochs=2,4'.",
+    "--tune", multiple=True, help="Values to choose from, as in 'lambda=1,3' or 'ce: epochs=2,4'."
 )
 @click.option(
     "--tune-trials", type=click.IntRange(2), metavar="N", help="Try at most N, drawn at random."
@@ -91,7 +83,8 @@ def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **give
 
     recipe = _read_recipe(settings, {name: given.pop(name) for name in _SHORTCUTS})
     fields = {key: given.pop(key) for key in Experiment.__dataclass_fields__ if key in given}
-    experiment = Experiment(**fields, plugins=options.given_plugins(), recipe=recipe)
+    plugins = click.get_current_context().meta[options.PLUGINS]
+    experiment = Experiment(**fields, plugins=plugins, recipe=recipe)
     if print_yaml:
         options.refuse_flags("--print-yaml prints the experiment alone", *given, "quiet", "as_json")
         click.echo(experiment.to_yaml(), nl=False)

@@ -240,6 +240,5 @@ class Cell:
 
 def _plugin_identity(plugin: Any) -> dict[str, Any]:
     values = {p.name: getattr(plugin, p.field) for p in parameters_of(type(plugin)).values()}
-    return with_source(
-        {"name": plugin.name, "version": plugin.version, "parameters": values}, plugin
-    )
+    content = {"name": plugin.name, "version": plugin.version, "parameters": values}
+    return with_source(content, plugin)

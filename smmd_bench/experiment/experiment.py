@@ -147,7 +147,8 @@ class Experiment(Settings):
     def to_dict(self) -> dict[str, Any]:
         """The experiment as plain data: what the YAML file holds."""
         content: dict[str, Any] = TypeAdapter(Experiment).dump_python(self, mode="json")
-        return {**content, "models": [_stable(model) for model in self.models]}
+        places = [(local_path(model), model) for model in self.models]
+        return content | {"models": [str(p.resolve()) if p.is_dir() else m for p, m in places]}
 
     def to_yaml(self) -> str:
         """The YAML file that `smmd-bench run` takes."""
@@ -211,8 +212,3 @@ def _check_transfers(cells: Iterable[Cell]) -> None:
                 f"{first} and {source} are both tested on {test}: run them in two folders, or with "
                 "--no-transfers."
             )
-
-
-def _stable(model: str) -> str:
-    folder = local_path(model)
-    return str(folder.resolve()) if folder.is_dir() else model

@@ -46,8 +46,8 @@ class ExperimentFile(Settings):
     def that_can_run(self) -> tuple[ExperimentFile, dict[str, str]]:
         """This file without those optional parts whose data or model is missing: task -> reason.
 
-        Raises UserError for what is missing of the other parts, for what nothing reads, for one
-        training that parts would test in two ways, or if nothing is left.
+        Raises UserError for what is missing otherwise, for what nothing reads, and for one training
+        that parts would test in two ways.
         """
         kept, reasons = [], {}
         for experiment in self.experiments:
@@ -87,10 +87,7 @@ class ExperimentFile(Settings):
 
 
 def experiment_file(text: str | bytes, origin: str) -> ExperimentFile:
-    """Read a file with or without parts; `origin` names it in errors.
-
-    Raises UserError for broken YAML, an unknown key, a missing one or a bad value.
-    """
+    """Read a file with or without parts; `origin` names it in errors."""
     content = read_mapping(text, origin)
     name, parts = content.pop("name", None), content.pop("parts", [{}])
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):

@@ -115,15 +115,3 @@ def test_an_error_of_the_system_names_the_path(tmp_path):
     found = run_here("sample", "arithmetic", SMMD_BENCH_CACHE=str(file))
     assert found.returncode == 2
     assert found.stderr.startswith(f"Error: A file {file}")
-
-
-def test_a_plugin_that_fails_is_named_with_its_line(tmp_path):
-    source = (DATA.parents[1] / "examples" / "own_task.py").read_text()
-    at = source.index("    def examples")
-    body = source.index("\n", source.index('"""', at)) + 1
-    file = tmp_path / "mine.py"
-    file.write_text(f"{source[:body]}        1 / 0\n{source[body:]}")
-    out = run_here("sample", "doubling", "--plugin", file)
-    assert (out.returncode, "Traceback" in out.stderr) == (2, False)
-    line = source[:body].count("\n") + 1
-    assert f"mine.py failed in line {line}, in examples (ZeroDivisionError" in out.stderr

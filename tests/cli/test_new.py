@@ -37,7 +37,7 @@ def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
 
 def test_a_new_project_is_installed_and_found_by_name(tmp_path):
     out = run_here("new", "task", "boiling", "--project", "kitchen-sums", cwd=tmp_path)
-    assert "pip install -e ./kitchen-sums" in out.stdout
+    assert "pip install -e kitchen-sums/" in out.stdout
     root = tmp_path / "kitchen-sums"
     assert sorted(str(p.relative_to(root)) for p in root.rglob("*") if p.is_file()) == [
         "kitchen_sums/__init__.py",
