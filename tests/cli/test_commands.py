@@ -79,10 +79,11 @@ def test_flags_print_the_file_that_means_the_same(tmp_path):
     ],
 )
 def test_a_dry_run_says_what_is_to_be_done_and_writes_nothing(losses, note, tmp_path):
-    out = run_here(*JOB, losses, "--decoders", "mean", "--dry-run", cwd=tmp_path)
+    asked = ("--decoders", "mean", "--seeds", "3", "--epochs", "1")
+    out = run_here(*JOB, losses, *asked, "--dry-run", cwd=tmp_path)
     assert out.returncode == 0
     assert "N = 10" in out.stdout
-    assert "mean" in out.stdout
+    assert "1 epoch, batch 64, rate 0.0005, seed 3, decoded greedily, mean; train" in out.stdout
     assert note in " ".join(out.stderr.split())
     assert ("Note: " in out.stderr) == bool(note)
     cells = json.loads(run_here(*JOB, losses, "--dry-run", "--json", cwd=tmp_path).stdout)["cells"]

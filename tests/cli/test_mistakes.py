@@ -108,10 +108,3 @@ def test_a_mistake_is_one_sentence_with_status_2(command, word, run_folder, tmp_
     assert said.count("Error: ") == 1
     assert "Traceback" not in said
     assert [path for path in sorted(tmp_path.rglob("*")) if path.name != ".lock"] == there
-
-
-def test_an_error_of_the_system_names_the_path(tmp_path):
-    (file := tmp_path / "FILE").touch()
-    found = run_here("sample", "arithmetic", SMMD_BENCH_CACHE=str(file))
-    assert found.returncode == 2
-    assert found.stderr.startswith(f"Error: A file {file}")

@@ -77,12 +77,6 @@ def test_the_presets_name_tasks_losses_and_models_that_are_here(file):
             assert experiment.cells
 
 
-def test_there_is_a_preset_for_each_table_of_the_paper_that_a_run_makes():
-    names = {file.stem for file in (PRESETS / "paper").glob("*.yaml")}
-    tables = {f"table{number}" for number in (1, 2, 3, 4, 5, 6, 9, 11)}
-    assert names == tables | {"figure3", "ntl_lambda"}
-
-
 def test_one_training_is_not_tested_in_two_ways_in_one_folder():
     text = "name: n\nparts:\n  - {tasks: [arithmetic], losses: [ce]}\n"
     text += "  - {tasks: [arithmetic], losses: [ce, ntl], recipe: {test_examples: 50}}\n"
