@@ -52,7 +52,7 @@ def run_point(model: str, task: str, folder: Path, point: Point) -> dict[str, ob
         *("--no-base", "--quiet"),
         *(["--no-transfers"] if getattr(smmd_bench.load_task(task), "transfers", ()) else []),
     ]
-    subprocess.run([sys.executable, "-m", "smmd_bench.cli", "train-eval", *flags], check=True)
+    subprocess.run([Path(sys.executable).with_name("smmd-bench"), "train-eval", *flags], check=True)
     run = smmd_bench.read_run(out)
     best = run.selection[run.selection["selected"]].iloc[0]
     point_of = dict(zip(("train_examples", "epochs", "learning_rate"), point, strict=True))

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 import difflib
 import errno
-import reprlib
 from collections.abc import Iterable
 from pathlib import Path
 
 _LONGEST = 200
-_BRIEF = reprlib.Repr()
-_BRIEF.maxlevel = 3
-_BRIEF.maxlist = _BRIEF.maxdict = _BRIEF.maxset = _BRIEF.maxtuple = 9
-_BRIEF.maxstring = _BRIEF.maxlong = _BRIEF.maxother = _LONGEST
 
 
 class UserError(Exception):
@@ -39,12 +34,8 @@ def reason_of(error: BaseException) -> str:
 
 
 def quoted(value: object) -> str:
-    """A value in an error, cut where it is long: YAML can name one list in a list a billion times,
-    and spell an integer of more digits than Python writes."""
-    try:
-        text = _BRIEF.repr(value)
-    except ValueError:
-        text = "a number of thousands of digits"
+    """A value in an error, cut where it is long."""
+    text = repr(value)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
 
 

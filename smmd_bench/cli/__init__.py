@@ -8,23 +8,24 @@ import importlib
 import os
 import signal
 import sys
-import traceback
-from io import TextIOWrapper
-from pathlib import Path
 
 import click
 
 from ..errors import UserError, if_full, reason_of
 
-_COMMANDS = (
-    "train-eval", "run", "power", "overhead", "regress", "score", "report", "compare", "show",
-    "export", "prepare", "sample", "new", "validate", "ls", "doctor", "clean",
-)  # fmt: skip
-_BESIDE = {"run": "train_eval", "sample": "prepare", "power": "compare"}
+_SECTIONS = {
+    "Daily work": (
+        "train-eval", "run", "report", "compare", "show", "score", "ls", "clean", "doctor",
+    ),
+    "Write your own": ("new", "validate", "sample"),
+    "Large machines": ("prepare", "overhead"),
+    "Extras": ("regress", "power", "export"),
+}  # fmt: skip
+_FILES = {"run": "train_eval", "sample": "prepare", "power": "compare"}
 """Commands in the file of another one, by their own name."""
 
 
-class _Lazy(click.Group):
+class _Sections(click.Group):
     """Imports the module of a command when the command or its help is asked for."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
@@ -33,16 +34,23 @@ class _Lazy(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         if cmd_name not in self.commands:
             return None
-        file = importlib.import_module(
-            f".{_BESIDE.get(cmd_name, cmd_name.replace('-', '_'))}", __name__
-        )
-        command: click.Command = getattr(file, cmd_name if cmd_name in _BESIDE else "command")
+        file = _FILES.get(cmd_name, cmd_name.replace("-", "_"))
+        module = importlib.import_module(f".{file}", __name__)
+        command: click.Command = getattr(module, cmd_name if cmd_name in _FILES else "command")
         return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        for title, names in _SECTIONS.items():
+            found = [(name, self.get_command(ctx, name)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(
+                    [(f"{name:<10}", c.get_short_help_str(99)) for name, c in found if c]
+                )
 
 
 @click.group(
-    cls=_Lazy,
-    commands=[click.Command(name) for name in _COMMANDS],
+    cls=_Sections,
+    commands=[click.Command(name) for names in _SECTIONS.values() for name in names],
     context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
 )
 @click.version_option(package_name="smmd-bench", prog_name="smmd-bench")
@@ -53,9 +61,6 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: a user's mistake is one sentence and status 2; Ctrl-C is one and 130."""
-    for stream in (sys.stdout, sys.stderr):  # "?" for a character that the encoding lacks
-        if isinstance(stream, TextIOWrapper) and stream.errors == "strict":
-            stream.reconfigure(errors="replace")
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         status = cli(standalone_mode=False) or 0
@@ -67,10 +72,8 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         status = 2
-    except (Exception, SystemExit) as error:
-        if (said := _explain(error)) is None:
-            raise
-        click.echo(f"Error: {said}", err=True)
+    except (UserError, OSError) as error:
+        click.echo(f"Error: {_explain(error)}", err=True)
         status = 2
     finally:
         signal.signal(signal.SIGTERM, before)
@@ -86,21 +89,10 @@ def _terminate(*_: object) -> None:
     raise _Terminated
 
 
-def _explain(error: BaseException) -> str | None:
-    """A user's mistake as a sentence: a UserError's own, a file's, or that of a file of --plugin;
-    None: the error is ours."""
+def _explain(error: UserError | OSError) -> str:
+    """A user's mistake as a sentence: a UserError's own, or a file's."""
     if isinstance(error, UserError):
         return str(error)
-    if isinstance(error, OSError):
-        place, why = error.filename or "", error.strerror or reason_of(error)
-        unusable = f"A file {place} cannot be used ({why}): check its path and its permissions."
-        return str(if_full(error, error.filename) or unusable)
-    from ..plugin_system.registry import plugin_files
-
-    files = [str(file) for file in plugin_files()]
-    frames = traceback.extract_tb(error.__traceback__)
-    where = [frame for frame in frames if str(Path(frame.filename).resolve()) in files]
-    if not where:
-        return None
-    at, why = where[-1], f"{type(error).__name__}: {reason_of(error)}"
-    return f"The plugin {at.filename} failed in line {at.lineno}, in {at.name} ({why}): correct it."
+    place, why = error.filename or "", error.strerror or reason_of(error)
+    unusable = f"A file {place} cannot be used ({why}): check its path and its permissions."
+    return str(if_full(error, error.filename) or unusable)

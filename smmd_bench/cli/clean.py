@@ -12,7 +12,7 @@ import click
 from ..errors import UserError, did_you_mean
 from ..storage.sizes import spell_bytes
 from . import options
-from .terminal import new_console, new_table, print_json, print_table
+from .voice import new_console, print_json
 
 if TYPE_CHECKING:
     from ..run.removal import Part
@@ -37,15 +37,20 @@ def command(
     Examples:
       smmd-bench clean runs/NAME --what logs,failed --yes
     """
-    from ..run.removal import PARTS
+    from ..run.removal import PARTS, cache_parts, run_parts
 
     for name in what:
         if name not in (known := (*PARTS, "all")):
             raise UserError(f"Unknown part '{name}': {did_you_mean(name, known)}")
-    yes = yes and not dry_run
+    if yes and dry_run:
+        raise UserError("--yes removes, and --dry-run only lists: keep one of them.")
     if yes and not what:
         raise UserError("--yes removes what --what names: name parts with --what, or all.")
-    parts = _find_parts(runs, what)
+    there = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
+    parts = [part for folder in dict.fromkeys(runs or there) for part in run_parts(folder)]
+    if not runs or any(name.startswith("cache-") for name in what):
+        parts += cache_parts()
+    parts = [part for part in parts if not what or "all" in what or part.name in what]
     if not as_json:
         _print(parts)
     listed = [part.to_dict() for part in parts]  # with the sizes before removal
@@ -58,44 +63,25 @@ def command(
         click.echo("Nothing was removed: --what PART,... --yes removes.")
 
 
-def _find_parts(runs: tuple[Path, ...], what: Sequence[str]) -> list[Part]:
-    """The parts of these runs (none: of all in runs/), and of the cache if it is meant."""
-    from ..run.removal import cache_parts, run_parts
-
-    there = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
-    parts = [part for folder in dict.fromkeys(runs or there) for part in run_parts(folder)]
-    if not runs or any(name.startswith("cache-") for name in what):
-        parts += cache_parts()
-    return [part for part in parts if not what or "all" in what or part.name in what]
-
-
 def _remove(parts: Sequence[Part]) -> int:
-    """Remove parts, each run locked for this process; returns how many bytes that frees.
-
-    Raises UserError if another process works on one of the runs; nothing is removed then.
-    """
+    """Remove parts and return the bytes that frees; raises UserError, and removes nothing, if
+    another process works on one of the runs."""
     from ..run.removal import remove
     from ..run.run_directory import RunDirectory
 
-    runs = dict.fromkeys(part.run for part in parts if part.run is not None)
     with ExitStack() as locks:
-        for run in runs:
+        for run in dict.fromkeys(part.run for part in parts if part.run is not None):
             locks.enter_context(RunDirectory(run).locked())
         return sum(remove(part.paths) for part in parts)
 
 
 def _print(parts: Sequence[Part]) -> None:
-    from rich.text import Text
-
     from ..run.removal import COSTS, PARTS
 
-    console, word = new_console(), {"no_wrap": True}
+    console = new_console()
     for place in dict.fromkeys(part.place for part in parts):
         console.print(str(place), style="bold", soft_wrap=True)
-        table = new_table(word, {**word, "justify": "right"}, {"overflow": "fold", "ratio": 1})
-        for part in parts:
-            if part.place == place:
-                text = Text.assemble(PARTS[part.name], "\n", (f"-> {COSTS[part.name]}", "dim"))
-                table.add_row(f"  {part.name}", spell_bytes(part.size), text)
-        print_table(console, table)
+        for name, size in ((part.name, part.size) for part in parts if part.place == place):
+            console.print(f"  {name:<15}  {spell_bytes(size):>9}  {PARTS[name]}", soft_wrap=True)
+            console.print(f"    -> {COSTS[name]}", style="dim", soft_wrap=True)
     click.echo(f"In all {spell_bytes(sum(part.size for part in parts))}.")

@@ -10,8 +10,7 @@ import click
 
 from ..errors import UserError
 from . import options
-from .terminal import print_json, print_results, print_sentence
-from .voice import rows_of
+from .voice import print_json, print_results, print_sentence, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd

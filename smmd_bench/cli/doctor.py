@@ -5,13 +5,14 @@ from __future__ import annotations
 import platform
 import subprocess
 import sys
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, requires, version
+from importlib.metadata import version
 
 import click
 
 from . import options
-from .terminal import new_console, new_table, print_json, print_table
+from .voice import new_console, print_json
 
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 _TORCH = """
@@ -54,44 +55,35 @@ def command(*, as_json: bool) -> int:
     Examples:
       smmd-bench doctor
     """
-    with new_console(stderr=True).status("Looking around, half a minute ..."):
-        findings = examine()
-    problems = sum(finding.state == "problem" for finding in findings)
+    console, findings = new_console(), []
+    for one in examine():
+        findings.append(one)
+        if not as_json:
+            console.print(f"{one.state:<7}", style=_STYLES[one.state], end="  ")
+            console.print(f"{one.name:<10}  {one.text}", soft_wrap=True)
+        if one.remedy and not as_json:
+            console.print(f"-> {one.remedy}", style="bold", soft_wrap=True)
+    problems = sum(one.state == "problem" for one in findings)
     if as_json:
         print_json({"problems": problems, "findings": [asdict(one) for one in findings]})
-        return 1 if problems else 0
-    from rich.text import Text
-
-    table = new_table({"no_wrap": True}, {"no_wrap": True}, {"overflow": "fold"})
-    for found in findings:
-        remedy = f"\n-> {found.remedy}" if found.remedy else ""
-        state = Text(found.state, _STYLES[found.state])
-        table.add_row(state, found.name, Text.assemble(found.text, (remedy, "bold")))
-    print_table(new_console(), table)
     return 1 if problems else 0
 
 
-def examine() -> list[Finding]:
-    """Look at everything."""
+def examine() -> Iterator[Finding]:
+    """Look at everything; torch and vLLM take half a minute."""
     from ..plugin_system.registry import GROUPS, entries
 
+    own = f"{version('smmd-bench')}, Python {platform.python_version()}, {platform.platform()}"
+    yield Finding("smmd-bench", "ok", own)
     torch = "pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' where there is no GPU"
-    vllm = f"{torch}; or give --engine transformers"
-    found = [*_libraries(), try_code("torch", _TORCH, torch)]
-    found.append(try_code("vLLM", _VLLM, vllm))
+    yield try_code("torch", _TORCH, torch)
+    yield try_code("vLLM", _VLLM, f"{torch}; or give --engine transformers")
     broken = [entry for group in GROUPS for entry in entries(group) if entry.error]
     for entry in broken:
         text = f"{entry.name} of {entry.origin} cannot be used: {entry.error}"
-        found.append(Finding("plugins", "problem", text, f"fix or uninstall {entry.origin}"))
-    return found if broken else [*found, Finding("plugins", "ok", "all can be used")]
-
-
-def installed(name: str) -> str | None:
-    """The version of a distribution; None: it is not installed."""
-    try:
-        return version(name)
-    except PackageNotFoundError:
-        return None
+        yield Finding("plugins", "problem", text, f"fix or uninstall {entry.origin}")
+    if not broken:
+        yield Finding("plugins", "ok", "all can be used")
 
 
 def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding:
@@ -106,19 +98,3 @@ def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding
     errors = [line for line in done.stderr.splitlines() if line and not line[0].isspace()]
     why = errors[-1] if errors else f"the process ended with status {done.returncode}"
     return Finding(name, "problem", f"it cannot be used: {why[:300]}", remedy)
-
-
-def _libraries() -> list[Finding]:
-    """This package and Python; every required library that is missing or too old."""
-    from packaging.requirements import Requirement
-
-    own = f"{installed('smmd-bench')}, Python {platform.python_version()}, {platform.platform()}"
-    found = [Finding("smmd-bench", "ok", own)]
-    for one in map(Requirement, requires("smmd-bench") or ()):
-        if one.marker and not one.marker.evaluate({"extra": ""}):
-            continue
-        there, wanted = installed(one.name), f"{one.name}{one.specifier}"
-        if there is None or not one.specifier.contains(there, prereleases=True):
-            text = f"{wanted} is required, and the installed version is {there}"
-            found.append(Finding("libraries", "problem", text, f"pip install '{wanted}'"))
-    return found

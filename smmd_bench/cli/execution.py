@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, get_args
@@ -17,11 +17,7 @@ from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
 from ..run.run_directory import STAGES, RunDirectory
 from ..storage.sizes import spell_bytes
-from .options import require_used
-from .terminal import print_json
-from .voice import Voice
-
-_KINDS = ("task", "loss", "engine")
+from .voice import Voice, print_json
 
 
 def execute(
@@ -38,7 +34,7 @@ def execute(
     runner: Executor = load("executors", how["executor"])
     require_tracker(tracker)
     with without_weights() if dry_run else nullcontext():
-        plan, left_out = _present_plan(voice, plan, run, runner)
+        plan, left_out = _present_plan(voice, plan, run)
         if dry_run:
             from ..run.pipeline import check_file
 
@@ -65,35 +61,25 @@ def execute(
 
 
 def _present_plan(
-    voice: Voice, plan: ExperimentFile, run: RunDirectory, runner: Executor
+    voice: Voice, plan: ExperimentFile, run: RunDirectory
 ) -> tuple[ExperimentFile, dict[str, str]]:
-    """Say what the plan trains, and what the user may not have meant; returns the plan that can
-    run, and why tasks are left out of it.
-
-    Raises UserError for what is missing before anything is said.
-    """
+    """Say what the plan trains; returns the plan that can run, and why tasks are left out of it."""
     from ..storage.data_files import require_folder_read
 
     plan, left_out = plan.that_can_run()
-    titles = {f"{k} {getattr(c, k).partition('[')[0]}" for c in plan.cells for k in _KINDS}
-    plugins = (file for part in plan.experiments for file in part.plugins)
-    require_used({*titles, f"executor {runner.name}"}, plugins)
     require_folder_read()
     for sentence in _describe(plan.cells, [*run.missing(plan.cells)]):
         voice.say(sentence)
     for tasks, reason in left_out.items():
         voice.note(f"Left out, as it is optional: {tasks}: {reason}")
-    if again := list(dict.fromkeys(text for part in plan.experiments for text in part.repeated)):
-        voice.note(f"Note: Given more than once, and counted once: {', '.join(again)}.")
     rows = [cell for cell in plan.cells if not cell.is_base]
     if not run.path.exists() and all(cell.loss != REFERENCE for cell in rows):
         voice.note(f"Note: There is no {REFERENCE} to compare with: add it to the losses.")
     return plan, left_out
 
 
-def _describe(cells: Sequence[Cell], missing: Sequence[Cell]) -> Iterator[str]:
-    """A line of the models of what is missing, one of each model and task, and one of each loss
-    that is tuned."""
+def _describe(cells: Sequence[Cell], missing: Iterable[Cell]) -> Iterator[str]:
+    """The models of what is missing, each model and task, and each loss that is tuned."""
     from ..encoding.numbers import numeric_vocabulary
     from ..models.tokenizers import load_tokenizer
 
@@ -105,25 +91,32 @@ def _describe(cells: Sequence[Cell], missing: Sequence[Cell]) -> Iterator[str]:
             models[label] = f"{type(tokenizer).__name__}, N = {count:,})"
     if models:
         yield f"Models: {', '.join(f'{label}, {read}' for label, read in models.items())}."
-    trained = {(c.model, c.task): c for c in cells if c.trial is None and c.source is None}
-    tested = {(c.model, c.task): c for c in cells if c.source is not None}
-    shortages: list[str | None] = []
-    for cell in {**trained, **tested}.values():
-        whole = (cell.model, cell.task) not in tested
-        counts = {
-            split: cell.examples_there(split) for split in get_args(Split)[0 if whole else 2 :]
-        }
-        shortages += [cell.shortage(split, count) for split, count in counts.items()]
-        said = ", ".join(f"{split} {count:,}" for split, count in counts.items())
-        r, decoders = cell.recipe, "".join(f", {rule}" for rule in cell.decoders)
-        method = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
-        how = f"{method}, {r.epochs} epochs, batch {r.batch_size}, rate {r.learning_rate:g}, "
-        how = how if whole else "test of transfer, "
-        yield f"{cell.card.label} on {cell.task}: {how}decoded greedily{decoders}; {said}."
+    groups: dict[tuple[str, str], list[Cell]] = {}
+    for cell in cells:
+        if cell.trial is None:
+            groups.setdefault((cell.model, cell.task), []).append(cell)
+    yield from dict.fromkeys(line for group in groups.values() for line in _describe_group(group))
     for loss, cell in {cell.loss: cell for cell in cells if cell.grid}.items():
         yield f"{loss}: the best of {'; '.join(point.text for point in cell.grid)} by validation."
-    notes = [cell.engine_note for cell in cells]
-    yield from filter(None, dict.fromkeys([*notes, *shortages]))
+    yield from filter(None, dict.fromkeys(cell.engine_note for cell in cells))
+
+
+def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:
+    """How the cells of a model and task are trained and tested, and which examples lack."""
+    cell, r = cells[-1], cells[-1].recipe
+    method = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
+    epochs = f"{r.epochs} epoch{'s' * (r.epochs > 1)}"
+    how = f"{method}, {epochs}, batch {r.batch_size}, rate {r.learning_rate:g}"
+    if cell.source is not None:
+        how = "test of transfer"
+    seeds = dict.fromkeys(str(cell.seed) for cell in cells if not cell.is_base)
+    how += f", seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}" if seeds else ""
+    decoders = "".join(f", {rule}" for rule in cell.decoders)
+    splits = get_args(Split) if cell.source is None else ("test",)
+    there = {split: cell.examples_there(split) for split in splits}
+    counts = ", ".join(f"{split} {count:,}" for split, count in there.items())
+    yield f"{cell.card.label} on {cell.task}: {how}, decoded greedily{decoders}; {counts}."
+    yield from filter(None, (cell.shortage(split, count) for split, count in there.items()))
 
 
 def _say_work(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:

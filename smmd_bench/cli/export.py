@@ -9,24 +9,18 @@ import click
 
 from ..errors import UserError
 from . import options
-from .terminal import print_json
-from .voice import Voice
+from .show import filter_cells
+from .voice import Voice, print_json
 
 
 @click.command()
 @click.argument("run", type=options.PATH)
 @options.out("A folder outside the run.", required=True)
-@click.option("--cell", help="The cells whose address begins so.")
-@click.option("--model", help="Only cells of this model.")
-@click.option("--task", help="Only cells of this task.")
-@click.option("--loss", help="Only cells of this loss.")
-@click.option("--seed", type=int, help="Only cells of this seed.")
+@options.cells
 @click.option("--merged", is_flag=True, help="Merge adapters into their base: whole models.")
 @options.voice
 @options.plugin
-def command(
-    run: Path, out: Path, cell: str | None, merged: bool, voice: Voice, **filters: Any
-) -> None:
+def command(run: Path, out: Path, merged: bool, voice: Voice, **filters: Any) -> None:
     """Export checkpoints and results of the folder RUN.
 
     Every trained cell that has results goes to OUT/MODEL-TASK-LOSS-seedK: the weights of its
@@ -43,11 +37,10 @@ def command(
 
     frames = read_run(run)
     from ..publishing.export import write_export
-    from .show import filter_cells
 
     if frames.cells.empty or "predictions" in frames.manifest:
         raise UserError(f"{run} holds no checkpoint: give a folder of `smmd-bench train-eval`.")
-    chosen = filter_cells(frames, {"address": cell, **filters})
+    chosen = filter_cells(frames, filters)
     own = chosen[(chosen["loss"] != BASE) & chosen["trained_on"].isna()]
     chosen = chosen if own.empty else own
     done = chosen[chosen["status"] == "done"]

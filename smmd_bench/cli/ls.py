@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from . import options
-from .terminal import has_width, new_console, new_table, print_json, print_table
+from .voice import new_console, print_json
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 _GROUPS = ("tasks", "losses", "engines", "executors", "reports", "models")
 _LABELS = {
@@ -45,36 +48,33 @@ def command(group: str | None, verbose: bool, as_json: bool) -> None:
     if as_json:
         print_json({name: [*map(asdict, items)] for name, items in found.items()})
         return
-    for name, items in found.items():
-        click.secho(name, bold=True)
-        _print(map(asdict, items), verbose=verbose)
-    if "models" in found:
-        click.echo("  any other name on the hub, or a local checkpoint folder")
-
-
-def _print(items: Iterator[dict[str, Any]], *, verbose: bool) -> None:
-    """Name and summary, cut where the terminal ends; below them, an error and all facts."""
-    from rich.text import Text
-
     console = new_console()
-    if not has_width(console):  # a pipe: whole lines
-        console.width = 1000
-    table = new_table({"no_wrap": True, "min_width": 24}, {"overflow": "fold", "ratio": 1})
-    for item in items:
-        name, summary, error = item.pop("name"), item.pop("summary"), item.pop("error", None)
-        table.add_row(f"  {name}", Text(summary, no_wrap=True, overflow="ellipsis"))
-        if error is not None:
-            table.add_row("", Text(f"cannot be used: {error}", "red"))
-        for label, value in item.items() if verbose else ():
-            if value is not None and value != () and value != {}:
-                table.add_row("", Text(f"{_LABELS.get(label, label)}: {_spell(value)}", "dim"))
-    print_table(console, table)
+    for name, items in found.items():
+        console.print(name, style="bold")
+        for item in items:
+            _print(console, asdict(item), verbose=verbose)
+    if "models" in found:
+        console.print("  any other name on the hub, or a local checkpoint folder")
+
+
+def _print(console: Console, item: dict[str, Any], *, verbose: bool) -> None:
+    """Name and summary, cut where a terminal ends; below them, an error and all facts."""
+    name, summary, error = item.pop("name"), item.pop("summary"), item.pop("error", None)
+    whole = not console.is_terminal
+    cut: Any = "ignore" if whole else "ellipsis"
+    console.print(f"  {name:<22}  {summary}", no_wrap=True, overflow=cut, soft_wrap=whole)
+    if error is not None:
+        console.print(f"    cannot be used: {error}", style="red", soft_wrap=whole)
+    for label, value in item.items() if verbose else ():
+        if value is not None and value != () and value != {}:
+            line = f"    {_LABELS.get(label, label)}: {_spell(value)}"
+            console.print(line, style="dim", soft_wrap=whole)
 
 
 def _spell(value: Any) -> str:
     """A fact in one line; each parameter has its own."""
     if isinstance(value, tuple):
-        return "".join(f"\n  {_spell(one)}" for one in value)
+        return "".join(f"\n      {_spell(one)}" for one in value)
     if isinstance(value, Mapping):
         return ", ".join(f"{key}: {what}" for key, what in value.items())
     return str(value)

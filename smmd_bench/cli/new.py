@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import keyword
 import re
-import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,68 +33,49 @@ def command(kind: str, name: str, folder: Path, project: str | None) -> None:
     Examples:
       smmd-bench new report by_length --project my-benchmark
     """
+    from jinja2 import Environment, PackageLoader, StrictUndefined
+
     from ..plugin_system.registry import names
 
-    _require_word(name, kind)
     if name in names(_GROUPS[kind]):
         raise UserError(f"There is a {kind} '{name}' already: choose another, such as my_{name}.")
-    title, class_name = name.replace("_", " "), "".join(map(str.capitalize, name.split("_")))
-    values = {"name": name, "title": title.capitalize(), "class_name": class_name}
-    root, files = folder, {}
-    if project is None:
-        _require_free(name)
-        plugin, test = folder / f"{name}.py", folder / f"test_{name}.py"
-        values |= {"plugin_from_test": plugin.name, "plugin_option": f" --plugin {plugin}"}
-    else:
-        package, root = re.sub(r"[-.]", "_", project).lower(), folder / project
-        _require_word(package, "project")
-        _require_free(package)
-        plugin, test = root / package / f"{name}.py", root / "tests" / f"test_{name}.py"
-        values |= {"plugin_from_test": f"../{package}/{name}.py", "plugin_option": ""}
-        values |= {"group": _GROUPS[kind], "project": project, "package": package}
-        files[root / "pyproject.toml"] = _render("pyproject.toml", values)
-        files[root / package / "__init__.py"] = f'"""Plugins of {project} for smmd-bench."""\n'
-    files[plugin] = _render(f"{kind}.py", values)
-    files[test] = _render(f"test_{kind}.py", values)
+    package = re.sub(r"[-.]", "_", project or name).lower()
+    for module in (name, package):
+        _require_free(module)
+    root = folder if project is None else folder / project
+    plugin = root / f"{name}.py" if project is None else root / package / f"{name}.py"
+    test = root / ("." if project is None else "tests") / f"test_{name}.py"
     for path in (plugin, test) if project is None else (root,):
         if path.exists():
             raise UserError(f"{path} exists already and stays as it is: choose another name.")
-    for path, text in files.items():
+    loader = PackageLoader("smmd_bench.plugin_system", "templates")
+    templates = Environment(loader=loader, undefined=StrictUndefined, keep_trailing_newline=True)
+    files = {plugin: f"{kind}.py", test: f"test_{kind}.py"}
+    if project is not None:
+        files[root / "pyproject.toml"] = "pyproject.toml"
+    values = {
+        "name": name,
+        "title": name.replace("_", " ").capitalize(),
+        "class_name": "".join(map(str.capitalize, name.split("_"))),
+        "plugin_from_test": plugin.name if project is None else f"../{package}/{name}.py",
+        "plugin_option": f" --plugin {plugin}" if project is None else "",
+        **{"group": _GROUPS[kind], "project": project, "package": package},
+    }
+    for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
+        text = templates.get_template(f"{template}.jinja").render(values)
         path.write_text(text, encoding="utf-8", newline="\n")
         click.echo(f"Wrote {path}")
     click.echo("\nIt works as it is. Replace what it does in both files, then:")
-    click.echo(f"  smmd-bench validate {_quote(plugin)}\n  python -m pytest {_quote(test)}")
+    click.echo(f"  smmd-bench validate {plugin}\n  python -m pytest {test}")
     if project is not None:
-        click.echo(f"To use it by its name alone: pip install -e {_quote(root)}")
-
-
-def _require_word(name: str, kind: str) -> None:
-    """Raise UserError for a name that no module can have."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        nearest = re.sub(r"[^a-z0-9]+", "_", name.lower()).strip("_") or kind
-        raise UserError(
-            f"'{name}' cannot name a {kind}: take a-z, 0-9 and _, a letter first, such as "
-            f"my_{nearest}."
-        )
+        (plugin.parent / "__init__.py").write_text(f'"""Plugins of {project} for smmd-bench."""\n')
+        click.echo(f"To use it by its name alone: pip install -e {root}/")
 
 
 def _require_free(module: str) -> None:
-    """Raise UserError where a module of this name can be imported already."""
-    if module in sys.stdlib_module_names or importlib.util.find_spec(module) is not None:
+    """Raise UserError for a name that no module can have, or that one of Python's has."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", module) or keyword.iskeyword(module):
+        raise UserError(f"'{module}' is no name: take a-z, 0-9 and _, a letter first.")
+    if module in sys.stdlib_module_names:
         raise UserError(f"{module} would hide the module {module}: choose another name.")
-
-
-def _render(template: str, values: dict[str, str]) -> str:
-    from jinja2 import Environment, PackageLoader, StrictUndefined
-
-    loader = PackageLoader("smmd_bench.plugin_system", "templates")
-    environment = Environment(
-        loader=loader, undefined=StrictUndefined, keep_trailing_newline=True, autoescape=False
-    )
-    return environment.get_template(f"{template}.jinja").render(values)
-
-
-def _quote(path: Path) -> str:
-    """The path as a shell and pip take it: a folder has a slash."""
-    return shlex.quote(str(path) if path.suffix == ".py" else f"./{path}")

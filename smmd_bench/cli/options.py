@@ -1,6 +1,6 @@
 """Options that several commands share, and how their values are read."""
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable
 from functools import wraps
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,10 @@ from .voice import Voice
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 PATH = click.Path(path_type=Path)
+PLUGINS = "smmd_bench.plugins"
 
 
-def split_commas(
-    context: click.Context, parameter: click.Parameter, value: Any
-) -> list[str] | None:
+def split_commas(_: click.Context, parameter: click.Parameter, value: Any) -> list[str] | None:
     """`ce,smmd[sigma=1,lambda=5]` -> its parts; of an option that may be repeated, all of them."""
     from ..plugin_system.parameters import split_list
 
@@ -25,18 +24,17 @@ def split_commas(
     if texts is None:
         return None
     parts = [part for text in texts for part in split_list(text)]
-    given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
-    if given and not parts:
+    if not parts and value != parameter.default:
         word = str(parameter.metavar).partition(",")[0]
         raise UserError(f"{parameter.opts[0]} is empty: give at least one {word}.")
     return parts
 
 
 def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, ...]) -> None:
-    """Register the plugins of files, unless a shell only completes the command."""
-    context.meta[__name__] = files
+    """Register the plugins of files; the context remembers these as they are given."""
+    context.meta[PLUGINS] = tuple(map(str, files))
     owners: dict[str, Path] = {}
-    for file in () if context.resilient_parsing else dict.fromkeys(map(Path.resolve, files)):
+    for file in dict.fromkeys(map(Path.resolve, files)):
         from ..plugin_system.registry import load_plugin_file, titles_of_file
 
         load_plugin_file(file)
@@ -48,41 +46,20 @@ def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, 
                 )
 
 
-def given_plugins() -> tuple[str, ...]:
-    """The files of --plugin, as they are given."""
-    return tuple(map(str, click.get_current_context().meta.get(__name__, ())))
-
-
-def require_used(titles: Collection[str], files: Iterable[str] = ()) -> None:
-    """Raise UserError for a file of --plugin, or of these, with nothing among the titles, such as
-    `loss ce`; a report is always used."""
-    from ..plugin_system.registry import titles_of_file
-
-    for file in dict.fromkeys([*given_plugins(), *files]):
-        mine = titles_of_file(Path(file))
-        if not any(title in titles or title.startswith("report ") for title in mine):
-            raise UserError(f"Nothing uses {file} ({', '.join(mine)}): name it, or leave it out.")
+def refuse_flags(because: str, *names: str) -> None:
+    """Raise UserError for an option, one of these parameters, that stands on the command line."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        source = context.get_parameter_source(str(option.name))
+        if option.name in names and source is ParameterSource.COMMANDLINE:
+            raise UserError(f"{because} and ignores {option.opts[-1]}: leave out one of them.")
 
 
 def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
     """Set the environment variable that the processes of training and decoding read, too."""
     from ..storage.data_files import give_folder
 
-    if folder is not None and not folder.is_dir():
-        raise UserError(f"The data folder {folder} does not exist: check --data-dir.")
     give_folder(folder)
-
-
-def _read_folder(_: click.Context, __: click.Parameter, text: str | None) -> Path | None:
-    """The folder of --out; raises UserError for an empty name, or a file."""
-    if text is None:
-        return None
-    if not text.strip():
-        raise UserError("--out names no folder: give it one, or leave it out.")
-    there = next(path for path in (Path(text), *Path(text).absolute().parents) if path.exists())
-    if not there.is_dir():
-        raise UserError(f"{text} cannot be made, because {there} is a file: change --out.")
-    return Path(text)
 
 
 def commas(*flags: str, word: str, **settings: Any) -> Decorator:
@@ -92,12 +69,24 @@ def commas(*flags: str, word: str, **settings: Any) -> Decorator:
 
 def out(help: str = "Output folder (default: in runs/).", **settings: Any) -> Decorator:
     """The output folder."""
-    return click.option("--out", callback=_read_folder, help=help, **settings)
+    folder = click.Path(file_okay=False, path_type=Path)
+    return click.option("--out", type=folder, metavar="FOLDER", help=help, **settings)
 
 
 def choice(flag: str, *values: str, help: str) -> Decorator:
     """An option with one of these values; the first is the default."""
     return click.option(flag, type=click.Choice(values), default=values[0], help=help)
+
+
+def together(*options: Decorator) -> Decorator:
+    """Options as one decorator, in the order of the help."""
+
+    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            function = option(function)
+        return function
+
+    return decorate
 
 
 plugin: Decorator = click.option(
@@ -111,7 +100,8 @@ plugin: Decorator = click.option(
 )
 data_dir: Decorator = click.option(
     "--data-dir",
-    type=PATH,
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="FOLDER",
     expose_value=False,
     callback=_set_data_folder,
     help="Local copies of data sets (gsm8k/train.jsonl, ...).",
@@ -121,10 +111,19 @@ quiet: Decorator = click.option(
     "-q", "--quiet", is_flag=True, help="Print only errors, and where the results are."
 )
 executor: Decorator = click.option("--executor", default="local", help="Where jobs run.")
+SEED = click.IntRange(0, 2**32 - 1)
 data_seed: Decorator = click.option(
-    "--data-seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Seed of generated data."
+    "--data-seed", default=0, type=SEED, help="Seed of generated data."
 )
-_EXECUTION: tuple[Decorator, ...] = (
+cells: Decorator = together(
+    click.option("--cell", "address", help="The cells whose address begins so."),
+    click.option("--model", help="Only cells of this model."),
+    click.option("--task", help="Only cells of this task."),
+    click.option("--loss", help="Only cells of this loss."),
+    click.option("--seed", type=int, help="Only cells of this seed."),
+)
+"""Which cells of a run: the filters of `filter_cells`."""
+execution: Decorator = together(
     executor,
     click.option(
         "--stall",
@@ -142,13 +141,7 @@ _EXECUTION: tuple[Decorator, ...] = (
         "--track", "none", "tensorboard", "wandb", "trackio", help="Also show the training here."
     ),
 )
-
-
-def execution(function: Callable[..., Any]) -> Callable[..., Any]:
-    """How `train-eval` and `run` run: the keyword arguments of `execute`, and --data-dir."""
-    for option in reversed(_EXECUTION):
-        function = option(function)
-    return function
+"""How `train-eval` and `run` run: the keyword arguments of `execute`, and --data-dir."""
 
 
 def voice(function: Callable[..., Any]) -> Callable[..., Any]:

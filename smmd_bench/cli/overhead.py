@@ -53,7 +53,6 @@ def command(losses: list[str], geometry: str, out: Path | None, voice: Voice, **
     from ..plugin_system.registry import plugin_files, require_known
 
     require_known("losses", losses)  # before what takes seconds to import
-    options.require_used([f"loss {loss.partition('[')[0]}" for loss in losses])
     find_geometry(geometry)
     settings = _settings(losses, geometry, **sizes)
 

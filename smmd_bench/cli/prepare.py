@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
@@ -42,23 +43,24 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
 
     if not tasks and not models:
         raise UserError("Nothing to prepare: name a task, such as gsm8k, or a --model.")
-    voice, found = Voice(quiet), {}
+    found = {}
     for spec in tasks:
         task = load_task(spec)
         found[task.name] = task
         found |= {name: load_task(name) for name in getattr(task, "transfers", ())}
-    options.require_used([f"task {task.name}" for task in found.values()])
-    for task in found.values():
-        _say(voice, _prepare_task(task))
+    voice = Voice(quiet)
+    for said, place in chain(*map(_prepare_task, found.values()), map(_prepare_model, models)):
+        voice.say(said)
+        if place is not None:
+            voice.always(f"{'' if quiet else '  '}{place}")
     require_folder_read()
-    _say(voice, map(_prepare_model, models))
 
 
 @click.command()
 @click.argument("task")
 @click.option("-n", "count", default=5, type=click.IntRange(1), help="How many examples.")
 @options.choice("--split", "train", "validation", "test", help="Which split.")
-@click.option("--seed", default=0, type=click.IntRange(0, 2**32 - 1), help="Of the data.")
+@click.option("--seed", default=0, type=options.SEED, help="Of the data.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
 @options.data_dir
 @options.plugin
@@ -74,7 +76,6 @@ def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> 
     from ..storage.data_files import require_folder_read
 
     plugin = load_task(task)
-    options.require_used([f"task {plugin.name}"])
     require_seed([(plugin, [split])], seed, "--seed")
     examples = take_examples(plugin, split, seed, count)
     require_folder_read()
@@ -95,7 +96,6 @@ def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
     from ..contracts import Modality, Split
     from ..encoding.images import check_images
     from ..storage.data_files import parts_of
-    from ..storage.sizes import spell_bytes
 
     sources = getattr(task, "sources", ())
     if not sources and task.modality is Modality.TEXT:
@@ -106,10 +106,8 @@ def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
         examples = list(task.examples(split, 0, None))
         pictures = sorted({path for example in examples for path in example.images})
         check_images(pictures)
-        files = [part for place in places for part in parts_of(place)] or pictures
-        if files:
-            size = spell_bytes(sum(file.stat().st_size for file in files))
-            said = f"{task.name} {split}: {len(examples):,} examples, {size}"
+        if files := [part for place in places for part in parts_of(place)] or pictures:
+            said = f"{task.name} {split}: {len(examples):,} examples, {_size(files)}"
             place = places[0] if places else Path(os.path.commonpath(files))
             yield f"{said}, {getattr(task, 'licence', _UNKNOWN)}", place
 
@@ -117,17 +115,14 @@ def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
 def _prepare_model(name: str) -> tuple[str, Path]:
     """Fetch or check a checkpoint: count its weights, and read each file once."""
     from ..models.cards import licence_of, model_card
-    from ..storage.sizes import spell_bytes
 
     card = model_card(name)
     files = sorted(card.folder.glob("*.safetensors"))
-    size = spell_bytes(sum(file.stat().st_size for file in files))
-    weights = f"{card.parameter_count():,} weights in {len(files)} of safetensors, {size}"
+    weights = f"{card.parameter_count():,} weights in {len(files)} of safetensors, {_size(files)}"
     return f"{name}: {weights}, {licence_of(card) or _UNKNOWN}", card.folder
 
 
-def _say(voice: Voice, found: Iterable[tuple[str, Path | None]]) -> None:
-    for sentence, place in found:
-        voice.say(sentence)
-        if place is not None:
-            voice.always(f"{'' if voice.quiet else '  '}{place}")
+def _size(files: list[Path]) -> str:
+    from ..storage.sizes import spell_bytes
+
+    return spell_bytes(sum(file.stat().st_size for file in files))

@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import UserError, did_you_mean
 from . import options
-from .terminal import print_json
-from .voice import Voice, summary_of
-
-if TYPE_CHECKING:
-    from ..publishing.make_report import Section
+from .voice import Voice, print_json, summary_of
 
 _Names = list[str] | None
 _ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("png", "svg", "pdf")}
@@ -43,29 +37,20 @@ def command(
         read_run(one)  # or says why it is none
     if len(runs) > 1 and out is None:
         raise UserError("Several runs need a folder for their report: name one with --out.")
-    for name in formats or ():
-        if name not in _ENDINGS:
-            raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
+    for name in {*(formats or ())} - {*_ENDINGS}:
+        raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
     from ..publishing.make_report import FORMATS
     from ..publishing.write_reports import find_reports, write_some_reports
     from ..run.merge import merge_runs
 
     names = find_reports(only or ())
-    endings = FORMATS if formats is None else [_ENDINGS[name] for name in formats]
+    endings = [_ENDINGS[name] for name in formats or ()] or FORMATS
     run = runs[0] if out is None else merge_runs(runs, out)
     if only is None and formats is None:
         voice.tables(voice.publish(run))
         return voice.conclude(run)
     with voice.progress(stderr=True) as progress:
         sections = write_some_reports(run, names, endings, progress)
-    _say_some(voice, sections)
-    if voice.as_json:
-        print_json(summary_of(run))
-    return 1 if any(section.error for section in sections) else 0
-
-
-def _say_some(voice: Voice, sections: Sequence[Section]) -> None:
-    """Print the tables and the files of reports, and why others are not made."""
     for section in sections:
         if section.error:
             voice.fail(f"Failed: report {section.name}: {section.error}")
@@ -74,3 +59,6 @@ def _say_some(voice: Voice, sections: Sequence[Section]) -> None:
     voice.tables(sections, [section.name for section in sections])
     for path in (path for section in sections for path in section.files):
         voice.always(str(path))
+    if voice.as_json:
+        print_json(summary_of(run))
+    return 1 if any(section.error for section in sections) else 0

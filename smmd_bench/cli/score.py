@@ -50,7 +50,6 @@ def command(
     require_known("tasks", [task])  # before what takes a second to import
     from ..run.predictions import score_predictions
 
-    options.require_used([f"task {task.partition('[')[0]}"])
     outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path
     sections = voice.publish(folder)

@@ -1,17 +1,16 @@
-"""`smmd-bench show`: the cells of a run, what one wrote, and one example by every loss."""
+"""`smmd-bench show RUN`: the cells of a run, what one wrote, and one example by every loss."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import UserError, did_you_mean
 from . import options
-from .terminal import print_json, print_results
-from .voice import rows_of
+from .voice import print_json, print_results, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -24,23 +23,19 @@ _ANSWER = ("uid", "target", "loss", "seed", "exact", "parsed", "completion", "fi
 
 
 @click.command()
-@click.argument("name", required=False, metavar="[CELL|RUN]")
-@click.option("--run", type=options.PATH, help="The run of the CELL (default: the newest).")
-@click.option("--model", help="Only cells of this model.")
-@click.option("--task", help="Only cells of this task.")
-@click.option("--loss", help="Only cells of this loss.")
-@click.option("--seed", type=int, help="Only cells of this seed.")
+@click.argument("run", required=False, type=options.PATH)
+@options.cells
 @click.option("--uid", help="This example, as every one of the cells answers it.")
 @click.option("-n", "count", default=10, type=click.IntRange(1), help="Examples of one cell.")
 @options.as_json
 @options.plugin
 def command(
-    name: str | None, run: Path | None, uid: str | None, count: int, as_json: bool, **filters: Any
+    run: Path | None, uid: str | None, count: int, as_json: bool, **filters: str | int | None
 ) -> None:
     """Show a run's cells, what one cell wrote, or one example.
 
-    CELL is the beginning of an address; RUN is the newest one in runs/ if you give none. Of one
-    cell its first test examples are shown; with --uid one example by all of the cells.
+    RUN is the newest one in runs/ if you give none. Of one cell its first test examples are shown;
+    with --uid one example by all of the cells.
 
     \b
     Examples:
@@ -50,12 +45,9 @@ def command(
 
     from ..results.frames import read_run
 
-    address = None if name is None or "/" in name or Path(name).is_dir() else name
-    if address is None and name is not None and run is not None:
-        raise UserError(f"{name} is a run, and so is --run {run}: give one of them.")
-    folder = run or (Path(name) if name is not None and address is None else _newest_run())
+    folder = run or _newest_run()
     frames = read_run(folder)
-    cells = filter_cells(frames, {"address": address, **filters})
+    cells = filter_cells(frames, filters)
     if uid is not None:
         shown = _find_example(frames, cells, uid)
     elif len(cells) == 1:
@@ -64,7 +56,10 @@ def command(
             status = cells["status"].iloc[0]
             raise UserError(f"That cell of {folder} is {status}: the command of the run goes on.")
     else:
-        shown = _list_cells(frames, cells)
+        first = frames.metrics.drop_duplicates("address").set_index("address")
+        shown = cells[["address", "model", "task", "loss", "seed", "status"]].copy()
+        for column in ("metric", "value"):
+            shown[column] = shown["address"].map(first[column].astype(object))
     if as_json:
         print_json({"run": str(folder), "rows": rows_of(shown)})
         return
@@ -75,11 +70,9 @@ def command(
     print_results(pd.DataFrame(texts, columns=shown.columns), str(folder))
 
 
-def filter_cells(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:
+def filter_cells(run: RunFrames, filters: Mapping[str, str | int | None]) -> pd.DataFrame:
     """The cells that every option fits, the beginning of an address; a seed fits the base, too.
-
-    Raises UserError for an option that fits none.
-    """
+    Raises UserError for an option that fits none."""
     cells = run.cells
     for column, value in filters.items():
         if value is None:
@@ -87,7 +80,7 @@ def filter_cells(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:
         names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
         fits = (names == str(value)).any(axis=1)
         if column == "address":
-            fits = run.cells["address"].str.startswith(value)
+            fits = cells["address"].str.startswith(str(value))
         if not fits.any():
             known = did_you_mean(str(value), {*names.to_numpy().ravel()})
             raise UserError(f"No cell of {run.path} has the {column} '{value}': {known}")
@@ -102,17 +95,8 @@ def filter_cells(run: RunFrames, filters: Mapping[str, Any]) -> pd.DataFrame:
 def _newest_run() -> Path:
     manifests = [*Path("runs").glob("*/manifest.json")]
     if not manifests:
-        raise UserError(f"There is no run in {Path('runs').absolute()}: name one with --run.")
+        raise UserError(f"There is no run in {Path('runs').absolute()}: name one.")
     return max(manifests, key=lambda file: file.stat().st_mtime).parent
-
-
-def _list_cells(run: RunFrames, cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells, each with its first metric."""
-    first = run.metrics.drop_duplicates("address").set_index("address")
-    found = cells[["address", "model", "task", "loss", "seed", "status"]].copy()
-    for column in ("metric", "value"):
-        found[column] = found["address"].map(first[column].astype(object))
-    return found
 
 
 def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame:

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from ..errors import UserError
 from . import options
 from .voice import Voice
-
-if TYPE_CHECKING:
-    from ..experiment.file import ExperimentFile
 
 _SHORTCUTS = {
     "train_examples": "Training examples (default: the recipe's).",
@@ -23,19 +20,6 @@ _SHORTCUTS = {
     "method": "lora or full.",
 }
 """Recipe settings with a flag of their own."""
-
-
-def _recipe(function: Any) -> Any:
-    for name, text in reversed(_SHORTCUTS.items()):
-        function = click.option(f"--{name.replace('_', '-')}", name, help=text)(function)
-    return function
-
-
-def _read_seeds(_: click.Context, __: click.Parameter, text: str) -> tuple[int, ...]:
-    try:
-        return tuple(map(int, text.split(",")))
-    except ValueError:
-        raise UserError(f"--seeds '{text}' is not a list of integers such as 0,1,2.") from None
 
 
 def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) -> dict[str, str]:
@@ -56,14 +40,9 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
     "--losses", word="LOSS", required=True, help="Losses, such as ce,'smmd[sigma=1,lambda=5]'."
 )
 @click.option(
-    "--model",
-    "models",
-    multiple=True,
-    metavar="MODEL",
-    show_default="a built-in one",
-    help="Built-in name, local folder or hub name; may be repeated.",
+    "--model", "models", multiple=True, help="Built-in (default), hub name or local folder."
 )
-@click.option("--seeds", default="0", metavar="N,...", callback=_read_seeds, help="Training seeds.")
+@options.commas("--seeds", word="N", default="0", help="Training seeds.")
 @options.data_seed
 @click.option("--engine", default="vllm", help="What decodes.")
 @options.commas(
@@ -71,15 +50,16 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
 )
 @click.option("--base/--no-base", default=True, help="Whether the untuned checkpoint is a row.")
 @click.option("--transfers/--no-transfers", default=True, help="Whether to test transfer.")
-@_recipe
+@options.together(
+    *(click.option(f"--{name.replace('_', '-')}", help=text) for name, text in _SHORTCUTS.items())
+)
 @click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Other settings.")
 @click.option(
-    "--tune",
-    multiple=True,
-    metavar="NAME=VALUE,...",
-    help="Values to choose from by validation, as in 'lambda=1,3' or 'ce: epochs=2,4'.",
+    "--tune", multiple=True, help="Values to choose from, as in 'lambda=1,3' or 'ce: epochs=2,4'."
 )
-@click.option("--tune-trials", type=click.IntRange(2), metavar="N", help="Try N at random.")
+@click.option(
+    "--tune-trials", type=click.IntRange(2), metavar="N", help="Try at most N, drawn at random."
+)
 @options.execution
 @options.voice
 @click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
@@ -93,22 +73,20 @@ def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **give
     Examples:
       smmd-bench train-eval --task arithmetic --losses ce,'smmd[sigma=1]'
     """
-    from ..models.card_content import require_builtins
     from ..plugin_system.registry import require_known
 
     require_known("tasks", given["tasks"])  # before what takes seconds to import
     require_known("losses", given["losses"])
-    require_known("engines", [given["engine"]])
-    require_known("executors", [given["executor"]])
-    require_builtins(given["models"])
     from ..experiment.experiment import Experiment
     from ..experiment.file import ExperimentFile
     from .execution import execute
 
     recipe = _read_recipe(settings, {name: given.pop(name) for name in _SHORTCUTS})
     fields = {key: given.pop(key) for key in Experiment.__dataclass_fields__ if key in given}
-    experiment = Experiment(**fields, plugins=options.given_plugins(), recipe=recipe)
+    plugins = click.get_current_context().meta[options.PLUGINS]
+    experiment = Experiment(**fields, plugins=plugins, recipe=recipe)
     if print_yaml:
+        options.refuse_flags("--print-yaml prints the experiment alone", *given, "quiet", "as_json")
         click.echo(experiment.to_yaml(), nl=False)
         return 0
     return execute(ExperimentFile(None, (experiment,)), voice, **given)
@@ -127,23 +105,7 @@ def run(file: Path, voice: Voice, **given: Any) -> int:
     Examples:
       smmd-bench run experiments/miniature.yaml --dry-run
     """
+    from ..experiment.file import experiment_file
     from .execution import execute
 
-    return execute(_read_plan(file), voice, **given)
-
-
-def _read_plan(file: Path) -> ExperimentFile:
-    """The experiments of a YAML file; its plugins are loaded. Raises UserError for a mistake."""
-    from ..experiment.file import experiment_file
-    from ..plugin_system.registry import load_plugin_file
-
-    plan = experiment_file(file.read_bytes(), str(file))
-    files = dict.fromkeys(name for part in plan.experiments for name in part.plugins)
-    for plugin in files:
-        load_plugin_file(plugin)
-    if files:  # whose names are known now
-        plan = experiment_file(file.read_bytes(), str(file))
-    for part in plan.experiments:
-        if part not in plan.optional:
-            part.require_known()
-    return plan
+    return execute(experiment_file(file.read_bytes(), str(file)), voice, **given)

@@ -11,7 +11,7 @@ import click
 
 from ..errors import UserError
 from . import options
-from .terminal import new_console, print_json
+from .voice import new_console, print_json
 
 _SIGNS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "unchecked": ("–", "yellow")}
 

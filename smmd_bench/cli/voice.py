@@ -1,4 +1,4 @@
-"""What a long command says, and where: to people, to people who want little, to machines.
+"""What commands say, and where: in colour on a terminal, as plain lines elsewhere.
 
             standard output                   standard error
 people      sentences, progress, tables,      notes, failures
@@ -9,6 +9,8 @@ people      sentences, progress, tables,      notes, failures
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from .terminal import new_console, print_json, print_results, print_sentence
-
 if TYPE_CHECKING:
     import pandas as pd
+    from rich.console import Console
 
     from ..contracts import Progress
     from ..publishing.make_report import Section
@@ -106,6 +107,39 @@ class Voice:
         for name, error in broken.items():
             self.fail(f"Failed: report {name}: {error} (traceback: {reports / FAILED})")
         return 1 if broken or failed else 0
+
+
+def new_console(*, stderr: bool = False) -> Console:
+    """A console as wide as the terminal or `$COLUMNS`, else of 80 columns; NO_COLOR turns its
+    colours off."""
+    from rich.console import Console
+
+    return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
+
+
+def print_sentence(text: str, *, stderr: bool = False) -> None:
+    """Print a sentence: wrapped between words on a terminal, one line elsewhere."""
+    console = new_console(stderr=stderr)
+    console.print(text, soft_wrap=not console.is_terminal)
+
+
+def print_json(content: Any) -> None:
+    """Print an object for machines."""
+    click.echo(json.dumps(content, indent=1, ensure_ascii=False))
+
+
+def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
+    """Print a table of results as wide as the terminal or `$COLUMNS`, but at least 80; 100 where
+    there is neither."""
+    from ..publishing.terminal import to_terminal
+
+    console = new_console()
+    known = console.is_terminal or "COLUMNS" in os.environ
+    console.width = max(80, console.width) if known else 100
+    with console.capture() as captured:
+        console.print(to_terminal(table, title, caption, console.width))
+    for line in captured.get().splitlines():
+        click.echo(line.rstrip())
 
 
 def summary_of(folder: Path) -> dict[str, Any]:

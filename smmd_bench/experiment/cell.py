@@ -12,7 +12,7 @@ from typing import Any
 from ..contracts import EngineSettings, Loss, Modality, Split, Task
 from ..models.cards import ModelCard, card_at
 from ..models.recipe import TRAINING_VERSION, Recipe, training_settings
-from ..plugin_system.checked_task import take_examples, take_identity
+from ..plugin_system.checked_task import reads_files, take_examples, take_identity
 from ..plugin_system.parameters import parameters_of
 from ..plugin_system.plugin_source import with_source
 from ..plugin_system.registry import engine_identity, load_loss, load_task
@@ -72,10 +72,9 @@ class Cell:
     @property
     def short_label(self) -> str:
         """The same without model and task."""
-        if self.is_base:
-            return self.loss
         changed = f" with {self.trial}" if self.trial else ""
-        return f"{self.loss} seed {self.seed}{changed}{'' if self.trial is None else ' (trial)'}"
+        trial = "" if self.trial is None else f"{changed} (trial)"
+        return self.loss if self.is_base else f"{self.loss} seed {self.seed}{trial}"
 
     @property
     def is_base(self) -> bool:
@@ -99,16 +98,12 @@ class Cell:
         """The trials of a tuned cell, in the order of its grid."""
         if self.source is not None:
             return ()
+        plain = dataclasses.replace(self, grid=(), decoders=())
         return tuple(
             dataclasses.replace(
-                self,
-                loss=configuration.loss,
-                recipe=configuration.recipe(self.recipe),
-                grid=(),
-                trial=configuration.spelled_settings,
-                decoders=(),
+                plain, loss=one.loss, recipe=one.recipe(self.recipe), trial=one.spelled_settings
             )
-            for configuration in self.grid
+            for one in self.grid
         )
 
     @cached_property
@@ -129,21 +124,17 @@ class Cell:
     @property
     def engine_note(self) -> str | None:
         """Why another engine decodes than was asked for; None: it does not."""
-        if self.asked_engine is None:
+        if (asked := self.asked_engine) is None:
             return None
-        engines = f"{self.engine}, not {self.asked_engine}"
-        reason = refusal(self.asked_engine, self.card)
-        return f"{self.card.label} is decoded with {engines}: {reason}."
+        reason = refusal(asked, self.card)
+        return f"{self.card.label} is decoded with {self.engine}, not {asked}: {reason}."
 
     def size(self, split: Split) -> int:
         """How many examples of a split the cell uses."""
-        wanted = getattr(self.recipe, f"{split}_examples")
-        whole = int(self.task_plugin.paper_sizes[split])
-        if wanted is None:
-            return whole
-        sources = getattr(self.task_plugin, "sources", ())
-        finite = getattr(self.task_plugin, "finite", bool(sources))  # there are no more than that
-        return min(int(wanted), whole) if finite else int(wanted)
+        task, wanted = self.task_plugin, getattr(self.recipe, f"{split}_examples")
+        whole = int(task.paper_sizes[split])
+        finite = getattr(task, "finite", reads_files(task))  # there are no more than that
+        return whole if wanted is None else min(int(wanted), whole) if finite else int(wanted)
 
     @property
     def splits(self) -> tuple[Split, ...]:
@@ -155,24 +146,21 @@ class Cell:
 
     def examples_there(self, split: Split) -> int:
         """How many examples the cell has of a split: fewer than `size` in a smaller copy."""
-        there = self.rows_there(split, self.size(split))
-        return self.size(split) if there is None else min(self.size(split), there)
+        there, size = self.rows_there(split, self.size(split)), self.size(split)
+        return size if there is None else min(size, there)
 
     def rows_there(self, split: Split, limit: int | None = None) -> int | None:
         """How many examples a copy of the data has, as an identity's `kept` says, or the rows of
         the task's `sources`, of which `limit` are counted; None: they are made, without end."""
         task = self.task_plugin
-        kept = take_identity(task, split, self.data_seed).get("kept")
-        if kept is None and getattr(task, "sources", None):
-            kept = len(take_examples(task, split, self.data_seed, limit))
-        return None if kept is None else int(kept)
+        if "kept" in (identity := take_identity(task, split, self.data_seed)):
+            return int(identity["kept"])
+        return len(take_examples(task, split, self.data_seed, limit)) if reads_files(task) else None
 
     def shortage(self, split: Split, there: int) -> str | None:
         """A sentence where fewer examples of a split are there than the cell asks for."""
-        asked = self.size(split)
-        if there >= asked:
-            return None
-        return f"{self.task}, {split}: {there:,} of the {asked:,} examples asked for are there."
+        said = f"{self.task}, {split}: {there:,} of the {self.size(split):,} examples asked for"
+        return None if there >= self.size(split) else f"{said} are there."
 
     @cached_property
     def address(self) -> str:
@@ -213,18 +201,13 @@ class Cell:
     @property
     def _training(self) -> dict[str, Any]:
         """What the weights follow from; of the base, what its canary does."""
-        made_from: dict[str, Any] = {"model": self.card.identity, "code": TRAINING_VERSION}
+        made_from = {"model": self.card.identity, "code": TRAINING_VERSION, **self._pixels}
         if self.is_base:
-            return made_from | {"task": self.task, "dtype": self.recipe.dtype, **self._pixels}
+            return made_from | {"task": self.task, "dtype": self.recipe.dtype}
         settings = training_settings(self.recipe)
         del settings["min_pixels"], settings["max_pixels"]  # `_pixels` has them
-        return made_from | {
-            "data": self._data("train"),
-            "loss": _plugin_identity(self.loss_plugin),
-            "recipe": settings,
-            "seed": self.seed,
-            **self._pixels,
-        }
+        made_from |= {"data": self._data("train"), "loss": _plugin_identity(self.loss_plugin)}
+        return made_from | {"recipe": settings, "seed": self.seed}
 
     @property
     def reads_images(self) -> bool:
@@ -247,14 +230,12 @@ class Cell:
     @property
     def _pixels(self) -> dict[str, Any]:
         """The limits on an image's pixels as a part of addresses; text has none."""
-        if not self.reads_images:
-            return {}
-        return {"pixels": [self.recipe.min_pixels, self.recipe.max_pixels]}
+        limits = {"pixels": [self.recipe.min_pixels, self.recipe.max_pixels]}
+        return limits if self.reads_images else {}
 
     def _data(self, split: Split) -> dict[str, Any]:
         identity = take_identity(self.task_plugin, split, self.data_seed)
-        content = {"identity": identity, "count": self.size(split)}
-        return with_source(content, self.task_plugin)
+        return with_source({"identity": identity, "count": self.size(split)}, self.task_plugin)
 
 
 def _plugin_identity(plugin: Any) -> dict[str, Any]:

@@ -2,30 +2,28 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections import Counter
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import field, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, Literal
 
 import yaml
 from pydantic import BeforeValidator, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError, did_you_mean
+from ..errors import UserError
 from ..models.cards import local_path, model_card
-from ..models.recipe import Count, Recipe, checked_settings
+from ..models.recipe import Count, checked_settings
 from ..models.settings import Settings
 from ..plugin_system.parameters import canonical, tuned_label
-from ..plugin_system.registry import load_engine, load_loss, load_task, require_known
-from ..scoring.decoding_rules import GREEDY, RULES, rules_of
+from ..plugin_system.registry import load_engine, load_loss, load_plugin_file, load_task
+from ..scoring.decoding_rules import GREEDY, rules_of
 from ..storage.addresses import folder_name
 from ..storage.cell import BASE
 from .cell import Cell
 from .suitability import INSTEAD, default_model, refusal, require_images
-from .tuning import Configuration, read_axis, require_effect, tuning_grids
+from .tuning import Configuration, read_axes, tuning_grids
 
 
 def _as_tuple(value: Any) -> tuple[Any, ...]:
@@ -44,7 +42,9 @@ def _as_axes(value: Any) -> tuple[Any, ...]:
 Name = Annotated[str, Field(pattern=r"\S")]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_as_tuple)]
 Axes = Annotated[tuple[Name, ...], BeforeValidator(_as_axes)]
-Seed = Annotated[int, Field(ge=0, le=2**32 - 1)]  # NumPy takes no larger one
+Decoders = Annotated[tuple[Literal["greedy", "mean", "median"], ...], BeforeValidator(_as_tuple)]
+RecipeSettings = Annotated[dict[str, Any], BeforeValidator(checked_settings)]
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1, strict=False)]  # NumPy takes no larger one
 Seeds = Annotated[tuple[Seed, ...], BeforeValidator(_as_tuple)]
 
 
@@ -53,8 +53,9 @@ class Experiment(Settings):
     """What to run. Command-line flags and a YAML file that mean the same make equal objects.
 
     Without `models`, they are the built-in one that suits the tasks: see
-    `smmd_bench.experiment.suitability`.
-    Raises UserError for a value that its field cannot take; names are looked up in `cells`.
+    `smmd_bench.experiment.suitability`. An `optional` part of a file is left out where its data or
+    model cannot be had. Raises UserError for a value that its field cannot take, and in `cells` for
+    a name that is unknown.
     """
 
     kind: ClassVar[str] = "experiment key"
@@ -67,69 +68,49 @@ class Experiment(Settings):
     engine: Name = "vllm"
     base: bool = True
     transfers: bool = True
-    recipe: Annotated[dict[str, Any], BeforeValidator(checked_settings)] = field(
-        default_factory=dict
-    )
+    recipe: RecipeSettings = field(default_factory=dict)
     plugins: Names = ()
     tune: Axes = ()
     tune_trials: Count | None = None
-    decoders: Names = (GREEDY,)
-
-    repeated: ClassVar[tuple[str, ...]] = ()
-    """What was given more than once, in whatever spelling, and counts once; an experiment's own."""
+    decoders: Decoders = ("greedy",)
+    optional: Annotated[bool, Field(exclude=True)] = False
 
     def __post_init__(self) -> None:
+        for file in self.plugins:
+            load_plugin_file(file)
         read = {
             "models": self.models or (default_model(self.tasks),),
-            "tasks": tuple(_resolved(task) for task in self.tasks),
-            "losses": tuple(_shortest(loss) for loss in self.losses),
+            "tasks": map(_resolved, self.tasks),
+            "losses": map(_shortest, self.losses),
             "seeds": self.seeds,
         }
         for name, values in read.items():
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
-        counts = ((name, Counter(values)) for name, values in read.items())
-        found = [f"{v} ({name})" for name, count in counts for v, n in count.items() if n > 1]
-        object.__setattr__(self, "repeated", tuple(found))
-        for decoder in self.decoders:
-            if decoder not in (known := (GREEDY, *RULES)):
-                raise UserError(f"There is no decoder '{decoder}': {did_you_mean(decoder, known)}")
         object.__setattr__(self, "decoders", (GREEDY, *rules_of(self.decoders)))
-        for text in self.tune:
-            read_axis(text)
+        read_axes(self.tune)
         if self.tune_trials is not None and not self.tune:
             raise UserError("--tune-trials draws from the values of --tune: give these, too.")
-
-    def require_known(self) -> None:
-        """Raise UserError for an unknown task, loss or engine, without importing any."""
-        require_known("tasks", self.tasks)
-        require_known("losses", self.losses)
-        require_known("engines", [self.engine])
 
     @cached_property
     def cells(self) -> list[Cell]:
         """The matrix, in the order of the tables: per model and task the base, then the losses."""
-        cards = {model: model_card(model) for model in self.models}
         asked = canonical(load_engine(self.engine))
         losses = [canonical(load_loss(loss)) for loss in self.losses]
         found: dict[Cell, None] = {}
-        for model, card in cards.items():
-            refused = refusal(asked, card) is not None
+        for model in self.models:
+            card = model_card(model)
+            refused = asked if refusal(asked, card) is not None else None
             engine = canonical(load_engine(INSTEAD)) if refused else asked
             for spec in self.tasks:
                 task = canonical(load_task(card.task_spec(spec)))
                 require_images(task, card)
                 recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
-                require_effect(self.grids, recipe)
-                rows = [(BASE, 0)] if self.base else []
-                rows += [(loss, seed) for loss in losses for seed in self.seeds]
-                cells = [Cell(model, task, *row, self.data_seed, recipe, engine) for row in rows]
-                if refused:
-                    cells = [dataclasses.replace(cell, asked_engine=asked) for cell in cells]
-                if rules := rules_of(self.decoders):
-                    cells = [dataclasses.replace(cell, decoders=rules) for cell in cells]
-                cells = self._with_tuned(cells)
-                for cell in cells:
-                    _check_batches(cell.recipe)
+                base = Cell(model, task, BASE, 0, self.data_seed, recipe, engine)
+                base = replace(base, asked_engine=refused, decoders=rules_of(self.decoders))
+                rows = [base] if self.base else []
+                rows += [replace(base, loss=one, seed=k) for one in losses for k in self.seeds]
+                cells = self._with_tuned(rows)
+                _check_batches(cells)
                 tests = getattr(load_task(task), "transfers", ()) if self.transfers else ()
                 tested = [cell for cell in cells if cell.trial is None]
                 found |= dict.fromkeys(cells)
@@ -152,7 +133,7 @@ class Experiment(Settings):
         for loss in dict.fromkeys(cell.loss for cell in cells):
             mine = [cell for cell in cells if cell.loss == loss]
             grid, label = self.grids.get(loss, ()), tuned_label(loss)
-            tuned = [dataclasses.replace(cell, loss=label, grid=grid) for cell in mine if grid]
+            tuned = [replace(cell, loss=label, grid=grid) for cell in mine if grid]
             found += [*mine, *(trial for cell in tuned for trial in cell.trials), *tuned]
         return found
 
@@ -165,7 +146,8 @@ class Experiment(Settings):
     def to_dict(self) -> dict[str, Any]:
         """The experiment as plain data: what the YAML file holds."""
         content: dict[str, Any] = TypeAdapter(Experiment).dump_python(self, mode="json")
-        return {**content, "models": [_stable(model) for model in self.models]}
+        places = [(local_path(model), model) for model in self.models]
+        return content | {"models": [str(p.resolve()) if p.is_dir() else m for p, m in places]}
 
     def to_yaml(self) -> str:
         """The YAML file that `smmd-bench run` takes."""
@@ -174,22 +156,14 @@ class Experiment(Settings):
 
 def _resolved(spec: str) -> str:
     """The spec with what its defaults mean here, so that it says whether the data are synthetic."""
-    try:
-        task = load_task(spec)
-    except UserError:
-        return spec  # said in planning
+    task = load_task(spec)
     resolved = task.resolved() if hasattr(task, "resolved") else task
     return spec if resolved == task else canonical(resolved)
 
 
 def _shortest(spec: str) -> str:
     """The spec without the parameters that are defaults: one loss, one spelling."""
-    if "[" not in spec:  # losses are not imported before they are needed
-        return spec.strip()
-    try:
-        return canonical(load_loss(spec))
-    except UserError:
-        return spec  # said in planning
+    return canonical(load_loss(spec)) if "[" in spec else spec.strip()
 
 
 def each_once(cells: Iterable[Cell]) -> list[Cell]:
@@ -199,46 +173,41 @@ def each_once(cells: Iterable[Cell]) -> list[Cell]:
     for cell in cells:
         rules[cell] = rules_of((*rules.get(cell, ()), *cell.decoders))
     cells = [  # the cells themselves where they can stay: they remember their parts
-        cell if cell.decoders == found else dataclasses.replace(cell, decoders=found)
+        cell if cell.decoders == found else replace(cell, decoders=found)
         for cell, found in rules.items()
     ]
     known = {cell for cell in cells if cell.trial is None}
     found = []
     for cell in cells:
-        row = dataclasses.replace(cell, trial=None)
+        row = replace(cell, trial=None)
         if cell.trial is None or row not in known:
             found.append(cell)
             known.add(row)
     return found
 
 
-def _check_batches(recipe: Recipe) -> None:
+def _check_batches(cells: Iterable[Cell]) -> None:
     """Raise UserError where a batch is no whole number of micro-batches."""
-    if recipe.batch_size % recipe.micro_batch_size:
-        raise UserError(
-            f"batch_size={recipe.batch_size} is not a multiple of "
-            f"micro_batch_size={recipe.micro_batch_size}: set one of them with --set."
-        )
+    for size, micro in ((c.recipe.batch_size, c.recipe.micro_batch_size) for c in cells):
+        if size % micro:
+            raise UserError(
+                f"batch_size={size} is not a multiple of micro_batch_size={micro}: set one of them "
+                "with --set."
+            )
 
 
 def _transfer(cell: Cell, test: str) -> Cell:
     """The cell that tests what `cell` trains on another task; an untuned model needs no source."""
     task = canonical(load_task(test))
-    return dataclasses.replace(cell, task=task, trained_on=None if cell.is_base else cell.task)
+    return replace(cell, task=task, trained_on=None if cell.is_base else cell.task)
 
 
 def _check_transfers(cells: Iterable[Cell]) -> None:
     """Raise UserError where two tasks would be rows of one table under the name of their test."""
-    trained_on: dict[str, str] = {}
-    for cell in cells:
-        first = trained_on.setdefault(cell.task, cell.trained_on or "") if cell.source else ""
-        if cell.source is not None and first != cell.trained_on:
+    sources: dict[str, str] = {}
+    for test, source in ((cell.task, cell.trained_on) for cell in cells if cell.trained_on):
+        if (first := sources.setdefault(test, source)) != source:
             raise UserError(
-                f"{first} and {cell.trained_on} are both tested on {cell.task}: run them in two "
-                "folders, or with --no-transfers."
+                f"{first} and {source} are both tested on {test}: run them in two folders, or with "
+                "--no-transfers."
             )
-
-
-def _stable(model: str) -> str:
-    folder = local_path(model)
-    return str(folder.resolve()) if folder.is_dir() else model

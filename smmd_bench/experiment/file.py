@@ -13,32 +13,30 @@ An optional part is left out, and named, where its data or model cannot be had.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Sequence
 from typing import Annotated, ClassVar
 
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError, quoted
+from ..errors import UserError
 from ..models.settings import Settings, read_mapping, spelled
+from ..plugin_system.checked_task import require_seed
 from .cell import Cell
 from .experiment import Experiment, each_once
-from .unread import require_read
+from .tuning import read_axes
 
 FolderName = Annotated[str, BeforeValidator(spelled), Field(pattern=r"^[\w.-]*\w[\w.-]*$")]
 
 
 @dataclass(frozen=True)
 class ExperimentFile(Settings):
-    """What to run, in order, in one folder: its name, or None where the experiment names it.
-
-    `optional` holds those of the experiments that are left out where their data cannot be had.
-    """
+    """What to run, in order, in one folder: its name, or None where the experiment names it."""
 
     kind: ClassVar[str] = "experiment key"
 
     name: FolderName | None
     experiments: Annotated[tuple[Experiment, ...], Field(min_length=1)]
-    optional: tuple[Experiment, ...] = ()
 
     @property
     def folder_name(self) -> str:
@@ -48,8 +46,8 @@ class ExperimentFile(Settings):
     def that_can_run(self) -> tuple[ExperimentFile, dict[str, str]]:
         """This file without those optional parts whose data or model is missing: task -> reason.
 
-        Raises UserError for what is missing of the other parts, for what nothing reads, for one
-        training that parts would test in two ways, or if nothing is left.
+        Raises UserError for what is missing otherwise, for what nothing reads, and for one training
+        that parts would test in two ways.
         """
         kept, reasons = [], {}
         for experiment in self.experiments:
@@ -58,13 +56,13 @@ class ExperimentFile(Settings):
                     _ = cell.parts  # from the digests of data and model
                 kept.append(experiment)
             except UserError as error:
-                if experiment not in self.optional:
+                if not experiment.optional:
                     raise
                 reasons[", ".join(experiment.tasks)] = str(error)
         if not kept:
             raise UserError(next(iter(reasons.values())))
         if not reasons:  # what is left out might read what no other part does
-            require_read(kept)
+            _require_read(kept)
         plan = dataclasses.replace(self, experiments=tuple(kept))
         seen: dict[str, Cell] = {}
         for cell in (cell for cell in plan.cells if cell.trial is None):
@@ -79,35 +77,42 @@ class ExperimentFile(Settings):
     @property
     def cells(self) -> list[Cell]:
         """The cells of all parts, each once; the untuned base follows no recipe."""
-        found = each_once(cell for part in self.experiments for cell in part.cells)
+        found: list[Cell] = []
         bases: dict[tuple[str, str], Cell] = {}
-        first = [cell if not cell.is_base else bases.setdefault((cell.model, cell.task), cell)
-                 for cell in found]  # fmt: skip
-        pairs = zip(found, first, strict=True)
-        return [cell for cell, other in pairs if cell is other or cell.parts != other.parts]
+        for cell in each_once(cell for part in self.experiments for cell in part.cells):
+            first = bases.setdefault((cell.model, cell.task), cell) if cell.is_base else cell
+            if cell is first or cell.parts != first.parts:
+                found.append(cell)
+        return found
 
 
 def experiment_file(text: str | bytes, origin: str) -> ExperimentFile:
-    """Read a file with or without parts; `origin` names it in errors.
-
-    Raises UserError for broken YAML, an unknown key, a missing one or a bad value.
-    """
+    """Read a file with or without parts; `origin` names it in errors."""
     content = read_mapping(text, origin)
-    name, parts = content.pop("name", None), content.pop("parts", None)
-    if parts is None:
-        values = {"name": name, "experiments": (Experiment.read(content, origin),)}
-        return ExperimentFile.read(values, origin)
+    name, parts = content.pop("name", None), content.pop("parts", [{}])
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise UserError(f"parts in {origin} must be a list of experiments, each a mapping.")
-    if name is None:
+    if name is None and len(parts) != 1:
         raise UserError(f"{origin} has parts and no name: give the run's folder one, with 'name'.")
-    optional = [part.pop("optional", False) for part in parts]
-    found = [
-        Experiment.read({**content, **part}, f"{origin}, part {number}")
-        for number, part in enumerate(parts, start=1)
-    ]
-    if wrong := [value for value in optional if not isinstance(value, bool)]:
-        raise UserError(f"optional in {origin} must be true or false, not {quoted(wrong[0])}.")
-    may_miss = tuple(part for part, value in zip(found, optional, strict=True) if value)
-    values = {"name": name, "experiments": tuple(found), "optional": may_miss}
-    return ExperimentFile.read(values, origin)
+    places = [f"{origin}, part {at}" for at in range(1, len(parts) + 1)]
+    experiments = tuple(
+        Experiment.read({**content, **part}, place if part else origin)
+        for part, place in zip(parts, places, strict=True)
+    )
+    return ExperimentFile.read({"name": name, "experiments": experiments}, origin)
+
+
+def _require_read(experiments: Sequence[Experiment]) -> None:
+    """Raise UserError for settings of LoRA that no training reads, and for a data seed from which
+    none of the examples follow: they promise another experiment."""
+    tuned = {key for part in experiments for _, key in read_axes(part.tune)}
+    given = sorted({key for part in experiments for key in part.recipe} | tuned)
+    cells = [cell for part in experiments for cell in part.cells]
+    unread = [key for key in given if key.startswith("lora_")]
+    if unread and all(cell.recipe.method == "full" for cell in cells):
+        raise UserError(
+            f"{unread[0]} changes nothing with full fine-tuning: leave it out, or add --set "
+            "method=lora."
+        )
+    for seed in dict.fromkeys(part.data_seed for part in experiments if part.tune_trials is None):
+        require_seed(((c.task_plugin, c.splits) for c in cells if c.data_seed == seed), seed)

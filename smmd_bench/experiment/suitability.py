@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
 
 from ..contracts import Modality
 from ..errors import UserError
@@ -17,19 +16,14 @@ DEFAULT_MODELS = {Modality.TEXT: "builtin/tiny", Modality.VISION: "builtin/tiny-
 """What is trained where no model is named, by what the tasks' prompts are made of."""
 
 
-def default_model(tasks: Iterable[Any]) -> str:
+def default_model(tasks: Iterable[str]) -> str:
     """The built-in model for tasks, where none is named.
 
-    Raises UserError where some tasks are text and others vision: none suits both. A task that
-    cannot be loaded counts as text; planning raises its error.
+    Raises UserError where some tasks are text and others vision: none suits both.
     """
     first: dict[Modality, str] = {}
     for spec in tasks:
-        try:
-            modality = load_task(spec).modality
-        except (UserError, TypeError, AttributeError):
-            modality = Modality.TEXT
-        first.setdefault(modality, spec)
+        first.setdefault(load_task(spec).modality, spec)
     if len(first) > 1:
         raise UserError(
             f"{first[Modality.TEXT]} is a text task and {first[Modality.VISION]} a vision task, so "

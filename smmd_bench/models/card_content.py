@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
 from importlib.resources import files
@@ -86,13 +86,6 @@ def builtin_folder(name: str) -> Path:
     if name not in known:
         raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, known)}")
     return known[name]
-
-
-def require_builtins(models: Iterable[str]) -> None:
-    """Raise UserError for the first of these models that is called built-in and is not."""
-    for name in models:
-        if name.startswith(BUILTIN):
-            builtin_folder(name)
 
 
 def _checked(values: Any, origin: str) -> CardContent:

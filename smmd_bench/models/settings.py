@@ -16,6 +16,7 @@ from ..errors import UserError, did_you_mean, quoted
 _WORDS = {
     "a valid boolean": "true or false",
     "a valid integer": "an integer",
+    ", unable to parse string as an integer": "",
     "a valid number": "a number",
     "a valid dictionary": "a mapping of names to values",
     "a valid string": "text",

@@ -83,7 +83,10 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     for part in filter(None, (p.strip() for p in (match[2] or "").split(","))):
         key, equals, value = (s.strip() for s in part.partition("="))
         if not (key and equals and value):
-            raise UserError(f"'{part}' in '{text}' is not of the form param=value.")
+            raise UserError(
+                f"'{part}' in '{text}' is not of the form param=value; a list is written with +, "
+                "such as sigma=1+2+3."
+            )
         if key in values:
             raise UserError(f"Parameter '{key}' stands twice in '{text}'.")
         values[key] = value

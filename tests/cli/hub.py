@@ -22,8 +22,7 @@ class Hub(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), _Handler)
         weights = {f.name: f.read_bytes() for f in TINY.iterdir() if f.suffix != ".yaml"}
         whole = {**weights, "README.md": README, "pytorch_model.bin": b"a pickle"}
-        pickled = {k: v for k, v in whole.items() if not k.endswith(".safetensors")}
-        self.repositories = {"someone/whole": whole, "someone/pickled": pickled}
+        self.repositories = {"someone/whole": whole}
         self.asked: list[str] = []
         self.address = f"http://127.0.0.1:{self.server_port}"
 

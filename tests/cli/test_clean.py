@@ -16,7 +16,6 @@ from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import part_of, write_json
 from tests.changed_runs import with_manifest
 from tests.conftest import read_files
-from tests.run.finished_cells import PLAIN, finish, trained_cell
 from tests.tuned_runs import tuned_run
 
 WEIGHTS = b"w" * 5000
@@ -125,29 +124,10 @@ def test_a_run_that_another_process_works_on_is_left_as_it_is(run):
     assert read_files(run) == before
 
 
-def test_a_measured_cell_without_its_weights_is_finished(tmp_path):
-    run = RunDirectory(tmp_path / "runs" / "finished")
-    with run.locked():
-        run.claim([PLAIN])
-    for cell in PLAIN.cells:
-        finish(run, cell)
-    put(run.current(trained_cell()).checkpoint / "model.safetensors")
-    clean(run.path, "--what", "checkpoints", "--yes")
-    assert run.current(trained_cell()).checkpoint is None
-    assert not run.missing(PLAIN.cells)
-    assert (sb.read_run(run.path).cells["status"] == "done").all()
-
-
 def test_trials_are_of_the_tuned_loss_that_names_them(tmp_path):
     run = tuned_run(tmp_path / "run")
     clean(run.path, "--what", "replaced", "--yes")
-    assert not run_parts(run.path)
     trial = next(run.current(c["address"]).trials[0] for c in run.rows if "trials" in c)
     put(trial.epoch(4) / "model.safetensors")
     (part,) = run_parts(run.path)
     assert (part.name, part.paths) == ("checkpoints", (trial.epoch(4),))
-    plain = [c for c in run.rows if "trials" not in c]
-    with_manifest(run, run.path, cells=plain)
-    (part,) = run_parts(run.path)
-    assert part.name == "replaced"
-    assert trial.trained in part.paths

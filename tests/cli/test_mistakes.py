@@ -18,7 +18,6 @@ FILES = {
     "LATIN": b"tasks: [arithmetic]\nlosses: [c\xff]\n",
     "UNKNOWN": b"tasks: [arithmatic]\nlosses: [ce]\n",
     "KEY": b"tasks: [arithmetic]\nlosses: [ce]\nseed: 1\n",
-    "OWN": b"{tasks: [arithmetic], losses: [ce], plugins: [idle.py]}",
     "idle.py": LOSS.encode(),
     "twin.py": LOSS.encode(),
 }
@@ -34,81 +33,64 @@ FILES = {
         ("train-eval --task arithmetic --losses ce,SMMD", "'SMMD': did you mean smmd?"),
         ("train-eval --task arithmetic --losses smmd[sgima=1]", "did you mean sigma"),
         ("train-eval --task arithmetic[levle=x] --losses ce", "did you mean level?"),
-        (f"{TEXT} --model ./none", "does not exist"),
         (f"{TEXT} --model builtin/t", "did you mean builtin/tiny"),
         (f"{TEXT} --executor loacl", "did you mean local"),
         (f"{TEXT} --engine vlm", "did you mean vllm"),
-        (f"{TEXT} --decoders medain", "did you mean median"),
+        (f"{TEXT} --decoders medain", "'mean' or 'median', not 'medain'"),
         (f"{TEXT} --set lora_targets=q_proj,vproj --method lora", "did you mean v_proj"),
         (f"{TEXT} --set epochz=1", "did you mean epochs"),
         ("run UNKNOWN", "did you mean arithmetic"),
         ("run KEY", "did you mean seeds"),
         ("overhead --losses ntll", "did you mean ntl"),
-        ("overhead --geometry tinny", "did you mean tiny?"),
         ("report RUN --only tabel2", "did you mean table2"),
         ("report RUN --format pgn", "did you mean png?"),
         ("regress RUN --suite mmluu", "did you mean mmlu"),
         ("score --task arithmatic --predictions x", "did you mean arithmetic"),
         ("show RUN --loss smd", "did you mean smmd?"),
         ("show RUN --uid test-00000", "did you mean test-000"),
-        ("show zz --run RUN", "has the address 'zz'"),
+        ("show RUN --cell zz", "has the address 'zz'"),
         ("validate arithmatic", "did you mean arithmetic"),
         ("ls loses", "'loses' is not one of"),
         ("clean --yes", "name parts with --what"),
         ("clean --what lgs", "did you mean logs?"),
         ("clean nowhere", "is not a run folder"),
         # values
-        (f"{TEXT} --seeds a", "0,1,2"),
+        (f"{TEXT} --seeds a", "seeds[0] must be an integer, not 'a'"),
         (f"{TEXT} --set x", "KEY=VALUE"),
         (f"{TEXT} --set epochs=1 --epochs 2", "epochs is given as 2 and as 1"),
-        (f"{TEXT} --set epochs=1 --set epochs=2", "epochs is given as 1 and as 2"),
-        (f"{TEXT} --set epochs=inf", "epochs must be an integer"),
-        (f"{TEXT} --stall nan", "--stall"),
         (f"{TEXT} --tune=", "name something"),
-        (f"{TEXT} --tune-trials 2", "--tune"),
         ("train-eval --task= --losses ce", "give at least one TASK"),
-        ("train-eval --task arithmetic --losses=", "give at least one LOSS"),
         ("report RUN --only=", "give at least one NAME"),
         ("sample arithmetic --seed -1", "--seed"),
         ("power RUN --difference -2", "--difference -2"),
         ("compare RUN", "two runs, or one"),
-        ("compare RUN RUN --losses ce,smmd", "two runs, or one"),
-        ("show RUN --run RUN", "--run"),
+        (f"{TEXT} --print-yaml", "ignores --dry-run"),
+        ("clean --yes --dry-run", "keep one of them"),
+        ("train-eval --task arithmetic --losses smmd[sigma=1,2,3]", "such as sigma=1+2+3"),
         (f"{TEXT} --set max_length=3", "raise max_length to"),
         (f"{JOB} --task gsm8k --decoders mean", "mean"),
         # files and folders
-        (f"{TEXT} --out=", "--out names no folder"),
         (f"{TEXT} --out FILE/x/y", "FILE/x/y cannot be made"),
         (f"{TEXT} --out FULL", "holds no run"),
-        ("export RUN --out FILE/x", "FILE/x cannot be made"),
+        ("export RUN --out FILE/x", "A file FILE/x/"),
         ("run none.yaml", "none.yaml cannot be used"),
         ("run FILE", "FILE must be a mapping"),
         ("run LATIN", "not valid YAML in UTF-8"),
         ("report none", "is not a run folder"),
-        ("show ./none", "is not a run folder"),
         ("show", "no run in"),
         ("validate ./none.py", "none.py does not exist"),
-        ("sample arithmetic --plugin none.py", "none.py does not exist"),
-        ("sample arithmetic --data-dir none", "none does not exist"),
+        ("sample arithmetic --data-dir none", "Directory 'none' does not exist"),
         ("prepare", "Nothing to prepare"),
-        ("prepare --model ./nowhere", "does not exist"),
         ("prepare --model someone/whole", "give a local folder"),
         # what nothing reads
         (f"{TEXT} --data-dir DATA", "--data-dir"),
         (f"{JOB} --task gsm8k --data-dir DATA", "write gsm8k[source=corpus] to"),
         (f"{JOB} --task gsm8k --task samsum[source=corpus] --data-dir DATA", "write gsm8k"),
-        (f"{JOB} --task samsum --data-dir DATA", "write samsum[source=corpus] to"),
         ("validate ce --data-dir DATA", "--data-dir"),
         ("sample svamp --split test --seed 7 --data-dir DATA", "--seed 7"),
-        (f"{TEXT} --set min_pixels=4096", "min_pixels"),
         (f"{TEXT} --set lora_rank=8", "lora_rank"),
-        (f"{TEXT} --set probe_examples=0 --set probe_vectors=9", "probe_vectors"),
         (f"{TEXT} --tune lora_rank=4,8", "lora_rank"),
-        (f"{TEXT} --no-transfers", "--no-transfers"),
         ("validate ce --run RUN", "--run"),
-        (f"{TEXT} --plugin idle.py", "idle.py"),
-        ("run OWN --dry-run", "idle.py"),
-        ("sample arithmetic --plugin idle.py", "idle.py"),
         ("ls --plugin idle.py --plugin twin.py", "twin.py both define the loss mine"),
     ],
 )
@@ -126,22 +108,3 @@ def test_a_mistake_is_one_sentence_with_status_2(command, word, run_folder, tmp_
     assert said.count("Error: ") == 1
     assert "Traceback" not in said
     assert [path for path in sorted(tmp_path.rglob("*")) if path.name != ".lock"] == there
-
-
-def test_an_error_of_the_system_names_the_path(tmp_path):
-    (file := tmp_path / "FILE").touch()
-    found = run_here("sample", "arithmetic", SMMD_BENCH_CACHE=str(file))
-    assert found.returncode == 2
-    assert found.stderr.startswith(f"Error: A file {file}")
-
-
-def test_a_plugin_that_fails_is_named_with_its_line(tmp_path):
-    source = (DATA.parents[1] / "examples" / "own_task.py").read_text()
-    at = source.index("    def examples")
-    body = source.index("\n", source.index('"""', at)) + 1
-    file = tmp_path / "mine.py"
-    file.write_text(f"{source[:body]}        1 / 0\n{source[body:]}")
-    out = run_here("sample", "doubling", "--plugin", file)
-    assert (out.returncode, "Traceback" in out.stderr) == (2, False)
-    line = source[:body].count("\n") + 1
-    assert f"mine.py failed in line {line}, in examples (ZeroDivisionError" in out.stderr

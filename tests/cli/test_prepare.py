@@ -44,11 +44,6 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
     assert "3,903,488 weights in 1 of safetensors, 14.9 MiB, mit" in local.stdout
     assert "Apache-2.0, part of smmd-bench" in local.stdout
 
-    pickled = call("prepare", "--model", "someone/pickled", "-q", **environment)
-    assert pickled.returncode == 2
-    assert "'someone/pickled' has no *.safetensors on the hub" in pickled.stderr
-    assert not any("pytorch_model" in path for path in hub.asked)
-
 
 def test_a_plan_fetches_no_weights(hub, tmp_path):
     plan = ("train-eval", "--task", "arithmetic", "--losses", "ce", "--model", "someone/whole")
@@ -58,9 +53,6 @@ def test_a_plan_fetches_no_weights(hub, tmp_path):
     assert "1 to train" in out.stdout
     assert not list((tmp_path / "home").rglob("*.safetensors"))
     assert any(path.endswith("model.safetensors") for path in hub.asked)  # its header
-    whole = call("prepare", "--model", "someone/whole", "-q", **online(hub, tmp_path / "home"))
-    assert whole.returncode == 0, whole.stderr
-    assert list((tmp_path / "home").rglob("*.safetensors"))
 
 
 def test_a_local_copy_is_counted_and_its_pictures_are_opened(tmp_path):

@@ -1,5 +1,0 @@
-"""`python -m smmd_bench.cli`."""
-
-from . import main
-
-main()
