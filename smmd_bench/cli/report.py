@@ -14,7 +14,7 @@ from .terminal import print_json
 from .voice import Voice, summary_of
 
 if TYPE_CHECKING:
-    from ..publishing.make_report import Section
+    from ..publishing.page import Section
 
 _Names = list[str] | None
 _ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("png", "svg", "pdf")}
@@ -46,8 +46,7 @@ def command(
     for name in formats or ():
         if name not in _ENDINGS:
             raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
-    from ..publishing.make_report import FORMATS
-    from ..publishing.write_reports import find_reports, write_some_reports
+    from ..publishing.write_reports import FORMATS, find_reports, write_some_reports
     from ..run.merge import merge_runs
 
     names = find_reports(only or ())

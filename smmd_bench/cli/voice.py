@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd
 
     from ..contracts import Progress
-    from ..publishing.make_report import Section
+    from ..publishing.page import Section
 
 
 @dataclass(frozen=True)

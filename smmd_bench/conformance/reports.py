@@ -14,7 +14,6 @@ from typing import Any
 
 from ..contracts import Artefact, Report
 from ..publishing import tables
-from ..publishing.latex import to_latex
 from ..publishing.style import figure_style
 from ..results.frames import RunFrames, read_run
 from ..storage.files import read_json, write_json
@@ -136,5 +135,5 @@ def _build(report: Report, run: RunFrames, what: str) -> Artefact | None:
     if artefact.table is not None:
         tables.to_csv(artefact.table)
         tables.to_markdown(artefact.table)
-        to_latex(artefact.table, f"{report.title}. {artefact.caption}", "tab:x")
+        tables.to_latex(artefact.table, f"{report.title}. {artefact.caption}", "tab:x")
     return artefact
