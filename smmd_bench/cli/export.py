@@ -38,13 +38,12 @@ def command(
     Examples:
       smmd-bench export runs/NAME --loss smmd --merged --out merged
     """
+    from ..publishing.export import write_export
     from ..results.frames import read_run
     from ..storage.cell import BASE
-
-    frames = read_run(run)
-    from ..publishing.export import write_export
     from .show import filter_cells
 
+    frames = read_run(run)
     if frames.cells.empty or "predictions" in frames.manifest:
         raise UserError(f"{run} holds no checkpoint: give a folder of `smmd-bench train-eval`.")
     chosen = filter_cells(frames, {"address": cell, **filters})
@@ -55,8 +54,7 @@ def command(
         raise UserError(f"No such cell of {run} is finished: `smmd-bench show {run}` lists them.")
     for row in chosen[chosen["status"] != "done"].to_dict("records"):
         voice.note(f"Note: {row['task']} {row['loss']} seed {row['seed']} is {row['status']}.")
-    rows: list[Any] = done.to_dict("records")
-    folders, notes = write_export(frames, rows, out, merged=merged)
+    folders, notes = write_export(frames, done.to_dict("records"), out, merged=merged)
     for note in notes:
         voice.note(f"Note: {note}")
     if voice.as_json:

@@ -17,12 +17,10 @@ from .voice import Voice
     "--losses", word="LOSS", default="ce,ntl,ntil,smmd", help="Losses; ce is always measured."
 )
 @click.option(
-    "--geometry",
-    default="qwen2.5-0.5b-2-layers",
-    metavar="NAME|PATH",
+    "--geometry", default="qwen2.5-0.5b-2-layers", metavar="NAME|PATH",
     help="A model's shape, with random weights: also qwen2.5-1.5b, smollm3-3b, tiny, or the path "
     "of a config.json or checkpoint folder.",
-)
+)  # fmt: skip
 @click.option("--numeric-tokens", type=int, help="N of the vocabulary (default: the geometry's).")
 @click.option("--steps", default=120, help="Optimiser steps; the first quarter does not count.")
 @click.option("--repeats", default=3, help="Fresh processes of each row.")
@@ -34,13 +32,9 @@ from .voice import Voice
 @options.voice
 @options.plugin
 def command(
-    losses: list[str],
-    geometry: str,
-    numeric_tokens: int | None,
-    out: Path | None,
-    voice: Voice,
+    losses: list[str], geometry: str, numeric_tokens: int | None, out: Path | None, voice: Voice,
     **sizes: Any,
-) -> int:
+) -> int:  # fmt: skip
     """Measure step time and memory of each loss, on the GPU where there is one.
 
     \b

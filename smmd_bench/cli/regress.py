@@ -14,12 +14,9 @@ from .voice import Voice
 @click.command()
 @click.argument("run", type=options.PATH)
 @options.commas(
-    "--suite",
-    "suites",
-    word="SUITE",
-    default="mmlu",
+    "--suite", "suites", word="SUITE", default="mmlu",
     help="mmlu, samsum, or any task or group of lm-eval, such as gsm8k,hellaswag.",
-)
+)  # fmt: skip
 @options.commas(
     "--losses", word="LOSS", default="", show_default=False, help="Only these losses, or base."
 )
@@ -34,15 +31,9 @@ from .voice import Voice
 @options.data_dir
 @options.plugin
 def command(
-    run: Path,
-    suites: list[str],
-    losses: list[str],
-    limit: int | None,
-    shots: int | None,
-    engine: str,
-    voice: Voice,
-    **how: Any,
-) -> int:
+    run: Path, suites: list[str], losses: list[str], limit: int | None, shots: int | None,
+    engine: str, voice: Voice, **how: Any,
+) -> int:  # fmt: skip
     """Run lm-eval on a run's checkpoints: MMLU, SAMSum, any task.
 
     It does what the folder RUN lacks: the base, and the selected checkpoint of every loss.

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
@@ -12,9 +10,6 @@ from ..errors import UserError, did_you_mean
 from . import options
 from .terminal import print_json
 from .voice import Voice, summary_of
-
-if TYPE_CHECKING:
-    from ..publishing.page import Section
 
 _Names = list[str] | None
 _ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("png", "svg", "pdf")}
@@ -37,10 +32,6 @@ def command(
     Examples:
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
     """
-    from ..results.frames import read_run
-
-    for one in runs:
-        read_run(one)  # or says why it is none
     if len(runs) > 1 and out is None:
         raise UserError("Several runs need a folder for their report: name one with --out.")
     for name in formats or ():
@@ -57,14 +48,6 @@ def command(
         return voice.conclude(run)
     with voice.progress(stderr=True) as progress:
         sections = write_some_reports(run, names, endings, progress)
-    _say_some(voice, sections)
-    if voice.as_json:
-        print_json(summary_of(run))
-    return 1 if any(section.error for section in sections) else 0
-
-
-def _say_some(voice: Voice, sections: Sequence[Section]) -> None:
-    """Print the tables and the files of reports, and why others are not made."""
     for section in sections:
         if section.error:
             voice.fail(f"Failed: report {section.name}: {section.error}")
@@ -73,3 +56,6 @@ def _say_some(voice: Voice, sections: Sequence[Section]) -> None:
     voice.tables(sections, [section.name for section in sections])
     for path in (path for section in sections for path in section.files):
         voice.always(str(path))
+    if voice.as_json:
+        print_json(summary_of(run))
+    return 1 if any(section.error for section in sections) else 0

@@ -7,7 +7,6 @@ OUT/NAME/lm_eval/results_DATE.json the metrics as lm-eval writes them; `every-ev
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shutil
@@ -42,9 +41,8 @@ def write_export(
     folders = [out / _name(run, row) for row in cells]
     if out.resolve().is_relative_to(run.path.resolve()):
         raise UserError(f"{out} is inside the run {run.path}: choose another with --out.")
-    for folder in folders:
-        if folder.exists():
-            raise UserError(f"{folder} is there already: delete it, or choose another with --out.")
+    if there := next((folder for folder in folders if folder.exists()), None):
+        raise UserError(f"{there} is there already: delete it, or choose another with --out.")
     notes: dict[str, None] = {}
     for row, folder in zip(cells, folders, strict=True):
         shutil.rmtree(part_of(folder), ignore_errors=True)  # of another export, perhaps
@@ -77,7 +75,7 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
         save_merged(base, found, str(row["recipe"].get("dtype", "float32")), folder)
         return None
     for file in found.iterdir():
-        if file.is_file() and not file.is_symlink() and file.name != "canary.json":
+        if file.is_file() and file.name != "canary.json":
             shutil.copyfile(file, folder / file.name)  # not its mode, which may be private
     if not adapter:
         return None
@@ -86,9 +84,9 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
             f"The adapter of {title} names its base by a path of this machine: give "
             "--merged for weights that load elsewhere."
         )
-    config = folder / "adapter_config.json"
     named = {"base_model_name_or_path": hub[0], "revision": hub[1]}
-    write_text(config, json.dumps(read_given_json(config) | named, indent=2) + "\n")
+    config = folder / "adapter_config.json"
+    write_json(config, {**read_given_json(config), **named})
     return None
 
 
@@ -167,6 +165,7 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
     config = {"task": key, "test_split": "test", "num_fewshot": 0, "generation_kwargs": generation}
     config |= {"dataset_path": dataset} if (dataset := _dataset(task)) else {}
     created = datetime.fromisoformat(str(run.manifest["created"]))
+    model = {"pretrained": f"local/{name}", "base": _base_name(run, row)}
     whole = max(n, int(task.paper_sizes["test"]))
     results = {
         "results": {key: values},
@@ -175,11 +174,7 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
         "n-shot": {key: 0},
         "higher_is_better": {key: {m: metrics[m].better == "higher" for m in metrics}},
         "n-samples": {key: {"original": whole, "effective": n}},
-        "config": {
-            "model": "smmd-bench",
-            "model_args": {"pretrained": f"local/{name}", "base": _base_name(run, row)},
-            "random_seed": int(row["seed"]),
-        },
+        "config": {"model": "smmd-bench", "model_args": model, "random_seed": int(row["seed"])},
         "date": created.timestamp(),
         "model_source": "smmd-bench",
         "model_name": f"local/{name}",

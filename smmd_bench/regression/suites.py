@@ -16,7 +16,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +77,8 @@ def _suite(name: str, shots: int | None) -> Suite:
     if shots:
         raise UserError(f"--shots {shots}: {SAMSUM} takes none: run it by itself, without.")
     task = load_task(SAMSUM)
-    scorer = {
-        "task": task.version,
-        "metrics": {metric.name: metric.version for metric in task.metrics()},
-        "rouge-score": installed_version("rouge-score"),
-    }
+    scorer = {"task": task.version, "rouge-score": installed_version("rouge-score")}
+    scorer["metrics"] = {metric.name: metric.version for metric in task.metrics()}
     return Suite(name, 2, 0, {**task.identity("test", 0), "scorer": scorer})
 
 
@@ -164,12 +160,11 @@ def subjects() -> list[str]:
 
 def is_mmlu(name: str) -> bool:
     """Whether a suite is MMLU, one of its four groups, or one of its subjects."""
-    names = {file.stem.removeprefix("_") for file in _mmlu_files().glob("*mmlu*.yaml")}
-    return name in names
+    return name in {file.stem.removeprefix("_") for file in _mmlu_files().glob("*mmlu*.yaml")}
 
 
 def installed_version(package: str = "lm-eval") -> str:
-    """The installed version of a package of the extra; raises UserError if there is none."""
+    """That of a package of the extra; raises UserError if there is none."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -178,7 +173,6 @@ def installed_version(package: str = "lm-eval") -> str:
 
 def _mmlu_files() -> Path:
     """The folder of lm-eval's MMLU task files."""
-    spec = find_spec("lm_eval")
-    assert spec is not None
-    assert spec.origin is not None
-    return Path(spec.origin).parent / "tasks" / "mmlu" / "default"
+    import lm_eval
+
+    return Path(lm_eval.__file__).parent / "tasks" / "mmlu" / "default"

@@ -55,8 +55,6 @@ def test_options_and_the_beginning_of_an_address_choose_cells(run, tmp_path):
     address = (folder / "README.md").read_text().rpartition("cell `")[2].partition("`")[0]
     (same,), _ = export(run, tmp_path / "two", f"--cell={address[:12]}")
     assert same.name == folder.name
-    (base,), _ = export(run, tmp_path / "base", "--loss=base")
-    assert base.name == f"tiny-{TASK}-base-seed0"
 
 
 @pytest.mark.parametrize(
