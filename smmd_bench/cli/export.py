@@ -54,7 +54,8 @@ def command(
         raise UserError(f"No such cell of {run} is finished: `smmd-bench show {run}` lists them.")
     for row in chosen[chosen["status"] != "done"].to_dict("records"):
         voice.note(f"Note: {row['task']} {row['loss']} seed {row['seed']} is {row['status']}.")
-    folders, notes = write_export(frames, done.to_dict("records"), out, merged=merged)
+    rows: list[Any] = done.to_dict("records")
+    folders, notes = write_export(frames, rows, out, merged=merged)
     for note in notes:
         voice.note(f"Note: {note}")
     if voice.as_json:
