@@ -49,10 +49,14 @@ class OverheadTable:
         settings = OverheadSettings(**run.manifest["overhead"])
         rows = read_rows(run.path)
         data = overhead_frame(rows, settings)
+        why = _why_unpublished(settings)
+        names = {"model": settings.geometry, "task": TASK}
+        paper = [{} if why else published(TABLE, **names, loss=row) for row in settings.rows]
+        ce = paper[settings.rows.index(CE)]
         for name, column in PUBLISHED.items():
-            ratios = [_published_ratio(settings, row, column) for row in settings.rows]
-            data[f"published_{name}_to_ce"] = ratios
-        table = pd.DataFrame([_row(line, settings) for line in data.to_dict("records")])
+            ratios = [own[column] / ce[column] if own else None for own in paper]
+            data[f"published_{name}_to_ce"] = pd.Series(ratios, dtype="float64")
+        table = pd.DataFrame([_row(line, settings, why) for line in data.to_dict("records")])
         table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
         device = " / ".join(rows["device"].dropna().unique()) or settings.device
         words = ON_CPU if settings.device == "cpu" else ON_GPU
@@ -61,7 +65,7 @@ class OverheadTable:
         return Artefact(caption, table, data=data)
 
 
-def _row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
+def _row(line: dict[Any, Any], settings: OverheadSettings, why: str | None) -> dict[str, str]:
     row, failed, on_cpu = line["row"], not line["repeats"], settings.device == "cpu"
     cells = {"Loss": "CE, stock Trainer" if row == STOCK else loss_label(row)}
     for name, label in (("wall", "Step time (ms)"), ("cpu", "CPU time (ms)"))[: 1 + on_cpu]:
@@ -75,16 +79,8 @@ def _row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
         "Time : CE": "1.000" if is_one else with_interval(*bounds, 3),
         "Mem. (GB)": number(line["memory_gb"]),
         "Mem. : CE": "1.000" if is_one else number(line["memory_to_ce"], 3),
-        "Paper ratios": _why_unpublished(settings) or (DASH if DASH in both else " / ".join(both)),
+        "Paper ratios": why or (DASH if DASH in both else " / ".join(both)),
     }
-
-
-def _published_ratio(settings: OverheadSettings, row: str, column: str) -> float | None:
-    """The paper's value of a loss over its value of CE; None where it has no such row."""
-    if _why_unpublished(settings):
-        return None
-    own, ce = (published(TABLE, model=settings.geometry, task=TASK, loss=x) for x in (row, CE))
-    return own[column] / ce[column] if own else None
 
 
 def _why_unpublished(settings: OverheadSettings) -> str | None:
