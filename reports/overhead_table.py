@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.overhead.measure import overhead_frame, read_frames
+from smmd_bench.overhead.measure import overhead_frame, read_rows
 from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings, named_geometries
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
@@ -19,13 +19,14 @@ TABLE, TASK = "runtime", "gsm8k"
 PUBLISHED = {"time": "step_time_ms", "memory": "memory_gb"}
 SHOWN = (
     "{device}; {s.geometry} with random weights, {s.dtype}, {s.method}, N = {s.numeric_tokens}; "
-    "batches of {s.batch_size} x {s.length} tokens, the last {s.supervised_tokens} of each row "
-    "supervised, {s.numeric:.0%} of these numeric; {s.repeats} x {s.steps} optimiser steps, "
-    "without the first {s.drop} of each. Times: median of a step, mean ± standard deviation over "
-    "repeats. Time : CE: ratio of {clock}, its median over repeats with the smallest and the "
-    "largest. Memory: peak {memory}, median over repeats. The paper's ratios are to its own CE "
-    "on an NVIDIA L20; it does not give its batch."
+    "batches of {s.batch_size} x {s.length} tokens, the last quarter of each row supervised and "
+    "numeric; {s.repeats} x {s.steps} optimiser steps, the first quarter of which does not count. "
+    "Times: median of a step, mean ± standard deviation over repeats. Time : CE: ratio of {clock}, "
+    "its median over repeats with the smallest and the largest. Memory: peak {memory}, median over "
+    "repeats. The paper's ratios are to its own CE on an NVIDIA L20; it does not give its batch."
 )
+ON_GPU = {"clock": "wall time", "memory": "allocated, weights included"}
+ON_CPU = {"clock": "CPU seconds", "memory": "resident set of the process"}
 
 
 @dataclass(frozen=True)
@@ -41,33 +42,34 @@ class OverheadTable:
         """Only a run of `smmd-bench overhead` has step times."""
         if "overhead" not in run.manifest:
             return "the run is none of `smmd-bench overhead`"
-        return "no row was measured yet" if read_frames(run.path)["runs"].empty else None
+        return "no row was measured yet" if read_rows(run.path).empty else None
 
     def build(self, run: Run) -> Artefact:
         """One row for cross-entropy in the stock Trainer, one for each loss here."""
         settings = OverheadSettings(**run.manifest["overhead"])
-        frames = read_frames(run.path)
-        data = overhead_frame(frames["steps"], frames["runs"], settings.rows)
-        for name in PUBLISHED:
-            ratios = [_published_ratio(settings, row, name) for row in settings.rows]
-            data[f"published_{name}_to_ce"] = ratios
-        table = pd.DataFrame([_row(line, settings) for line in data.to_dict("records")])
+        rows = read_rows(run.path)
+        data = overhead_frame(rows, settings)
+        why = _why_unpublished(settings)
+        names = {"model": settings.geometry, "task": TASK}
+        paper = [{} if why else published(TABLE, **names, loss=row) for row in settings.rows]
+        ce = paper[settings.rows.index(CE)]
+        for name, column in PUBLISHED.items():
+            ratios = [own[column] / ce[column] if own else None for own in paper]
+            data[f"published_{name}_to_ce"] = pd.Series(ratios, dtype="float64")
+        table = pd.DataFrame([_row(line, settings, why) for line in data.to_dict("records")])
         table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
-        on_cpu = settings.device == "cpu"
-        device = " / ".join(frames["runs"]["device"].dropna().unique()) or settings.device
-        clock = "CPU seconds" if on_cpu else "wall time"
-        memory = "resident set of the process" if on_cpu else "allocated, weights included"
-        words = SHOWN.format(device=device, s=settings, clock=clock, memory=memory)
+        device = " / ".join(rows["device"].dropna().unique()) or settings.device
+        words = ON_CPU if settings.device == "cpu" else ON_GPU
         failed = [f"Failed: {e.row}, {e.error}." for e in data[data["error"] != ""].itertuples()]
-        return Artefact(" ".join([words, *failed]), table, data=data)
+        caption = " ".join([SHOWN.format(device=device, s=settings, **words), *failed])
+        return Artefact(caption, table, data=data)
 
 
-def _row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
+def _row(line: dict[Any, Any], settings: OverheadSettings, why: str | None) -> dict[str, str]:
     row, failed, on_cpu = line["row"], not line["repeats"], settings.device == "cpu"
     cells = {"Loss": "CE, stock Trainer" if row == STOCK else loss_label(row)}
     for name, label in (("wall", "Step time (ms)"), ("cpu", "CPU time (ms)"))[: 1 + on_cpu]:
-        mean, deviation = line[f"{name}_ms"], line[f"{name}_ms_deviation"]
-        text = with_deviation(mean, None if pd.isna(deviation) else deviation)
+        text = with_deviation(line[f"{name}_ms"], line[f"{name}_ms_deviation"])
         cells[label] = "failed" if failed else text
     is_one, ratio = row == CE and not failed, f"{'cpu' if on_cpu else 'wall'}_to_ce"
     bounds = line[ratio], line[f"{ratio}_low"], line[f"{ratio}_high"]
@@ -76,17 +78,9 @@ def _row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
         **cells,
         "Time : CE": "1.000" if is_one else with_interval(*bounds, 3),
         "Mem. (GB)": number(line["memory_gb"]),
-        "Mem. : CE": "1.000" if is_one else DASH if failed else number(line["memory_to_ce"], 3),
-        "Paper ratios": _why_unpublished(settings) or (DASH if DASH in both else " / ".join(both)),
+        "Mem. : CE": "1.000" if is_one else number(line["memory_to_ce"], 3),
+        "Paper ratios": why or (DASH if DASH in both else " / ".join(both)),
     }
-
-
-def _published_ratio(settings: OverheadSettings, row: str, name: str) -> float | None:
-    """The paper's value of a loss over its value of CE; None where it has no such row."""
-    if _why_unpublished(settings):
-        return None
-    own, ce = (published(TABLE, model=settings.geometry, task=TASK, loss=x) for x in (row, CE))
-    return own[PUBLISHED[name]] / ce[PUBLISHED[name]] if own else None
 
 
 def _why_unpublished(settings: OverheadSettings) -> str | None:

@@ -23,8 +23,7 @@ MARGIN = 1.0
 """Points below cross-entropy that count as no loss of ability."""
 LEAST = round(300 / MARGIN)
 """Questions below which not even equal answers to all of them would show that: rule of three."""
-VERDICT = "Not worse"
-SUITE = "mmlu"
+VERDICT, SUITE = "Not worse", "mmlu"
 GROUPS = {
     "mmlu_stem": ("stem", "STEM"),
     "mmlu_humanities": ("humanities", "Humanities"),
@@ -36,17 +35,12 @@ GROUPS = {
 PAPER_TASK, PAPER_SHOTS, WHOLE = "gsm8k", 5, 14042
 """The paper's values stand beside checkpoints trained as there on this, and all questions, only."""
 DIFFERENCES = (
-    "Δ is paired over the same questions, in points, p McNemar's exact test, not corrected. "
-    f"{VERDICT}: yes if the whole interval is above −{MARGIN:g} point and n is {LEAST} or more; "
-    "unclear is no proof of a loss."
+    " ±: its standard error. Δ is paired over the same questions, in points, p McNemar's exact "
+    f"test, not corrected. {VERDICT}: yes if the whole interval is above −{MARGIN:g} point and n "
+    f"is {LEAST} or more; unclear is no proof of a loss."
 )
-OF_MMLU = (
-    "Accuracy (%) by lm-eval's task mmlu, without chat template; ±: its standard error. "
-    f"{DIFFERENCES}"
-)
-OF_OTHERS = (
-    f"Values as lm-eval gives them (shares of one in percent); ±: its standard error. {DIFFERENCES}"
-)
+OF_MMLU = f"Accuracy (%) by lm-eval's task mmlu, without chat template;{DIFFERENCES}"
+OF_OTHERS = f"Values as lm-eval gives them (shares of one in percent);{DIFFERENCES}"
 
 
 @dataclass(frozen=True)
@@ -68,17 +62,14 @@ class MmluTable:
         data, rows = _mmlu(main_losses(run)), []
         for _, group in data.groupby("address", sort=False):
             by = group.set_index("name").to_dict("index")
-            row = _row(
-                by[SUITE], {"From": "here", **_groups(by, "value", "stderr")}, opponent(data)
-            )
-            rows.append(row)
+            values = _groups(by, "value", "stderr")
+            rows.append(row := _row(by[SUITE], {"From": "here", **values}, opponent(data)))
             if not pd.isna(by[SUITE]["published"]):
                 same = {name: row[name] for name in ("Model", "Params", "Trained on", "Loss", "n")}
                 theirs = _groups(by, "published", "published_error")
                 rows.append({**same, "From": "paper", **theirs, "Shots": row["Shots"]})
-        unused = ["From"] * bool(data["published"].isna().all())
-        headings = [heading for _, heading in GROUPS.values()]
-        return _artefact(rows, data, self.title, OF_MMLU, headings, unused)
+        unused = ["From"] if data["published"].isna().all() else []
+        return _artefact(rows, data, self.title, OF_MMLU, [h for _, h in GROUPS.values()], unused)
 
 
 @dataclass(frozen=True)
@@ -105,23 +96,20 @@ class RegressionTable:
         rows = []
         for row in data.to_dict("records"):
             names = {"Suite": row["suite"], "Task": row["name"], "Metric": row["metric"]}
-            value = {"Value": _with_error(row["value"], row["stderr"])}
+            value = {"Value": with_deviation(row["value"], row["stderr"])}
             rows.append(names | _row(row, value, opponent(data)))
-        unused = ["Task"] * bool((data["name"] == data["suite"]).all())
+        unused = ["Task"] if (data["name"] == data["suite"]).all() else []
         return _artefact(rows, data, self.title, OF_OTHERS, ["Value"], unused)
 
 
 def _mmlu(run: Run) -> pd.DataFrame:
-    """The rows of MMLU's groups, with other_training, published and published_error.
-
-    Published values stand where model, training and setting are the paper's.
-    """
+    """The rows of MMLU's groups, with published and published_error where model, training and
+    setting are the paper's."""
     data = run.regression
     data = data[(data["suite"] == SUITE) & data["name"].isin(GROUPS)]
     others = {c["address"]: is_other_training(run, c) for c in run.cells.to_dict("records")}
-    data = data.assign(other_training=data["cell"].map(others).eq(True))
     same = (data["task"] == PAPER_TASK) & (data["shots"] == PAPER_SHOTS) & data["limit"].isna()
-    same &= (data["documents"] == WHOLE) & ~data["other_training"]
+    same &= (data["documents"] == WHOLE) & ~data["cell"].map(others).eq(True)
     found = []
     for row, known in zip(data.to_dict("records"), same, strict=True):
         names = {"model": str(row["model"]), "task": SUITE, "loss": str(row["loss"])}
@@ -133,36 +121,27 @@ def _mmlu(run: Run) -> pd.DataFrame:
 
 def _groups(rows: Mapping[Any, Any], value: str, error: str) -> dict[str, str]:
     """The values of the groups of subjects by heading."""
-    return {
-        heading: _with_error(rows[n][value], rows[n][error]) for n, (_, heading) in GROUPS.items()
-    }
-
-
-def _with_error(value: Any, error: Any) -> str:
-    """`55.47 ± 0.85`; the value alone without a standard error."""
-    if pd.isna(value):
-        return DASH
-    return with_deviation(float(value), None if pd.isna(error) else float(error))
+    named = ((heading, rows[name]) for name, (_, heading) in GROUPS.items())
+    return {heading: with_deviation(row[value], row[error]) for heading, row in named}
 
 
 def _row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[str, str]:
     """The checkpoint of a row of `run.regression`, its values, the difference and its setting."""
-    trained, difference = isinstance(row["task"], str), {}
+    trained, difference = isinstance(row["task"], str), (DASH, DASH, DASH)
     if row["against_loss"] == other and row["n"] == row["documents"]:
-        enough = not pd.isna(row["low"]) and row["documents"] >= LEAST
-        difference = {
-            delta(other): with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
-            "p": p_text(row["p"]),
-            VERDICT: "yes" if enough and float(row["low"]) > -MARGIN else "unclear",
-        }
+        bounds, enough = (row["low"], row["high"]), row["documents"] >= LEAST
+        difference = (
+            with_interval(row["difference"], *bounds, 2, sign=True),
+            p_text(row["p"]),
+            "yes" if enough and row["low"] > -MARGIN else "unclear",
+        )
     return {
         **model_columns(str(row["model"]), row["params"]),
         "Trained on": str(row["task"]) if trained else DASH,
         "Loss": loss_label(str(row["loss"])),
         "Seed": str(row["seed"]) if trained else DASH,
         **values,
-        **dict.fromkeys((delta(other), "p", VERDICT), DASH),
-        **difference,
+        **dict(zip((delta(other), "p", VERDICT), difference, strict=True)),
         "Shots": DASH if pd.isna(row["shots"]) else str(row["shots"]),
         "Limit": DASH if pd.isna(row["limit"]) else f"first {int(row['limit'])}",
         "Engine": str(row["engine"]),

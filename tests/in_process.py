@@ -21,7 +21,7 @@ from smmd_bench.cli import cli
 from smmd_bench.contracts import JobQueue, JobResult, Progress
 from smmd_bench.plugin_system import registry
 from smmd_bench.publishing import style
-from smmd_bench.publishing.make_report import FIGURE_METADATA
+from smmd_bench.publishing.write_reports import FIGURE_METADATA
 from smmd_bench.storage.files import write_json
 
 

@@ -26,7 +26,7 @@ def write_checks(
     limit: int | None = None,
     shots: int = 5,
     truncated: int = 0,
-    engine: str = "hf",
+    engine: str = "transformers",
 ) -> None:
     """Evaluate the base and every trained cell of the run; each against CE, CE against the base."""
     frames = read_run(run)

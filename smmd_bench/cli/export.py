@@ -32,12 +32,11 @@ def command(run: Path, out: Path, merged: bool, voice: Voice, **filters: Any) ->
     Examples:
       smmd-bench export runs/NAME --loss smmd --merged --out merged
     """
+    from ..publishing.export import write_export
     from ..results.frames import read_run
     from ..storage.cell import BASE
 
     frames = read_run(run)
-    from ..publishing.export import write_export
-
     if frames.cells.empty or "predictions" in frames.manifest:
         raise UserError(f"{run} holds no checkpoint: give a folder of `smmd-bench train-eval`.")
     chosen = filter_cells(frames, filters)

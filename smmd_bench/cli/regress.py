@@ -14,33 +14,26 @@ from .voice import Voice
 @click.command()
 @click.argument("run", type=options.PATH)
 @options.commas(
-    "--suite",
-    "suites",
-    word="SUITE",
-    default="mmlu",
+    "--suite", "suites", word="SUITE", default="mmlu",
     help="mmlu, samsum, or any task or group of lm-eval, such as gsm8k,hellaswag.",
-)
+)  # fmt: skip
 @options.commas(
     "--losses", word="LOSS", default="", show_default=False, help="Only these losses, or base."
 )
 @click.option("--limit", type=click.IntRange(1), help="The first N questions of a subject or task.")
 @click.option("--shots", type=click.IntRange(0), help="Examples before each question.")
-@options.choice("--engine", "auto", "hf", "vllm", help="auto: vllm on a GPU, hf on a CPU.")
+@options.choice(
+    "--engine", "auto", "transformers", "vllm", help="auto: vllm on a GPU, transformers on a CPU."
+)
 @click.option("--batch-size", type=click.IntRange(1), help="Prompts at a time.")
 @options.executor
 @options.voice
 @options.data_dir
 @options.plugin
 def command(
-    run: Path,
-    suites: list[str],
-    losses: list[str],
-    limit: int | None,
-    shots: int | None,
-    engine: str,
-    voice: Voice,
-    **how: Any,
-) -> int:
+    run: Path, suites: list[str], losses: list[str], limit: int | None, shots: int | None,
+    engine: str, voice: Voice, **how: Any,
+) -> int:  # fmt: skip
     """Run lm-eval on a run's checkpoints: MMLU, SAMSum, any task.
 
     It does what the folder RUN lacks: the base, and the selected checkpoint of every loss.
@@ -49,8 +42,7 @@ def command(
     Examples:
       smmd-bench regress runs/NAME --suite mmlu --limit 10 --data-dir ./data
     """
-    from ..regression.evaluation import find_targets
-    from ..regression.regress import plan, regress
+    from ..regression.evaluation import find_targets, plan, regress
     from ..regression.suites import find_suites
     from ..storage.data_files import require_folder_read
 
@@ -60,8 +52,8 @@ def command(
     wanted = plan(targets, found, engine, limit)
     for note in notes:
         voice.note(f"Note: {note}")
-    names = ", ".join(suite.name for suite in found)
-    voice.say(f"{len(targets)} checkpoints x {names} with {wanted[0].engine}.")
+    names, chosen = ", ".join(suite.name for suite in found), wanted[0].facts["engine"]
+    voice.say(f"{len(targets)} checkpoints x {names} with {chosen}.")
 
     with voice.progress() as progress:
         outcome = regress(run, wanted, progress, **how)
@@ -69,5 +61,4 @@ def command(
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
     voice.tables(sections, ("mmlu_table", "regression_table"))
-    of = f"{len(wanted)} evaluations"
-    return voice.conclude(run, outcome.failed, of, worked=outcome.worked)
+    return voice.conclude(run, outcome.failed, f"{len(wanted)} evaluations", worked=outcome.worked)

@@ -31,16 +31,11 @@ def command(
     Examples:
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
     """
-    from ..results.frames import read_run
-
-    for one in runs:
-        read_run(one)  # or says why it is none
     if len(runs) > 1 and out is None:
         raise UserError("Several runs need a folder for their report: name one with --out.")
     for name in {*(formats or ())} - {*_ENDINGS}:
         raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
-    from ..publishing.make_report import FORMATS
-    from ..publishing.write_reports import find_reports, write_some_reports
+    from ..publishing.write_reports import FORMATS, find_reports, write_some_reports
     from ..run.merge import merge_runs
 
     names = find_reports(only or ())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from ..contracts import Progress
-    from ..publishing.make_report import Section
+    from ..publishing.page import Section
 
 
 @dataclass(frozen=True)

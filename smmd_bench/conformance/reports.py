@@ -11,7 +11,6 @@ from pathlib import Path
 
 from ..contracts import Artefact, Report
 from ..publishing import tables
-from ..publishing.latex import to_latex
 from ..publishing.style import figure_style
 from ..results.frames import RunFrames, read_run
 from ..storage.files import read_json, write_json
@@ -80,5 +79,5 @@ def _build(report: Report, run: RunFrames, name: str) -> list[str] | None:
     made = [tables.to_csv(frame) for frame in (artefact.table, artefact.data) if frame is not None]
     if artefact.table is not None:
         made.append(tables.to_markdown(artefact.table))
-        made.append(to_latex(artefact.table, f"{report.title}. {artefact.caption}", "tab:x"))
+        made.append(tables.to_latex(artefact.table, f"{report.title}. {artefact.caption}", "tab:x"))
     return made

@@ -6,30 +6,34 @@ memory, and what it ran on.
 """
 
 import gc
-import math
-import sys
 import tempfile
 import time
-import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from transformers import PrinterCallback, Trainer, TrainerCallback, set_seed
+from transformers import (
+    AutoConfig,
+    AutoModelForCausalLM,
+    PrinterCallback,
+    Trainer,
+    TrainerCallback,
+    set_seed,
+)
 
-from ..models.loading import quiet_libraries
+from ..contracts import NumericVocabulary
+from ..models.circumstances import made_with
+from ..models.loading import add_adapter, quiet_libraries
+from ..models.recipe import Recipe
 from ..plugin_system.registry import load_loss
 from ..run.process import start
 from ..training.stage import training_arguments
 from ..training.trainer import ObjectiveTrainer, objective_forward
-from .settings import STOCK, OverheadSettings, build_model, synthetic_vocabulary
-
-_DIGITS = 4
-"""Numeric tokens of a number, where there are other tokens enough to part the numbers."""
+from .settings import STOCK, OverheadSettings
 
 
 class StepClock(TrainerCallback):  # type: ignore[misc]
@@ -39,7 +43,7 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
     in it. CPU seconds count all threads of the process.
     """
 
-    def __init__(self, device: str, report: Callable[[int], None]) -> None:
+    def __init__(self, device: str, report: Callable[[int, int], None]) -> None:
         self.device, self.report = device, report
         self.steps: list[tuple[float, float]] = []
 
@@ -52,7 +56,7 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
         """An optimiser step is done."""
         now = self._now()
         self.steps.append((now[0] - self.last[0], now[1] - self.last[1]))
-        self.report(state.global_step)
+        self.report(state.global_step, state.max_steps)
         self.last = self._now()
 
     def _now(self) -> tuple[float, float]:
@@ -62,51 +66,45 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
 
 
 def train_row(
-    settings: OverheadSettings, row: str, repeat: int, report: Callable[[int], None]
+    settings: OverheadSettings, row: str, repeat: int, report: Callable[[int, int], None]
 ) -> tuple[Trainer, dict[str, Any]]:
-    """Build the model of a row and train it; the Trainer, and what was measured.
-
-    Raises FloatingPointError if a step's loss is not finite.
-    """
-    seed = settings.seed + repeat
-    set_seed(seed)
+    """Build the model of a row and train it; the Trainer, and what was measured."""
+    set_seed(repeat)
     model = build_model(settings.config, settings.recipe, settings.device)
-    clock = StepClock(settings.device, report)
-    rows = synthetic_rows(settings, repeat)
-    if row != STOCK:  # as in the train stage: it keys the noise of a loss, and no model takes it
+    clock, rows = StepClock(settings.device, report), synthetic_rows(settings, repeat)
+    kind: Any = Trainer
+    forward: AbstractContextManager[None] = nullcontext()
+    more = {}
+    if row != STOCK:
+        tokens = synthetic_vocabulary(settings.config["vocab_size"], settings.numeric_tokens)
+        loss = load_loss(row).bind(tokens).to(settings.device)
+        # as in the train stage, `example` keys the noise of a loss
         rows = [{**item, "example": torch.tensor(at)} for at, item in enumerate(rows)]
+        kind, more = ObjectiveTrainer, {"numeric_loss": loss, "sampler": None}
+        forward = objective_forward(model, loss)
     with tempfile.TemporaryDirectory() as folder:
-        gpu = settings.device == "cuda"
         args = training_arguments(
-            settings.recipe, seed, Path(folder), steps=settings.steps, saves=False, gpu=gpu
-        )
-        forward: AbstractContextManager[None] = nullcontext()
-        arguments = {"model": model, "args": args, "train_dataset": rows, "callbacks": [clock]}
-        if row == STOCK:
-            trainer = Trainer(**arguments)
-        else:
-            tokens = synthetic_vocabulary(settings.config["vocab_size"], settings.numeric_tokens)
-            loss = load_loss(row).bind(tokens).to(settings.device)
-            trainer = ObjectiveTrainer(numeric_loss=loss, sampler=None, **arguments)
-            forward = objective_forward(model, loss)
+            settings.recipe, repeat, Path(folder), steps=settings.steps, saves=False,
+            gpu=settings.device == "cuda",
+        )  # fmt: skip
+        trainer = kind(model=model, args=args, train_dataset=rows, callbacks=[clock], **more)
         trainer.remove_callback(PrinterCallback)
         with forward:
             trainer.train()
-    for line in trainer.state.log_history:
-        if not math.isfinite(line.get("loss", 0.0)):
-            raise FloatingPointError(f"the loss became {line['loss']} at step {line['step']}")
-    facts = {"device": device_name(settings.device), "threads": torch.get_num_threads()}
-    return trainer, {"steps": clock.steps, "peak_bytes": peak_bytes(settings.device), **facts}
+    device, peak = made_with("train")["device"], peak_bytes(settings.device)
+    return trainer, {"device": device, "peak_bytes": peak, "steps": clock.steps}
 
 
-def device_name(device: str) -> str:
-    """The GPU, or the model of the CPU."""
-    if device == "cuda":
-        return str(torch.cuda.get_device_name())
-    with suppress(OSError, StopIteration):
-        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
-        return next(line for line in lines if line.startswith("model name")).split(":")[1].strip()
-    return "CPU"
+def build_model(config: Mapping[str, Any], recipe: Recipe, device: str) -> Any:
+    """A model with random weights on `device`, with the recipe's adapter where it has one.
+
+    As in the train stage, full fine-tuning in bfloat16 keeps float32 weights.
+    """
+    dtype = "float32" if recipe.method == "full" else recipe.dtype
+    shape = AutoConfig.for_model(**config)
+    with torch.device(device):
+        model = AutoModelForCausalLM.from_config(shape, dtype=getattr(torch, dtype))
+        return add_adapter(model, recipe) if recipe.method == "lora" else model
 
 
 def reset_peak(device: str) -> None:
@@ -129,74 +127,40 @@ def peak_bytes(device: str) -> int | None:
     return None
 
 
+def synthetic_vocabulary(vocab_size: int, numeric_tokens: int) -> NumericVocabulary:
+    """N tokens with the values 0..N-1, spread over a vocabulary of `vocab_size` tokens."""
+    ids = torch.linspace(0, vocab_size - 1, numeric_tokens, dtype=torch.float64).long()  # [N]
+    return NumericVocabulary(ids, torch.arange(numeric_tokens, dtype=torch.float64), "synthetic")
+
+
 def synthetic_rows(settings: OverheadSettings, repeat: int) -> list[dict[str, Any]]:
     """The rows of all steps of a repeat, each {input_ids, attention_mask, labels} of [length].
 
-    They follow from the seed and the repeat alone, so that every loss sees the same.
+    They follow from the repeat alone, so that every loss sees the same. Values of one, two, ...
+    digits are alike often, so that NTIL has digits at N = 1000.
     """
-    rng = np.random.default_rng([settings.seed, repeat])
-    vocab_size = settings.config["vocab_size"]
-    count, length = settings.steps * settings.batch_size, settings.length
-    numeric = synthetic_vocabulary(vocab_size, settings.numeric_tokens).token_ids.numpy()  # [N]
-    others = np.setdiff1d(np.arange(vocab_size), numeric)  # [V - N]
-    ids = rng.choice(others, (count, length))  # [count, length]
-    start = length - settings.supervised_tokens
-    places = start + np.flatnonzero(numeric_places(settings.supervised_tokens, settings.numeric))
-    ids[:, places] = numeric[_values(rng, settings.numeric_tokens, (count, len(places)))]
+    rng, n = np.random.default_rng(repeat), settings.numeric_tokens
+    vocab_size, supervised = settings.config["vocab_size"], settings.length // 4
+    shape = settings.steps * settings.batch_size, settings.length
+    numeric = synthetic_vocabulary(vocab_size, n).token_ids.numpy()  # [N]
+    ids = rng.choice(np.setdiff1d(np.arange(vocab_size), numeric), shape)  # [rows, length]
+    powers = 10 ** rng.integers(len(str(n - 1)), size=(shape[0], supervised))
+    values = rng.integers(np.where(powers == 1, 0, powers), np.minimum(10 * powers, n))
+    ids[:, -supervised:] = numeric[values]
     labels = ids.copy()
-    labels[:, :start] = -100
-    mask = torch.ones(length, dtype=torch.int64)
+    labels[:, :-supervised] = -100
+    mask = torch.ones(settings.length, dtype=torch.int64)
     return [
         {"input_ids": torch.from_numpy(i), "attention_mask": mask, "labels": torch.from_numpy(y)}
         for i, y in zip(ids, labels, strict=True)
     ]
 
 
-def _values(rng: np.random.Generator, n: int, shape: tuple[int, int]) -> NDArray[np.int64]:
-    """Values below n: of one, two, ... digits alike often, so that NTIL has digits at N = 1000."""
-    powers = [10**k for k in range(len(str(n - 1)))]
-    bounds = np.array([[0 if low == 1 else low, min(10 * low, n)] for low in powers])  # [digits, 2]
-    low, high = bounds[rng.integers(len(bounds), size=shape)].T
-    values: NDArray[np.int64] = rng.integers(low.T, high.T)
-    return values
-
-
-def numeric_places(tokens: int, share: float) -> NDArray[np.bool_]:
-    """[tokens] which of the supervised tokens of a row are numeric: numbers, parted by others.
-
-    A number has about four tokens; more where there are too few others to part so many numbers,
-    up to one number of all the tokens at a share of 1.
-    """
-    numeric = max(1, round(tokens * share))
-    numbers = min(math.ceil(numeric / _DIGITS), tokens - numeric + 1)
-    groups = (
-        np.array_split(np.full(count, is_number), numbers)  # of about the same size
-        for count, is_number in ((numeric, True), (tokens - numeric, False))
-    )
-    return np.concatenate([part for pair in zip(*groups, strict=True) for part in pair])
-
-
-def main() -> int:
-    """Run one row; status 1 if it failed."""
-    with start() as (request, events):
-        try:
-            quiet_libraries()
-            settings = OverheadSettings(**request["settings"])
-            if settings.threads:
-                torch.set_num_threads(settings.threads)
-
-            def report(step: int) -> None:
-                events.progress("steps", step, settings.steps)
-
-            _, found = train_row(settings, request["row"], request["repeat"], report)
-            events.send({"event": "done", **found})
-        except Exception as error:
-            traceback.print_exc()
-            message = " ".join(str(error).split())
-            events.send({"event": "failed", "message": f"{type(error).__name__}: {message}"})
-            return 1
-    return 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    with start() as (request, events):
+        quiet_libraries()
+        asked = OverheadSettings(**request["settings"])
+        row, repeat = request["row"], request["repeat"]
+        label = f"{row}, repeat {repeat + 1} of {asked.repeats}"
+        _, found = train_row(asked, row, repeat, partial(events.progress, label))
+        events.send({"event": "done", "found": found})

@@ -9,10 +9,8 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator
-from dataclasses import dataclass
-from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -50,7 +48,13 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     turns, so that a small limit shows some of each.
     """
     groups = list(_groups(run))
-    chosen, shown = _choose(groups, limit)
+    ranked = sorted(
+        (not group.differing[at], rank, number, at)
+        for number, group in enumerate(groups)
+        for rank, at in enumerate(np.argsort(~group.differing, kind="stable")[:limit].tolist())
+    )
+    sizes = np.cumsum([len(groups[number].addresses) for *_, number, _ in ranked])
+    chosen = [(number, at) for *_, number, at in ranked[: int((sizes <= limit).sum())]]
     places = [[at for n, at in chosen if n == number] for number in range(len(groups))]
     texts = [_texts(run, group, here) for group, here in zip(groups, places, strict=True)]
     rows: list[Any] = []
@@ -65,26 +69,22 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
         "labels": {loss: loss_label(loss) for loss in losses},
         "categories": CATEGORIES,
         "total": sum(group.category.size for group in groups),
-        "shown": shown,
+        "shown": sum(len(row[4]) for row in rows),
         "rows": rows,
     }
 
 
-@dataclass(frozen=True)
-class _Group:
-    """The cells of one model, task and seed; category: [losses, examples], as in the rows."""
+class _Group(NamedTuple):
+    """The cells of one model, task and seed.
+
+    category: [losses, examples], as in the rows. differing: [examples] the trained losses, if there
+    are two, are not all right or all wrong.
+    """
 
     title: dict[str, Any]
     addresses: list[str]
     category: NDArray[np.intp]
-
-    @cached_property
-    def differing(self) -> NDArray[np.bool_]:
-        """[examples] the trained losses, if there are two, are not all right or all wrong."""
-        trained = np.array([loss != "base" for loss in self.title["losses"]])
-        exact = self.category == CATEGORIES.index("exact")
-        compared = exact[trained] if trained.sum() > 1 else exact
-        return np.asarray(compared.any(axis=0) & ~compared.all(axis=0))
+    differing: NDArray[np.bool_]
 
 
 def _groups(run: RunFrames) -> Iterator[_Group]:
@@ -95,28 +95,14 @@ def _groups(run: RunFrames) -> Iterator[_Group]:
             cells = pd.concat([base[:1], trained[trained["seed"] == seed]])
             addresses, losses = cells["address"].tolist(), cells["loss"].astype("str").tolist()
             scores = _by_cell(run, "scores", ["uid", "answer", "category"], addresses)
-            if all(scores[0]["uid"].equals(other["uid"]) for other in scores):
-                title = {"model": str(model), "task": str(task), "seed": int(seed)}
-                category = np.array([_category(frame) for frame in scores])
-                yield _Group({**title, "losses": losses}, addresses, category)
-
-
-def _choose(groups: list[_Group], limit: int) -> tuple[list[tuple[int, int]], int]:
-    """The examples that fit, as number of the group and place in the split, and how many
-    completions they have."""
-    ranked = sorted(
-        (not group.differing[at], rank, number, at)
-        for number, group in enumerate(groups)
-        for rank, at in enumerate(np.argsort(~group.differing, kind="stable")[:limit].tolist())
-    )
-    chosen: list[tuple[int, int]] = []
-    shown = 0
-    for _, _, number, at in ranked:
-        if shown + len(groups[number].addresses) > limit:
-            break
-        chosen.append((number, at))
-        shown += len(groups[number].addresses)
-    return chosen, shown
+            if not all(scores[0]["uid"].equals(other["uid"]) for other in scores):
+                continue
+            category = np.array([_category(frame) for frame in scores])
+            exact = category == CATEGORIES.index("exact")
+            compared = exact[1:] if len(base) and len(losses) > 2 else exact
+            differing = compared.any(axis=0) & ~compared.all(axis=0)
+            title = {"model": str(model), "task": str(task), "seed": int(seed), "losses": losses}
+            yield _Group(title, addresses, category, differing)
 
 
 def _by_cell(
@@ -141,17 +127,14 @@ def _texts(run: RunFrames, group: _Group, chosen: list[int]) -> dict[int, list[A
         return {}
     columns = ["uid", "prompt", "target", "image"]
     asked = run.read("completions", columns, group.addresses[:1]).iloc[chosen]
-    answers = [
-        frame["completion"].iloc[chosen]
-        for frame in _by_cell(run, "completions", ["completion"], group.addresses)
-    ]
+    frames = _by_cell(run, "completions", ["completion"], group.addresses)
+    answers = zip(*(map(_cut, f["completion"].iloc[chosen]) for f in frames), strict=True)
     images = asked["image"] if "image" in asked else [None] * len(chosen)
-    found: dict[int, list[Any]] = {}
-    for at, uid, prompt, target, file, *texts in zip(
-        chosen, asked["uid"], asked["prompt"], asked["target"], images, *answers, strict=True
-    ):
-        found[at] = [str(uid), _cut(prompt), _cut(target), [_cut(text) for text in texts], file]
-    return found
+    said = zip(asked["uid"], asked["prompt"], asked["target"], answers, images, strict=True)
+    return {
+        at: [str(uid), _cut(prompt), _cut(target), [*texts], file]
+        for at, (uid, prompt, target, texts, file) in zip(chosen, said, strict=True)
+    }
 
 
 def _cut(text: object) -> str:

@@ -7,11 +7,10 @@ OUT/NAME/lm_eval/results_DATE.json the metrics as lm-eval writes them; `every-ev
 
 from __future__ import annotations
 
-import json
 import math
 import re
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from importlib import resources
 from pathlib import Path
@@ -23,7 +22,7 @@ from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
 from ..results.summary import again, card_of_run
 from ..storage.addresses import file_word
-from ..storage.files import making, part_of, read_given_json, write_text
+from ..storage.files import making, part_of, read_given_json, write_json, write_text
 from .tables import DASH, number
 
 Row = Mapping[str, Any]
@@ -42,9 +41,8 @@ def write_export(
     folders = [out / _name(run, row) for row in cells]
     if out.resolve().is_relative_to(run.path.resolve()):
         raise UserError(f"{out} is inside the run {run.path}: choose another with --out.")
-    for folder in folders:
-        if folder.exists():
-            raise UserError(f"{folder} is there already: delete it, or choose another with --out.")
+    if there := next((folder for folder in folders if folder.exists()), None):
+        raise UserError(f"{there} is there already: delete it, or choose another with --out.")
     notes: dict[str, None] = {}
     for row, folder in zip(cells, folders, strict=True):
         shutil.rmtree(part_of(folder), ignore_errors=True)  # of another export, perhaps
@@ -77,7 +75,7 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
         save_merged(base, found, str(row["recipe"].get("dtype", "float32")), folder)
         return None
     for file in found.iterdir():
-        if file.is_file() and not file.is_symlink() and file.name != "canary.json":
+        if file.is_file() and file.name != "canary.json":
             shutil.copyfile(file, folder / file.name)  # not its mode, which may be private
     if not adapter:
         return None
@@ -86,9 +84,9 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
             f"The adapter of {title} names its base by a path of this machine: give "
             "--merged for weights that load elsewhere."
         )
-    config = folder / "adapter_config.json"
     named = {"base_model_name_or_path": hub[0], "revision": hub[1]}
-    write_text(config, json.dumps(read_given_json(config) | named, indent=2) + "\n")
+    config = folder / "adapter_config.json"
+    write_json(config, {**read_given_json(config), **named})
     return None
 
 
@@ -101,8 +99,8 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
     vision, dataset = task.modality is Modality.VISION, _dataset(task)
     kind = "image-text-to-text" if vision else "text-generation"
     labels = {metric.name: metric for metric in task.metrics()}
-    metrics, differences = _measured(run.metrics, row, task), _of_cell(run.comparisons, row)
-    differences = [line for line in differences if line["metric"] in labels]
+    metrics = _measured(run, row, labels)
+    differences = [line for line in _of_cell(run.comparisons, row) if line["metric"] in labels]
     results = [
         EvalResult(
             task_type=kind,
@@ -153,8 +151,8 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
     """
     task, key = load_task(str(row["task"])), file_word(str(row["task"]))
     metrics = {metric.name: metric for metric in task.metrics()}
-    found = _measured(run.metrics, row, task)
-    n, whole = int(found[0]["n"]) if found else 0, int(task.paper_sizes["test"])
+    found = _measured(run, row, metrics)
+    n = int(found[0]["n"]) if found else 0
     values: dict[str, Any] = {"alias": key, "name": key, "sample_len": n}
     for line in found:
         unit = 0.01 if isinstance(metrics[line["metric"]], Percentage) else 1.0
@@ -163,29 +161,26 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
         values[f"{line['metric']}_stderr,none"] = error if math.isfinite(error) else "N/A"
     how = (run.manifest.get("generation") or {}).get(str(row["task"])) or {}
     longest = int(how.get("max_new_tokens") or task.max_new_tokens)
-    created = datetime.fromisoformat(str(run.manifest["created"]))
     generation = {"do_sample": False, "temperature": 0.0, "max_gen_toks": longest}
     config = {"task": key, "test_split": "test", "num_fewshot": 0, "generation_kwargs": generation}
     config |= {"dataset_path": dataset} if (dataset := _dataset(task)) else {}
+    created = datetime.fromisoformat(str(run.manifest["created"]))
+    model = {"pretrained": f"local/{name}", "base": _base_name(run, row)}
+    whole = max(n, int(task.paper_sizes["test"]))
     results = {
         "results": {key: values},
         "configs": {key: config},
         "versions": {key: float(task.version)},
         "n-shot": {key: 0},
         "higher_is_better": {key: {m: metrics[m].better == "higher" for m in metrics}},
-        "n-samples": {key: {"original": max(n, whole), "effective": n}},
-        "config": {
-            "model": "smmd-bench",
-            "model_args": {"pretrained": f"local/{name}", "base": _base_name(run, row)},
-            "random_seed": int(row["seed"]),
-        },
+        "n-samples": {key: {"original": whole, "effective": n}},
+        "config": {"model": "smmd-bench", "model_args": model, "random_seed": int(row["seed"])},
         "date": created.timestamp(),
         "model_source": "smmd-bench",
         "model_name": f"local/{name}",
     }
     date = created.replace(tzinfo=None).isoformat().replace(":", "-")
-    text = json.dumps(results, indent=2, ensure_ascii=False, allow_nan=False)
-    write_text(folder / "lm_eval" / f"results_{date}.json", f"{text}\n")
+    write_json(folder / "lm_eval" / f"results_{date}.json", results)
 
 
 def _name(run: RunFrames, row: Row) -> str:
@@ -199,10 +194,9 @@ def _of_cell(frame: Any, row: Row) -> list[dict[str, Any]]:
     return list(frame[frame["address"] == row["address"]].to_dict("records"))
 
 
-def _measured(frame: Any, row: Row, task: Task) -> list[dict[str, Any]]:
+def _measured(run: RunFrames, row: Row, names: Collection[str]) -> list[dict[str, Any]]:
     """The metrics of the cell that are the task's and have a value."""
-    names = {metric.name for metric in task.metrics()}
-    found = _of_cell(frame, row)
+    found = _of_cell(run.metrics, row)
     return [line for line in found if line["metric"] in names and math.isfinite(line["value"])]
 
 

@@ -15,13 +15,14 @@ import hashlib
 import json
 import shlex
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..contracts import Artefact
 from ..storage.files import read_own_json, write_json, write_text
 from .examples import embedded_examples
-from .make_report import Section
 from .tables import as_text, bold_cells, constant_line, is_numeric, varying
 
 if TYPE_CHECKING:
@@ -31,6 +32,44 @@ if TYPE_CHECKING:
 
 FAILED = "failed.json"
 _STATES = ("done", "failed", "skipped", "pending")
+
+
+@dataclass(frozen=True)
+class Section:
+    """A report of a run: its artefact and files, or why it has none.
+
+    order: the report's, by which sections are sorted. Once written, an artefact has no `figure` and
+    no `data`: they are in the files.
+    """
+
+    name: str
+    title: str
+    paper: str
+    order: int = 100
+    artefact: Artefact | None = None
+    files: tuple[Path, ...] = ()
+    skipped: str | None = None
+    error: str | None = None
+    traceback: str | None = None
+
+    @property
+    def table(self) -> pd.DataFrame | None:
+        """The table, if there is one."""
+        return None if self.artefact is None else self.artefact.table
+
+    @property
+    def caption(self) -> str:
+        """What stands below the table or figure."""
+        return "" if self.artefact is None else self.artefact.caption
+
+    @property
+    def image(self) -> Path | None:
+        """The figure as PNG, if it was written."""
+        return self.file(".png")
+
+    def file(self, suffix: str) -> Path | None:
+        """The first of its files with that ending, if there is one."""
+        return next((path for path in self.files if path.suffix == suffix), None)
 
 
 def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
@@ -67,15 +106,18 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
         table=_table,
         link=lambda file: file.relative_to(run.path / "reports").as_posix(),
     )
-    manifest, script = run.manifest, _text("page.js")
+    manifest, script, path = run.manifest, _text("page.js"), run.path.resolve()
     name = str(manifest.get("name") or run.path.name)
+    # no folder above `runs`, so that the page is the same anywhere
+    place = f"runs/{path.name}" if path.parent.name == "runs" else path.name
     shown = [section for section in sections if section.skipped is None]
     notes = [note for s in sections if s.artefact is not None for note in s.artefact.notes]
+    packed = gzip.compress(json.dumps(examples, ensure_ascii=False).encode(), 6, mtime=0)
     return environment.get_template("page.html.jinja").render(
         name=name,
         title=str((manifest.get("experiment") or {}).get("title") or name),
         run=manifest,
-        report_command=shlex.join(["smmd-bench", "report", _folder(run)]),
+        report_command=shlex.join(["smmd-bench", "report", place]),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
         counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),
         parts={
@@ -86,23 +128,11 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
         skipped=[section for section in sections if section.skipped is not None],
         cells=run.cells.to_dict("records"),
         examples=examples,
-        packed=_pack(examples),
+        packed=_base64(packed),
         style=Markup(_text("page.css")),
         script=Markup(script),
-        digest=base64.b64encode(hashlib.sha256(script.encode()).digest()).decode("ascii"),
+        digest=_base64(hashlib.sha256(script.encode()).digest()),
     )
-
-
-def _folder(run: RunFrames) -> str:
-    """The run's folder for commands; none above `runs`, so that the page is the same anywhere."""
-    path = run.path.resolve()
-    return f"runs/{path.name}" if path.parent.name == "runs" else path.name
-
-
-def _pack(examples: Mapping[str, Any]) -> str:
-    """JSON, gzipped and in base64: it has no letter that means something in HTML."""
-    text = json.dumps(examples, ensure_ascii=False, separators=(",", ":"))
-    return base64.b64encode(gzip.compress(text.encode(), compresslevel=6, mtime=0)).decode("ascii")
 
 
 def _text(file: str) -> str:
@@ -110,12 +140,16 @@ def _text(file: str) -> str:
     return (resources.files(__package__) / "web" / file).read_text(encoding="utf-8")
 
 
+def _base64(content: bytes) -> str:
+    return base64.b64encode(content).decode("ascii")
+
+
 def _picture(section: Section) -> str:
     """The figure as a data URI: as SVG or PNG, whichever is smaller."""
     files = filter(None, (section.file(".svg"), section.file(".png")))
     file = min(files, key=lambda file: file.stat().st_size)
     kind = "svg+xml" if file.suffix == ".svg" else "png"
-    return f"data:image/{kind};base64,{base64.b64encode(file.read_bytes()).decode('ascii')}"
+    return f"data:image/{kind};base64,{_base64(file.read_bytes())}"
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:
@@ -123,14 +157,12 @@ def _table(frame: pd.DataFrame) -> dict[str, Any]:
 
     constant: what the columns say that never change.
     """
-    whole = as_text(frame)
-    text, bold = varying(whole), bold_cells(frame)
+    whole, bold = as_text(frame), bold_cells(frame)
+    text = varying(whole)
     text = whole if text.columns.empty else text
-    cells = {
-        name: [(cell, (at, name) in bold) for at, cell in enumerate(text[name])] for name in text
-    }
+    rows = text.to_dict("records")
     return {
         "columns": [(name, is_numeric(text[name])) for name in text],
-        "rows": list(zip(*cells.values(), strict=True)),
+        "rows": [[(row[n], (at, n) in bold) for n in row] for at, row in enumerate(rows)],
         "constant": constant_line(whole, text),
     }

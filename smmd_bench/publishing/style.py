@@ -12,6 +12,7 @@ import textwrap
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,8 +79,8 @@ _LABELS = {
 """Those that are not the name in capitals."""
 _SPARE = (
     LossStyle(PURPLE, (0, (2, 1)), "P", "oo"),
-    LossStyle("#B8A000", (0, (7, 2)), "<", "||"),
-    LossStyle("#5D4037", (0, (1, 1, 4, 1)), ">", "**"),
+    LossStyle("#B8A000", (0, (7, 2)), (5, 0, 180), "||"),
+    LossStyle("#5D4037", (0, (1, 1, 4, 1)), (8, 1, 0), "**"),
     LossStyle("#1B5E20", (0, (6, 1, 2, 1)), "h", "OO"),
     LossStyle("#4A148C", (0, (3, 2)), "p", "\\\\|"),
     LossStyle("#AD1457", (0, (8, 1, 1, 1)), "d", "//."),
@@ -88,15 +89,8 @@ _SPARE = (
 
 def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
     """A style for each loss spec; losses of the package always have the same, others in order."""
-    found: dict[str, LossStyle] = {}
-    spare = 0
-    for loss in losses:
-        if loss in _KNOWN:
-            found[loss] = _KNOWN[loss]
-        elif loss not in found:
-            found[loss] = _SPARE[spare % len(_SPARE)]
-            spare += 1
-    return found
+    spare = cycle(_SPARE)
+    return {loss: _KNOWN.get(loss) or next(spare) for loss in dict.fromkeys(losses)}
 
 
 def loss_label(loss: str) -> str:

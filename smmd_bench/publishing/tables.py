@@ -1,10 +1,14 @@
-"""A table as CSV and as Markdown, and the numbers in its cells as text.
+"""A table as CSV, Markdown and LaTeX, and the numbers in its cells as text.
 
 Cells that are already text are written as they stand; numbers are written with up to six
 significant digits, and what is missing as a dash (in CSV: in full, and as nothing).
 
 `frame.attrs["bold"]` may name cells to set in bold, as a list of (row, column): the position of the
 row from 0, and the column's name. CSV has none.
+
+In LaTeX a table is a float in booktabs rules. One that is wider than a column goes over both
+columns of the page (`table*`), scaled to the page where it has to be. The document needs
+`\\usepackage{booktabs,graphicx}`.
 """
 
 from __future__ import annotations
@@ -20,6 +24,24 @@ DASH = "–"
 HOLES = ("failed", "skipped", "pending", "not run")
 """What stands in place of a value that is not there, and why; a column of numbers may have it."""
 _NUMBER = re.compile(r"^[-+−]?[\d,.]+(e[+-]?\d+)?(\b|$)")
+COLUMN = 48
+"""About how many characters a column of a two-column paper takes at `\\small`."""
+PREAMBLE = "% \\usepackage{booktabs,graphicx}\n"
+_SIGNS = {
+    "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
+    "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
+    "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "\n": " ",
+    "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "·": r"$\cdot$", "Δ": r"$\Delta$",
+    "≤": r"$\leq$", "≥": r"$\geq$", "≈": r"$\approx$", "√": r"$\surd$", "∈": r"$\in$",
+    "→": r"$\rightarrow$", "σ": r"$\sigma$", "λ": r"$\lambda$", "β": r"$\beta$", "μ": r"$\mu$",
+    "²": "$^2$", "³": "$^3$", "⁻": "$^-$", "–": "--", "—": "---", "…": r"\ldots{}",
+    "‘": "`", "’": "'", "“": "``", "”": "''", "\xa0": "~",
+}  # fmt: skip
+_ESCAPED = str.maketrans(_SIGNS)
+_SIZED = (
+    "\\small\n\\setlength{\\tabcolsep}{4pt}\n"
+    "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n\\begin{tabular}"
+)
 
 
 def number(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
@@ -34,13 +56,9 @@ def number(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
 
 
 def with_interval(
-    value: float | None,
-    low: float | None,
-    high: float | None,
-    digits: int = 2,
-    *,
+    value: float | None, low: float | None, high: float | None, digits: int = 2, *,
     sign: bool = False,
-) -> str:
+) -> str:  # fmt: skip
     """`43.4 [42.4, 44.4]`; the value alone where there is no interval."""
     text = number(value, digits, sign=sign)
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
@@ -53,7 +71,8 @@ def with_deviation(
 ) -> str:
     """`43.4 ± 0.5`; the mean alone where there is no deviation."""
     text = number(mean, digits, sign=sign)
-    return text if deviation is None else f"{text} ± {number(deviation, digits)}"
+    known = deviation is not None and math.isfinite(deviation)
+    return f"{text} ± {number(deviation, digits)}" if known else text
 
 
 def count(value: int) -> str:
@@ -103,6 +122,32 @@ def to_markdown(frame: pd.DataFrame) -> str:
     rules = ["---:" if is_numeric(text[name]) else "---" for name in text.columns]
     lines = [names, rules, *mark_bold(text, "**{}**".format).to_numpy().tolist()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
+
+
+def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
+    """The table with its caption and label; bold cells are bold."""
+    text = as_text(frame)
+    marks = mark_bold(text.map(lambda _: ""), lambda _: "textbf:--rwrap;")
+    styler = text.style.format(_escape).format_index(_escape, axis="columns").hide(axis="index")
+    written = styler.apply(lambda _: marks, axis=None).to_latex(
+        column_format="".join("r" if is_numeric(text[name]) else "l" for name in text.columns),
+        hrules=True,
+        position="t",
+        position_float="centering",
+        caption=_escape(caption),
+        label=label,
+        environment="table*" if width_of(text) > COLUMN else None,
+    )
+    sized = str(written).replace("\\begin{tabular}", _SIZED)
+    return PREAMBLE + sized.replace("\\end{tabular}\n", "\\end{tabular}}\n")
+
+
+def _escape(text: object) -> str:
+    """Text as LaTeX sets it; letters that it may not know, such as Greek ones, stay as they are.
+
+    A first `[` or `*` would be an option of the row's end before it.
+    """
+    return re.sub(r"^\s*([\[*])", r"{\1}", str(text).translate(_ESCAPED))
 
 
 def varying(text: pd.DataFrame) -> pd.DataFrame:

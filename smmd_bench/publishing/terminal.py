@@ -30,39 +30,31 @@ def to_terminal(
 
     whole = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
     rows, bold = varying(whole), bold_cells(frame)
-    fixed, least = constant_line(whole, rows), _least_widths(rows)
+    fixed, least = constant_line(whole, rows), {str(name): _least(rows[name]) for name in rows}
     optional = [name for name in reversed(frame.attrs.get("optional", ())) if name in least]
     shown: list[str] = []
     for name in [*(name for name in least if name not in optional), *optional]:
-        if not shown or sum(least[other] for other in [*shown, name]) <= width + 2:
+        if not shown or sum(least[other] + 2 for other in [*shown, name]) <= width + 2:
             shown.append(name)
-    left = [name for name in least if name not in shown]
+    if left := [name for name in least if name not in shown]:
+        caption = f"{caption} Not shown at this width: {', '.join(left)}.".lstrip()
     rows = rows[[name for name in least if name in shown]]
-    narrow = width_of(rows) > width
-    table = Table(
-        box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold",
-        width=width if narrow else None,
-    )  # fmt: skip
+    narrow = width if width_of(rows) > width else None
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", width=narrow)
     for name in rows.columns:
         if is_numeric(rows[name]):
-            size = least[name] - 2 if narrow else None
-            table.add_column(Text(name), justify="right", width=size)
+            table.add_column(Text(name), justify="right", width=least[name] if narrow else None)
         else:
             table.add_column(Text(name), overflow="fold")
     for at, row in rows.iterrows():
         cells = ((cell, "bold" if (at, name) in bold else "") for name, cell in row.items())
         table.add_row(*(Text(cell, style) for cell, style in cells))
-    if left:
-        caption = f"{caption} Not shown at this width: {', '.join(left)}.".lstrip()
     above = [Text(title, style="bold"), *([Text(fixed)] if fixed else [])]
     return Group(*above, table, *([Text(caption, style="dim")] if caption else []))
 
 
-def _least_widths(rows: pd.DataFrame) -> dict[str, int]:
-    """The letters that each column needs at least, with two spaces after it."""
-    found = {}
-    for name in rows.columns:
-        cells = max(map(len, rows[name]), default=0)
-        heading = max(map(len, name.split()), default=0)
-        found[name] = 2 + max(heading, cells if is_numeric(rows[name]) else min(cells, _LEAST))
-    return found
+def _least(column: pd.Series[str]) -> int:
+    """The letters that a column needs at least."""
+    cells = max(map(len, column), default=0)
+    heading = max(map(len, str(column.name).split()), default=0)
+    return max(heading, cells if is_numeric(column) else min(cells, _LEAST))

@@ -1,32 +1,53 @@
-"""The reports of a run: all of them with the page, or those that `--only` and `--format` name."""
+"""The reports of a run: all of them with the page, or those that `--only` and `--format` name.
+
+RUN/reports/tables/NAME.csv, .md, .tex    the table as people read it
+RUN/reports/tables/NAME_data.csv          the numbers behind it, in full (a report without figure)
+RUN/reports/figures/NAME.png, .svg        the figure; .pdf where it is asked for
+RUN/reports/figures/NAME.csv              the numbers behind it
+
+The files follow from the run alone, byte for byte: they hold no dates and no random names.
+"""
 
 from __future__ import annotations
 
-import gc
 import re
 import time
+import traceback
 import warnings
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
-from ..contracts import Progress, Report
+from ..contracts import Artefact, Progress, Report
 from ..errors import UserError, did_you_mean
+from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import entries, entry, load_plugin_file, names, plugin_files
 from ..results.frames import read_run
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import RunDirectory
-from .make_report import FORMATS, Section, make_report
-from .page import write_page
+from ..storage.files import atomic, write_text
+from .page import Section, write_page
+from .style import figure_style, file_stem
+from .tables import to_csv, to_latex, to_markdown
 
 if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
     from ..results.frames import RunFrames
 
+FORMATS = ("csv", "md", "tex", "png", "svg")
+"""The endings of what is written if no format is asked for."""
+FIGURE_METADATA = {
+    "png": {"Software": None},
+    "svg": {"Creator": None, "Date": None, "Format": None, "Type": None},
+    "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
+}
+"""Figures carry no date and no version."""
 SEVERAL, PROCESSES = 4, 4
-"""Reports from which on further processes pay, and how many there are at most: each takes a second
-to start, and holds what its report reads of the run."""
+"""Reports from which on further processes pay, and how many there are at most."""
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
@@ -36,10 +57,14 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Se
     Tables come first, the verdict before the others. `progress` hears of the reports that are made.
     Raises UserError if the folder holds no run.
     """
-    _compare_cells(folder)
     sections = _make_reports(folder, names("reports"), FORMATS, progress)
     sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
-    _remove_earlier(folder / "reports", sections)
+    for section in sections:  # files of an earlier state go, and those of other names stay
+        ends = ("_data.csv", ".pdf", *(f".{form}" for form in FORMATS))
+        for place in ("tables", "figures"):
+            written = {folder / "reports" / place / f"{section.name}{end}" for end in ends}
+            for file in written - {*section.files}:
+                file.unlink(missing_ok=True)
     write_page(read_run(folder), sections)
     return sections
 
@@ -52,35 +77,31 @@ def write_some_reports(
 ) -> list[Section]:
     """Make the reports that `only` names (none: all); the page and the other files stay.
 
-    A name is a report's or the paper's: `arithmetic_table`, `table2`, `figure3`. `formats` are
-    endings. Raises UserError for an unknown name, and if nothing is made.
+    `formats` are endings. Raises UserError for an unknown name, and if nothing is made.
     """
-    _compare_cells(folder)
     chosen = find_reports(only) if only else names("reports")
     sections = _make_reports(folder, chosen, formats, progress)
     if not any(section.files or section.error for section in sections):
-        missing = "it has none of these formats"
-        reasons = "; ".join(f"{s.name}: {s.skipped or missing}" for s in sections)
-        raise UserError(f"Nothing was made of {folder}: {reasons}.")
+        reasons = (f"{s.name}: {s.skipped or 'it has none of these formats'}" for s in sections)
+        raise UserError(f"Nothing was made of {folder}: {'; '.join(reasons)}.")
     return sections
 
 
 def find_reports(only: Iterable[str]) -> list[str]:
-    """The reports with these names or numbers in the paper, each once.
+    """The reports with these names (`arithmetic_table`, `table2`, `figure3`), each once.
 
     Raises UserError for an unknown name.
     """
-    numbers: Mapping[str, str] | None = None
     found: dict[str, None] = {}
     for asked in only:
-        known = [asked] if asked in names("reports") else []
-        if not known:
-            numbers = numbers or {e.name: _paper_name(e.plugin) for e in entries("reports")}
+        known = [asked]
+        if asked not in names("reports"):
+            numbers = {e.name: _paper_name(e.plugin) for e in entries("reports")}
             plain = _plain(asked)
             known = [name for name, n in numbers.items() if n and plain in (n, n.rstrip("ab"))]
-        if not known:
-            spelled = [*names("reports"), *sorted(filter(None, (numbers or {}).values()))]
-            raise UserError(f"Unknown report '{asked}': {did_you_mean(asked, spelled)}")
+            if not known:
+                hint = did_you_mean(asked, {*numbers, *filter(None, numbers.values())})
+                raise UserError(f"Unknown report '{asked}': {hint}")
         found |= dict.fromkeys(known)
     return [*found]
 
@@ -101,6 +122,9 @@ def _make_reports(
     """The reports of these names, in their order; which process makes one changes no byte."""
     from joblib import Parallel, cpu_count, delayed
 
+    if missing_comparisons(read_run(folder)):  # which a killed command left out
+        with suppress(UserError), RunDirectory(folder).locked():
+            write_comparisons(read_run(folder))
     jobs = min(PROCESSES, cpu_count()) if len(chosen) >= SEVERAL else 1
     given = folder, time.time_ns(), tuple(plugin_files()), tuple(formats)
     sections: list[Section] = []
@@ -123,12 +147,7 @@ def _make_named(
     found = entry("reports", name)
     if found.plugin is None:
         return Section(name, name, "", error=f"{found.error} (from {found.origin})")
-    before = gc.get_threshold()
-    gc.set_threshold(50_000, 20, 20)  # a figure is many objects: collections take a sixth of it
-    try:
-        return make_report(_run(folder, now), cast(Report, found.plugin()), formats)
-    finally:
-        gc.set_threshold(*before)
+    return make_report(_run(folder, now), cast(Report, found.plugin()), formats)
 
 
 @lru_cache(maxsize=1)
@@ -137,20 +156,67 @@ def _run(folder: Path, now: int) -> RunFrames:
     return read_run(folder)
 
 
-def _compare_cells(folder: Path) -> None:
-    """Write the comparisons that a killed command left out, unless a process works on the run."""
-    if missing_comparisons(read_run(folder)):
-        with suppress(UserError), RunDirectory(folder).locked():
-            write_comparisons(read_run(folder))
+def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMATS) -> Section:
+    """Build a report and write its files, each whole or absent; the section keeps an error.
+
+    `table.attrs["title"]`, such as one that names a level, replaces the report's title.
+    """
+    from threadpoolctl import threadpool_limits
+
+    order = int(getattr(report, "order", Section.order))
+    section = Section(report.name, report.title, report.paper, order)
+    try:
+        if hasattr(report, "__dataclass_fields__"):
+            section = replace(section, name=file_stem(canonical(report)))
+        if (reason := report.skip(run)) is not None:
+            return replace(section, skipped=reason)
+        # Products are small: BLAS threads that wait for each other cost more than they save.
+        with figure_style(), threadpool_limits(1, user_api="blas"):
+            artefact = report.build(run)
+        title = "" if artefact.table is None else artefact.table.attrs.get("title")
+        section = replace(section, title=str(title or section.title))
+        files = _write_artefact(run.path / "reports", section, artefact, formats)
+    except (Exception, SystemExit) as problem:  # a plugin's code may exit
+        trace = "".join(traceback.format_exception(problem))
+        return replace(section, error=f"{type(problem).__name__}: {problem}", traceback=trace)
+    shown = Artefact(artefact.caption, artefact.table, notes=artefact.notes)
+    return replace(section, artefact=shown, files=tuple(files))
 
 
-def _remove_earlier(reports: Path, sections: Iterable[Section]) -> None:
-    """Remove the files of these reports that were not written now; files of other names stay."""
-    endings = [f".{form}" for form in (*FORMATS, "pdf")]
-    for section in sections:
-        for end in ("_data.csv", *endings):
-            for file in (
-                reports / place / f"{section.name}{end}" for place in ("tables", "figures")
-            ):
-                if file not in section.files:
-                    file.unlink(missing_ok=True)
+def _write_artefact(
+    folder: Path, section: Section, artefact: Artefact, formats: Collection[str]
+) -> list[Path]:
+    """Write the files of one artefact below `folder` in these formats; returns them."""
+    name, title, table, texts = section.name, section.title, artefact.table, {}
+    if table is not None:
+        notes = "\n".join(f"- {note}" for note in artefact.notes)
+        parts = [f"**{title}**", to_markdown(table).rstrip(), artefact.caption, notes]
+        caption = f"{title}{'' if title.endswith('?') else '.'} {artefact.caption}"
+        texts[f"tables/{name}.csv"] = to_csv(table)
+        texts[f"tables/{name}.md"] = "\n\n".join(filter(None, parts)) + "\n"
+        texts[f"tables/{name}.tex"] = to_latex(table, caption, f"tab:{name}")
+    if artefact.data is not None:
+        place = f"figures/{name}.csv" if artefact.figure else f"tables/{name}_data.csv"
+        texts[place] = to_csv(artefact.data)
+    wanted = {folder / p: text for p, text in texts.items() if p.rpartition(".")[2] in formats}
+    for file, text in wanted.items():
+        write_text(file, text)
+    drawn = [] if artefact.figure is None else _draw(artefact.figure, folder, name, formats)
+    return [*wanted, *drawn]
+
+
+def _draw(figure: Figure, folder: Path, name: str, formats: Collection[str]) -> list[Path]:
+    """Write a figure in these formats; its parts are laid out once for all of them."""
+    import matplotlib
+
+    files = []
+    with figure_style():
+        if (engine := figure.get_layout_engine()) is not None:
+            figure.set_dpi(matplotlib.rcParams["savefig.dpi"])  # letter sizes depend on it
+            engine.execute(figure)
+            figure.set_layout_engine(None)
+        for form in (form for form in FIGURE_METADATA if form in formats):
+            files.append(folder / "figures" / f"{name}.{form}")
+            with atomic(files[-1]) as temporary:
+                figure.savefig(temporary, format=form, metadata=FIGURE_METADATA[form])
+    return files

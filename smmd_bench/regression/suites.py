@@ -8,13 +8,14 @@ has the hub's layout: README.md, and a folder for each of the 57 subjects with P
 
 from __future__ import annotations
 
+import json
 import logging
+import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,6 @@ REPOSITORY = "cais/mmlu"
 REVISION = "c30699e8356da336a370243923dbaf21066bb9fe"
 PLACES = ("mmlu/cais/mmlu", "cais/mmlu", "mmlu", "")
 SAMSUM = "samsum"
-_GROUPS = ("mmlu_stem", "mmlu_humanities", "mmlu_social_sciences", "mmlu_other")
 _FETCH = (
     f"fetch it where there is a network with `hf download {REPOSITORY} --repo-type dataset "
     f'--revision {REVISION} --exclude "auxiliary_train/*" --local-dir DIR/mmlu` and give '
@@ -77,33 +77,27 @@ def _suite(name: str, shots: int | None) -> Suite:
     if shots:
         raise UserError(f"--shots {shots}: {SAMSUM} takes none: run it by itself, without.")
     task = load_task(SAMSUM)
-    scorer = {
-        "task": task.version,
-        "metrics": {metric.name: metric.version for metric in task.metrics()},
-        "rouge-score": installed_version("rouge-score"),
-    }
+    scorer = {"task": task.version, "rouge-score": installed_version("rouge-score")}
+    scorer["metrics"] = {metric.name: metric.version for metric in task.metrics()}
     return Suite(name, 2, 0, {**task.identity("test", 0), "scorer": scorer})
 
 
 @contextmanager
 def lm_eval_tasks(suite: Suite) -> Iterator[dict[str, Any]]:
     """The arguments of `lm_eval.simple_evaluate` that name the tasks of a suite."""
-    if suite.name == SAMSUM:
-        yield {"tasks": [samsum_task()], "num_fewshot": 0}
+    if suite.folder is None:
+        task = samsum_task() if suite.name == SAMSUM else suite.name
+        yield {"tasks": [task], "num_fewshot": suite.shots}
         return
     from lm_eval.tasks import TaskManager
 
-    arguments = {"tasks": [suite.name], "num_fewshot": suite.shots}
-    if not is_mmlu(suite.name):
-        yield arguments
-        return
-    import yaml
-
-    with tempfile.TemporaryDirectory() as folder:
-        content = {**_mmlu_config(suite.name), "dataset_path": suite.folder}
-        (Path(folder) / "suite.yaml").write_text(yaml.safe_dump(content), encoding="utf-8")
-        manager = TaskManager(include_path=[_mmlu_files(), folder], include_defaults=False)
-        yield {**arguments, "task_manager": manager}
+    with tempfile.TemporaryDirectory() as copy:  # of MMLU's task files, with our data folder
+        shutil.copytree(_mmlu_files(), copy, dirs_exist_ok=True)
+        template = Path(copy) / "_default_template_yaml"
+        theirs, ours = f"dataset_path: {REPOSITORY}", f"dataset_path: {json.dumps(suite.folder)}"
+        template.write_text(template.read_text("utf-8").replace(theirs, ours), "utf-8")
+        manager = TaskManager(include_path=copy, include_defaults=False)
+        yield {"tasks": [suite.name], "num_fewshot": suite.shots, "task_manager": manager}
 
 
 def samsum_task() -> Any:
@@ -116,12 +110,6 @@ def samsum_task() -> Any:
 
     task: Any = load_task(SAMSUM)
     rows = [{"prompt": e.prompt, "target": e.target} for e in task.examples("test", 0)]
-
-    def rouge(document: Mapping[str, str], results: Sequence[str]) -> Mapping[str, float]:
-        found: Mapping[str, float] = task.annotate(results[0], document["target"])
-        return found
-
-    metrics = ("rouge1", "rouge2", "rougeL")
     config = {
         "task": SAMSUM,
         "output_type": "generate_until",
@@ -134,9 +122,10 @@ def samsum_task() -> Any:
         "generation_kwargs": {
             "until": [], "max_gen_toks": 128, "do_sample": False, "temperature": 0,
         },
-        "process_results": rouge,
+        "process_results": lambda row, results: task.annotate(results[0], row["target"]),
         "metric_list": [
-            {"metric": name, "aggregation": "mean", "higher_is_better": True} for name in metrics
+            {"metric": name, "aggregation": "mean", "higher_is_better": True}
+            for name in ("rouge1", "rouge2", "rougeL")
         ],
     }  # fmt: skip
     return ConfigurableTask(config=config)
@@ -154,20 +143,14 @@ def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
         options = {"repo_type": "dataset", "revision": REVISION, "ignore_patterns": unneeded}
         folder = fetch_snapshot(f"MMLU ({REPOSITORY})", _FETCH, REPOSITORY, **options)
         return folder, {"source": REPOSITORY, "commit": REVISION}
-    names = subjects()
-    places = (given / place for place in PLACES)
-    found = next((place for place in places if (place / names[0]).is_dir()), None)
-    if found is None:
-        raise UserError(
-            f"The data folder {given} has no {PLACES[0]}/{names[0]}: {_FETCH}, or leave out "
-            f"--data-dir (and {VARIABLE}) to fetch MMLU from the hub."
-        )
-    files = []
-    for pattern in (f"{name}/{split}-*.parquet" for name in names for split in ("test", "dev")):
-        files += (own := sorted(found.glob(pattern)))
-        if not own:
-            raise UserError(f"The copy of MMLU in {found} has no {pattern}: {_FETCH}.")
-    return found, {"source": "mmlu", "digest": digest_of_files(files, found)}
+    parts = [f"{name}/{split}-*.parquet" for name in subjects() for split in ("test", "dev")]
+    for folder in (given / place for place in PLACES):
+        if files := [file for part in parts for file in sorted(folder.glob(part))]:
+            return folder, {"source": "mmlu", "digest": digest_of_files(files, folder)}
+    raise UserError(
+        f"The data folder {given} has no {PLACES[0]}/{subjects()[0]}: {_FETCH}, or leave out "
+        f"--data-dir (and {VARIABLE}) to fetch MMLU from the hub."
+    )
 
 
 def subjects() -> list[str]:
@@ -177,13 +160,11 @@ def subjects() -> list[str]:
 
 def is_mmlu(name: str) -> bool:
     """Whether a suite is MMLU, one of its four groups, or one of its subjects."""
-    if not name.startswith("mmlu"):
-        return False
-    return name in {file.stem.removeprefix("_") for file in _mmlu_files().glob("*.yaml")}
+    return name in {file.stem.removeprefix("_") for file in _mmlu_files().glob("*mmlu*.yaml")}
 
 
 def installed_version(package: str = "lm-eval") -> str:
-    """The installed version of a package of the extra; raises UserError if there is none."""
+    """That of a package of the extra; raises UserError if there is none."""
     try:
         return version(package)
     except PackageNotFoundError:
@@ -192,20 +173,6 @@ def installed_version(package: str = "lm-eval") -> str:
 
 def _mmlu_files() -> Path:
     """The folder of lm-eval's MMLU task files."""
-    found = find_spec("lm_eval")
-    if found is None or not found.submodule_search_locations:
-        raise UserError("lm-eval is not installed: pip install 'smmd-bench[lm-eval]'.")
-    return Path(found.submodule_search_locations[0]) / "tasks" / "mmlu" / "default"
+    import lm_eval
 
-
-def _mmlu_config(name: str) -> dict[str, Any]:
-    """lm-eval hands `dataset_path` on to the subjects of a group from a file of the group only."""
-    if name == "mmlu":
-        mean = [{"metric": "acc", "weight_by_size": True}]
-        return {"group": name, "task": [*_GROUPS], "aggregate_metric_list": mean}
-    import yaml
-
-    subject = _mmlu_files() / f"{name}.yaml"
-    if subject.exists():
-        return {"task": name, "include": str(subject)}
-    return dict(yaml.safe_load((_mmlu_files() / f"_{name}.yaml").read_text(encoding="utf-8")))
+    return Path(lm_eval.__file__).parent / "tasks" / "mmlu" / "default"

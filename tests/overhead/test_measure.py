@@ -14,7 +14,7 @@ import smmd_bench as sb
 from smmd_bench.errors import UserError
 from smmd_bench.overhead import measure as module
 from smmd_bench.overhead import worker
-from smmd_bench.overhead.measure import measure, missing_repeats, overhead_frame, read_frames
+from smmd_bench.overhead.measure import COLUMNS, measure, overhead_frame, read_rows
 from smmd_bench.overhead.settings import STOCK
 from smmd_bench.overhead.worker import train_row
 from smmd_bench.run.process import WorkerProcess
@@ -37,21 +37,16 @@ def measured_folder(tmp_path_factory):
 
 @pytest.mark.engine
 def test_a_measurement_is_a_run_without_cells_and_has_every_step(measured_folder):
-    run, frames = sb.read_run(measured_folder), read_frames(measured_folder)
+    run, rows = sb.read_run(measured_folder), read_rows(measured_folder)
     assert run.manifest["overhead"]["losses"] == TWO
     assert run.cells.empty
-    steps, runs = frames["steps"], frames["runs"]
-    assert list(zip(steps["row"], steps["step"], strict=True)) == [
-        (row, step) for row in ROWS for step in (1, 2, 3, 4)
-    ]
-    assert (steps[["wall_seconds", "cpu_seconds"]] > 0).all(axis=None)
-    assert steps["dropped"].tolist() == [True, False, False, False] * 3
-    assert (runs["peak_bytes"] > 10**8).all()  # python and torch alone are that
-    assert runs["threads"].tolist() == [1, 1, 1]
-    assert runs["error"].isna().all()
+    assert set(rows["row"]) == {*ROWS}
+    assert rows["error"].isna().all()
+    assert (rows["peak_bytes"] > 10**8).all()  # python and torch alone are that
+    assert all(len(steps) == 4 and min(map(min, steps)) > 0 for steps in rows["steps"])
     assert not measure(tiny_settings(losses=TWO), measured_folder, silent)
     with pytest.raises(UserError, match=r"belongs to another .* \(overhead_tiny_cpu_smmd_"):
-        measure(tiny_settings(losses=TWO, seed=1), measured_folder, silent)
+        measure(tiny_settings(losses=TWO, length=8), measured_folder, silent)
 
 
 class Deadly(WorkerProcess):
@@ -65,23 +60,21 @@ class Deadly(WorkerProcess):
 
 
 @pytest.mark.engine
-def test_a_killed_row_is_reported_and_its_repeat_alone_is_done_again(
+def test_a_killed_row_is_reported_and_its_repeat_alone_is_missing(
     measured_folder, tmp_path, monkeypatch
 ):
-    settings = tiny_settings(losses=TWO, repeats=2, steps=200)
-    settings = type(settings)(**{**settings.to_dict(), "drop": 1})
+    settings = tiny_settings(losses=TWO, repeats=2)
     folder = shutil.copytree(measured_folder, tmp_path / "run")
     manifest = sb.read_run(folder).manifest
-    write_json(folder / "manifest.json", {**manifest, "overhead": settings.to_dict()})
+    write_json(folder / "manifest.json", {**manifest, "overhead": vars(settings)})
     monkeypatch.setattr(module, "WorkerProcess", Deadly)
-    assert measure(settings, folder, silent)
-    runs = read_frames(folder)["runs"]
-    failed = runs.dropna(subset="error")
-    assert failed[["row", "repeat"]].to_numpy().tolist() == [["ce", 1]]
-    assert failed["error"].iloc[0].startswith("the process was killed by SIGKILL")
-    assert missing_repeats(settings, folder) == [1]
-    first = read_frames(measured_folder)["steps"]
-    pd.testing.assert_frame_equal(read_frames(folder)["steps"].query("repeat == 0"), first)
+    before = {file: file.read_bytes() for file in (folder / "rows").iterdir()}
+    for _ in range(2):
+        assert measure(settings, folder, silent)
+        failed = read_rows(folder).dropna(subset="error")
+        assert failed[["row", "repeat"]].to_numpy().tolist() == [["ce", 1]]
+        assert failed["error"].iloc[0].startswith("the process was killed by SIGKILL")
+    assert all(file.read_bytes() == content for file, content in before.items())
 
 
 @pytest.mark.engine
@@ -99,9 +92,9 @@ def test_every_step_is_an_optimiser_step_of_the_real_trainer(row, monkeypatch):
         return model
 
     monkeypatch.setattr(worker, "build_model", watched)
-    steps: list[int] = []
-    trainer, found = train_row(tiny_settings(), row, 0, steps.append)
-    assert steps == [1, 2, 3, 4]
+    steps: list[tuple[int, int]] = []
+    trainer, found = train_row(tiny_settings(), row, 0, lambda *said: steps.append(said))
+    assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert len(found["steps"]) == 4
     changed = {
         name
@@ -119,10 +112,10 @@ def test_every_step_is_an_optimiser_step_of_the_real_trainer(row, monkeypatch):
 def test_cross_entropy_here_is_that_of_the_stock_trainer():
     losses = []
     for row in (STOCK, "ce"):
-        trainer, _ = train_row(tiny_settings(), row, 0, lambda _: None)
+        trainer, _ = train_row(tiny_settings(), row, 0, lambda *_: None)
         losses.append([line["loss"] for line in trainer.state.log_history[:4]])
     assert losses[0] == pytest.approx(losses[1], rel=1e-5)
-    trainer, _ = train_row(tiny_settings(dtype="bfloat16"), "smmd", 0, lambda _: None)
+    trainer, _ = train_row(tiny_settings(dtype="bfloat16"), "smmd", 0, lambda *_: None)
     assert trainer.args.bf16
 
 
@@ -131,24 +124,14 @@ SMMD = {0: [1.0, 2.2, 6.0, 3.3], 1: [1.0, 3.0, 6.0, 3.6]}
 
 
 def planted():
-    steps = [
-        (row, repeat, step, wall, wall / 2, step == 1)
-        for row, seconds in (("ce", CE), ("smmd", SMMD))
-        for repeat, walls in seconds.items()
-        for step, wall in enumerate(walls, 1)
+    found = [
+        (row, repeat, "cpu", peak, [(wall, wall / 2) for wall in seconds[repeat]], None)
+        for row, seconds, peaks in (("ce", CE, (2e9, 4e9)), ("smmd", SMMD, (3e9, 5e9)))
+        for repeat, peak in enumerate(peaks)
     ]
-    peaks = {"ce": (2e9, 4e9), "smmd": (3e9, 5e9)}
-    runs = [
-        (row, repeat, peak, "cpu", 1, None)
-        for row, both in peaks.items()
-        for repeat, peak in enumerate(both)
-    ]
-    runs += [(STOCK, repeat, None, None, None, "killed") for repeat in (0, 1)]
-    names = ["row", "repeat", "peak_bytes", "device", "threads", "error"]
-    types = {"peak_bytes": "Int64", "threads": "Int64", "error": "str"}
-    columns = ["row", "repeat", "step", "wall_seconds", "cpu_seconds", "dropped"]
-    frame = pd.DataFrame(runs, columns=names).astype(types)
-    return overhead_frame(pd.DataFrame(steps, columns=columns), frame, ROWS).set_index("row")
+    found += [(STOCK, repeat, None, None, None, "killed") for repeat in (0, 1)]
+    frame = pd.DataFrame(found, columns=list(COLUMNS))
+    return overhead_frame(frame, tiny_settings(losses=TWO)).set_index("row")
 
 
 def test_times_are_of_the_median_step_without_the_dropped_ones():
@@ -156,7 +139,7 @@ def test_times_are_of_the_median_step_without_the_dropped_ones():
     medians = [1000 * statistics.median(CE[repeat][1:]) for repeat in (0, 1)]
     assert line["wall_ms"] == pytest.approx(statistics.fmean(medians))
     assert line["cpu_ms"] == pytest.approx(line["wall_ms"] / 2)
-    assert (line["repeats"], line["steps"], line["memory_gb"]) == (2, 6, 3.0)
+    assert (line["repeats"], line["memory_gb"]) == (2, 3.0)
 
 
 def test_ratios_are_medians_over_repeats_with_the_smallest_and_the_largest():
@@ -179,13 +162,10 @@ def test_ratios_are_medians_over_repeats_with_the_smallest_and_the_largest():
         ("--geometry config.json", "--numeric-tokens, such as 10"),
         ("--losses smd", "did you mean smmd"),
         ("--losses ,", "--losses is empty: give at least one LOSS"),
-        ("--losses ntil --numeric-tokens 5", "ntil cannot be measured here"),
-        ("--steps 20", "--drop 20 leaves none of 20 steps"),
-        ("--device cuda", "torch finds no GPU here"),
+        ("--steps 3", "--steps must be greater than or equal to 4, not 3"),
     ],
 )
-def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, monkeypatch):
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path):
     (tmp_path / "config.json").write_text('{"model_type": "qwen2", "vocab_size": 512}')
     with pytest.raises(Exception, match=said):
         call(["overhead", *words.split()], tmp_path)
@@ -193,12 +173,12 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(words, said, tmp_path, mon
 
 
 @pytest.mark.slow
-def test_the_command_measures_once_and_prints_the_table(tmp_path):
-    words = ["overhead", "--geometry", "tiny", "--losses", "smmd", "--out", "out", "--threads", "1"]
-    words += ["--steps", "3", "--drop", "1", "--repeats", "1", "--length", "16"]
+def test_the_command_measures_once_and_prints_the_table_with_what_failed(tmp_path):
+    words = ["overhead", "--geometry", "tiny", "--losses", "smmd,ntil", "--out", "out"]
+    words += ["--steps", "4", "--repeats", "1", "--length", "16", "--numeric-tokens", "5"]
     out = call(words, tmp_path)
-    assert out.status == 0, out.output
+    assert out.status == 1, out.output
     assert "Training overhead: tiny, cpu" in out.stdout
+    assert "Failed: ntil, repeat 1: the process ended with status 1" in out.stderr
     table = pd.read_csv(tmp_path / "out" / "reports" / "tables" / "overhead_table.csv")
-    assert table["Loss"].tolist() == ["CE, stock Trainer", "CE", "SMMD"]
-    assert "Nothing to do: out is complete." in call(words, tmp_path).output
+    assert table["Loss"].tolist() == ["CE, stock Trainer", "CE", "SMMD", "NTIL"]

@@ -55,8 +55,6 @@ def test_options_and_the_beginning_of_an_address_choose_cells(run, tmp_path):
     address = (folder / "README.md").read_text().rpartition("cell `")[2].partition("`")[0]
     (same,), _ = export(run, tmp_path / "two", f"--cell={address[:12]}")
     assert same.name == folder.name
-    (base,), _ = export(run, tmp_path / "base", "--loss=base")
-    assert base.name == f"tiny-{TASK}-base-seed0"
 
 
 @pytest.mark.parametrize(
@@ -88,16 +86,13 @@ def metrics(run):
     return frame[(frame["loss"] == "smmd") & (frame["seed"] == 0)]
 
 
-def test_the_metadata_of_the_card_hold_every_metric_with_its_interval(card, metrics):
+def test_the_card_has_metrics_with_intervals_differences_recipe_and_command(card, metrics, run):
     found = {r.metric_type: (r.metric_value, r.metric_args) for r in card.data.eval_results}
     assert found == {
         m["metric"]: (m["value"], {"n": m["n"], "low": m["low"], "high": m["high"]})
         for m in metrics.to_dict("records")
     }
     assert {"smmd-bench", "arithmetic", "smmd"} == {*card.data.tags}
-
-
-def test_the_text_of_the_card_has_metrics_differences_recipe_and_command(card, metrics, run):
     first = metrics.iloc[0]
     row = f"| {first['value']:.1f} | [{first['low']:.1f}, {first['high']:.1f}] | 40 |"
     assert f"| Acc (%) {row}" in card.text
@@ -185,11 +180,3 @@ def test_an_adapter_on_a_hub_model_names_it_and_its_commit(tiny, weights):
     assert config["base_model_name_or_path"] == HUB["hub"]
     assert config["revision"] == HUB["commit"]
     assert note is None
-
-
-def test_an_adapter_is_not_merged_into_a_base_that_has_changed(tiny, weights):
-    with pytest.raises(UserError, match=r"has changed since .* was made"):
-        weights(
-            tiny.checkpoints["lora1"].path, merged=True,
-            models={str(tiny.base): {"digest": "another"}},
-        )  # fmt: skip

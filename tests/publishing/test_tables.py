@@ -8,7 +8,7 @@ import pytest
 from rich.console import Console
 
 from smmd_bench.publishing import tables
-from smmd_bench.publishing.latex import to_latex
+from smmd_bench.publishing.tables import to_latex
 from smmd_bench.publishing.terminal import to_terminal
 
 FRAME = pd.DataFrame(
@@ -25,27 +25,18 @@ FRAME = pd.DataFrame(
 @pytest.mark.parametrize(
     ("text", "expected"),
     [
-        (tables.number(43.394), "43.39"),
         (tables.number(-0.5), "−0.50"),
         (tables.number(-0.001), "0.00"),
-        (tables.number(12345.6), "12345.60"),
         (tables.number(1.234e39), "1.2e+39"),
-        (tables.number(-1e12), "−1e+12"),
         (tables.number(None), "–"),
         (tables.number(float("nan")), "–"),
-        (tables.number(float("inf")), "–"),
-        (tables.number(1.25, 1, sign=True), "+1.2"),
         (tables.number(-1.25, 1, sign=True), "−1.2"),
         (tables.number(0.01, 1, sign=True), "0.0"),
         (tables.with_interval(43.39, 42.4, 44.4, 1), "43.4 [42.4, 44.4]"),
-        (tables.with_interval(43.39, None, 44.4, 1), "43.4"),
         (tables.with_deviation(43.39, 0.51, 1), "43.4 ± 0.5"),
-        (tables.with_deviation(43.39, None, 1), "43.4"),
-        (tables.count(12), "12"),
+        (tables.with_deviation(43.39, float("nan"), 1), "43.4"),
         (tables.count(2_140_000), "2.14M"),
-        (tables.count(494_032_768), "494M"),
         (tables.count(1_543_714_304), "1.54B"),
-        (tables.p_value(1.0), "1.000"),
         (tables.p_value(0.0342), "0.034"),
         (tables.p_value(1e-12), "<0.001"),
     ],
@@ -129,13 +120,8 @@ def test_columns_that_never_change_go_above_the_table():
     assert sum("builtin/tiny" in line for line in lines) == 1
 
 
-def test_brackets_are_not_taken_for_markup():
-    text = rendered(pd.DataFrame({"SMMD[kernel=random]": ["smmd[sigma=1]", "ce"]}))
-    assert "SMMD[kernel=random]" in text
-    assert "smmd[sigma=1]" in text
-
-
 def test_bold_cells_have_a_star_after_their_value_and_are_bold_where_there_are_colours():
+    assert "smmd[sigma=1]" in rendered(pd.DataFrame({"Loss": ["smmd[sigma=1]", "ce"]}))  # no markup
     lines = [line.split() for line in rendered(bold()).splitlines()]
     assert ["a", "50%*", "1.0*", "[0.5,", "1.5]"] in lines
     assert "\x1b[1m1.0* [0.5, 1.5]\x1b[0m" in rendered(bold(), force_terminal=True)
@@ -146,16 +132,13 @@ def test_latex_is_booktabs_with_special_letters_escaped_and_bold_cells():
     frame.attrs["bold"] = [(0, "Loss")]
     text = to_latex(frame, "50 % of x_1 & more: ±", "tab:x")
     assert text.isascii()
+    assert r"\begin{table}" in text
+    assert r"\begin{table*}" in to_latex(wide(5), "C.", "tab:x")
     assert r"\caption{50 \% of x\_1 \& more: $\pm$}" in text
     assert r"\label{tab:x}" in text
     rules = (r"\begin{tabular}{lrr}", r"\toprule", r"\midrule", r"\bottomrule")
     rows = (r"\textbf{50\%} & 43.4 [42.4, 44.4] & 9 \\", r"a\textbar{}b\_c & -- & 2 \\")
     assert [part for part in (*rules, *rows) if part not in text] == []
-
-
-def test_a_table_goes_over_both_columns_of_a_page_only_where_it_is_wide():
-    assert r"\begin{table}" in to_latex(bold(), "C.", "tab:x")
-    assert r"\begin{table*}" in to_latex(wide(5), "C.", "tab:x")
 
 
 def test_a_cell_that_begins_a_row_is_no_option_of_the_command_before_it():

@@ -15,8 +15,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.models.cards import model_card
 from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.regression import evaluate
-from smmd_bench.regression.evaluation import find_targets
-from smmd_bench.regression.regress import Outcome, plan, regress
+from smmd_bench.regression.evaluation import find_targets, plan, regress
 from smmd_bench.regression.suites import (
     REPOSITORY,
     REVISION,
@@ -26,7 +25,7 @@ from smmd_bench.regression.suites import (
     subjects,
 )
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.run_directory import record_failure
+from smmd_bench.run.run_directory import Outcome, record_failure
 from smmd_bench.storage.data_files import VARIABLE
 from smmd_bench.storage.files import read_json, write_json
 from tests.cli.conftest import call as call_cli
@@ -57,7 +56,7 @@ class Here:
 def executor(mmlu, monkeypatch):
     here = Here()
     monkeypatch.setenv(VARIABLE, str(mmlu))
-    monkeypatch.setattr("smmd_bench.regression.regress.load", lambda *_: here)
+    monkeypatch.setattr("smmd_bench.regression.evaluation.load", lambda *_: here)
     return here
 
 
@@ -65,14 +64,14 @@ def call(
     run: Path,
     losses: tuple[str, ...] = (),
     suite: str = SUITE,
-    engine: str = "hf",
+    engine: str = "transformers",
     limit: Any = None,
 ) -> Outcome:
     evaluations = plan(find_targets(run, losses)[0], find_suites([suite], None), engine, limit)
     return regress(run, evaluations, lambda *_: None)
 
 
-def samples_of(run: Path, engine: str = "hf") -> dict[str, pd.DataFrame]:
+def samples_of(run: Path, engine: str = "transformers") -> dict[str, pd.DataFrame]:
     frame = read_run(run).regression
     found = frame[frame["engine"] == engine].drop_duplicates("address")
     return {
@@ -84,19 +83,22 @@ def samples_of(run: Path, engine: str = "hf") -> dict[str, pd.DataFrame]:
 def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
     run = make_run()
     targets, notes = find_targets(run)
-    assert [t.label for t in targets] == ["base", "ce seed 0", "smmd seed 0"]
-    assert [(t.kind, t.task, t.epoch) for t in targets] == [
+    name = model_card(str(checkpoints.base)).label
+    trained = [f"{name} gsm8k {loss} seed 0" for loss in ("ce", "smmd")]
+    assert [t.label for t in targets] == [f"{name} base", *trained]
+    assert [(t.facts["kind"], t.facts["task"], t.facts["epoch"]) for t in targets] == [
         ("base", None, None), ("lora", "gsm8k", 4), ("lora", "gsm8k", 4),
     ]  # fmt: skip
     assert targets[0].path == targets[1].base == str(checkpoints.base)
     assert not notes
-    assert [t.loss for t in find_targets(run, ["base", "smmd"])[0]] == ["base", "smmd"]
+    found, _ = find_targets(run, ["base", "smmd"])
+    assert [t.facts["loss"] for t in found] == ["base", "smmd"]
     with pytest.raises(UserError, match=r"has the loss 'smd': did you mean smmd\?"):
         find_targets(run, ["smd"])
     shutil.rmtree(Path(targets[1].path))
-    shutil.rmtree(read_run(run).current(str(targets[2].cell)).measured)
+    shutil.rmtree(read_run(run).current(str(targets[2].facts["cell"])).measured)
     left, notes = find_targets(run)
-    assert [t.loss for t in left] == ["base"]
+    assert [t.facts["loss"] for t in left] == ["base"]
     assert "no weights" in notes[0]
     assert "is pending" in notes[1]
 
@@ -118,7 +120,7 @@ def test_a_model_that_has_changed_is_refused(make_run, checkpoints):
         find_targets(run)
 
 
-def test_mmlu_has_57_subjects_five_shots_and_its_groups(mmlu, monkeypatch):
+def test_mmlu_has_57_subjects_five_shots_and_its_groups_and_samsum_no_shots(mmlu, monkeypatch):
     monkeypatch.setenv(VARIABLE, str(mmlu))
     assert len(subjects()) == 57
     assert all(map(is_mmlu, ["mmlu", "mmlu_stem", "mmlu_anatomy"]))
@@ -127,6 +129,10 @@ def test_mmlu_has_57_subjects_five_shots_and_its_groups(mmlu, monkeypatch):
     assert [s.name for s in suites] == ["mmlu", "mmlu_stem", "mmlu_anatomy"]
     assert {(s.shots, s.version) for s in suites} == {(5, 1)}
     assert find_suites(["mmlu"], 0)[0].shots == 0
+    monkeypatch.setenv(VARIABLE, str(DATA))
+    assert find_suites(["samsum"], None)[0].shots == 0
+    with pytest.raises(UserError, match="samsum takes none"):
+        find_suites(["samsum"], 5)
 
 
 @pytest.mark.parametrize("place", ["mmlu/cais/mmlu", "cais/mmlu", "mmlu", ""])
@@ -141,18 +147,10 @@ def test_a_copy_may_lie_anywhere_near_and_other_questions_are_other_data(
     name = "test-00000-of-00001.parquet"
     shutil.copy(folder / "astronomy" / name, folder / "anatomy" / name)
     assert mmlu_folder()[1] != identity
-    (folder / "virology" / "dev-00000-of-00001.parquet").unlink()
-    with pytest.raises(UserError, match=f"virology/dev.*hf download {REPOSITORY} .*{REVISION}"):
+    for part in folder.rglob("*.parquet"):
+        part.unlink()
+    with pytest.raises(UserError, match=f"has no .*hf download {REPOSITORY} .*{REVISION}"):
         mmlu_folder()
-
-
-def test_samsum_is_always_0_shot(monkeypatch):
-    monkeypatch.setenv(VARIABLE, str(DATA))
-    (suite,) = find_suites(["samsum"], None)
-    assert suite.shots == 0
-    assert suite.data["scorer"].keys() == {"task", "metrics", "rouge-score"}
-    with pytest.raises(UserError, match="samsum takes none"):
-        find_suites(["samsum"], 5)
 
 
 @pytest.mark.slow
@@ -166,7 +164,7 @@ def test_nothing_is_evaluated_twice_and_each_is_compared_with_ce(make_run, execu
     assert call(run, losses=("base", "smmd")) == Outcome(run, True)
     assert read_run(run).regression["against_loss"].fillna("").tolist() == ["", "base"]
     executor.died = True
-    assert call(run).failed == {f"{SUITE} ce seed 0": "the process was killed by SIGKILL"}
+    assert [*call(run).failed.values()] == ["the process was killed by SIGKILL"]
     executor.died = False
     assert call(run) == Outcome(run, True)
     monkeypatch.setattr(evaluate, "run_job", None)
@@ -185,10 +183,12 @@ def test_a_suite_that_fails_leaves_the_others(make_run, executor, monkeypatch):
     shutil.copytree(Path(str(suites[0].folder)), run.parent / "copy")
     monkeypatch.setenv(VARIABLE, str(run.parent / "copy"))
     (run.parent / "copy" / "anatomy" / "test-00000-of-00001.parquet").write_text("no Parquet")
-    evaluations = plan(find_targets(run)[0], find_suites([SUITE, "mmlu_virology"], None), "hf", 1)
+    evaluations = plan(
+        find_targets(run)[0], find_suites([SUITE, "mmlu_virology"], None), "transformers", 1
+    )
     outcome = regress(run, evaluations, lambda *_: None)
-    assert list(outcome.failed) == [f"{SUITE} base"]
-    assert "lm-eval cannot run mmlu_anatomy" in outcome.failed[f"{SUITE} base"]
+    (error,) = outcome.failed.values()
+    assert "lm-eval cannot run mmlu_anatomy" in error
     assert read_run(run).regression["suite"].tolist() == ["mmlu_virology"]
 
 
@@ -251,7 +251,7 @@ def test_what_does_not_fit_the_context_is_counted(make_run, checkpoints, executo
 @pytest.mark.filterwarnings(*LIBRARY_WARNINGS)
 def test_vllm_answers_as_transformers(make_run, executor):
     run = make_run(losses=("smmd",))
-    for engine in ("hf", "vllm"):
+    for engine in ("transformers", "vllm"):
         assert call(run, engine=engine, suite="mmlu_other") == Outcome(run, True)
     one, other = samples_of(run), samples_of(run, "vllm")
     for loss in ("base", "smmd"):
@@ -266,7 +266,7 @@ def test_samsum_from_the_command_line_and_nothing_the_second_time(make_run, mmlu
     suites = ("--suite", f"{SUITE},samsum", "--limit", "2", "--data-dir", mmlu)
     done = call_cli("regress", run, *suites)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 checkpoints x mmlu_anatomy, samsum with hf" in done.stdout
+    assert "2 checkpoints x mmlu_anatomy, samsum with transformers" in done.stdout
     frame = read_run(run).regression
     assert set(frame.loc[frame["suite"] == "samsum", "metric"]) == {"rouge1", "rouge2", "rougeL"}
     assert "Nothing to do" in call_cli("regress", run, *suites).stdout

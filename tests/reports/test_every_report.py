@@ -6,8 +6,8 @@ import sys
 import pytest
 
 from smmd_bench.plugin_system import registry
-from smmd_bench.publishing.make_report import make_report
 from smmd_bench.publishing.style import figure_style
+from smmd_bench.publishing.write_reports import make_report
 from smmd_bench.results.frames import read_run
 from tests.changed_runs import NO_MEMORY, with_manifest, without
 from tests.runs import quick_run
