@@ -35,7 +35,9 @@ def command(
     losses: list[str], geometry: str, numeric_tokens: int | None, out: Path | None, voice: Voice,
     **sizes: Any,
 ) -> int:  # fmt: skip
-    """Measure step time and memory of each loss, on the GPU where there is one.
+    """Measure step time and memory of each loss.
+
+    It runs on the GPU where there is one.
 
     \b
     Examples:
