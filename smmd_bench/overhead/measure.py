@@ -19,7 +19,7 @@ import pandas as pd
 from ..contracts import Progress
 from ..errors import UserError
 from ..models.circumstances import circumstances
-from ..run.process import WorkerProcess, cut, threads_of
+from ..run.process import WorkerProcess, threads_of
 from ..run.run_directory import RunDirectory
 from ..storage.files import read_json, write_json, write_parquet
 from .settings import CE, STOCK, OverheadSettings
@@ -89,7 +89,7 @@ def _measure_row(
             elif event["event"] == "done":
                 found = event
         failure = worker.ending()
-    return found if failure is None else {"error": cut(failure)}
+    return found if failure is None else {"error": failure.rstrip(".")}
 
 
 def missing_repeats(settings: OverheadSettings, folder: Path) -> list[int]:

@@ -8,6 +8,7 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -74,13 +75,7 @@ def _starter(request: Mapping[str, Any], cell: Cell, run: Path) -> Start:
         name = f"train-{cell.address}-rank{rank}"
         module = "smmd_bench.run.worker"
         worker = WorkerProcess(module, request, run / "logs", name, environment=environment)
-
-        def wait() -> str | None:
-            while worker.hear() is not None:
-                pass
-            return worker.ending()
-
-        return wait
+        return partial(worker.follow, lambda *_: None)
 
     return start_rank
 

@@ -20,7 +20,7 @@ def job(name, resources=None, place="", **told):
 def run(spec, jobs, folder, *, cores=4, gpus=(), follow=None):
     """The results by name, and what the jobs said, in order."""
     executor = load("executors", spec)
-    vars(executor).update(_cores=cores, _gpus=tuple(gpus))
+    vars(executor).update(cores=cores, gpus=tuple(gpus))
     queue, said, found = JobQueue(jobs), [], {}
     for result in executor.run(queue, folder, lambda what, *_: said.append(what)):
         found[result.job.label] = result.failure
@@ -69,9 +69,9 @@ def test_the_visible_gpus_keep_their_names(monkeypatch):
     executor = load("executors", "local")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a, 7")
-    assert executor._gpus == ("GPU-a", "7")
+    assert executor.gpus == ("GPU-a", "7")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert load("executors", "local")._gpus == ("0", "1")
+    assert load("executors", "local").gpus == ("0", "1")
     assert load("executors", "local").slots == 2
 
 
@@ -134,6 +134,7 @@ def test_no_job_outlives_the_run(tmp_path):
         ("local[gpus_per_cell=2,strategy=zero3]", "'zero3' is not .*: expected ddp|fsdp2"),
         ("local[strategy=fsdp2]", "give gpus_per_cell=2 or more"),
         ("ray[strategy=fsdp2]", "give gpus_per_cell=2 or more"),
+        ("ray[retries=-1]", "ray"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(spec, reason):
