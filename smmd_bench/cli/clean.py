@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.filesize import decimal
 
 from ..errors import UserError, did_you_mean
-from ..storage.sizes import spell_bytes
 from . import options
 from .terminal import new_console, new_table, print_json, print_table
 
@@ -53,7 +53,7 @@ def command(
     if as_json:
         print_json({"parts": listed, "removed_bytes": freed})
     elif yes:
-        click.echo(f"Removed {spell_bytes(freed)}.")
+        click.echo(f"Removed {decimal(freed)}.")
     else:
         click.echo("Nothing was removed: --what PART,... --yes removes.")
 
@@ -96,6 +96,6 @@ def _print(parts: Sequence[Part]) -> None:
         for part in parts:
             if part.place == place:
                 text = Text.assemble(PARTS[part.name], "\n", (f"-> {COSTS[part.name]}", "dim"))
-                table.add_row(f"  {part.name}", spell_bytes(part.size), text)
+                table.add_row(f"  {part.name}", decimal(part.size), text)
         print_table(console, table)
-    click.echo(f"In all {spell_bytes(sum(part.size for part in parts))}.")
+    click.echo(f"In all {decimal(sum(part.size for part in parts))}.")

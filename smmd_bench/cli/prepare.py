@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import click
+from rich.filesize import decimal
 
 from ..errors import UserError
 from . import options
@@ -95,7 +96,6 @@ def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
     from ..contracts import Modality, Split
     from ..encoding.images import check_images
     from ..storage.data_files import parts_of
-    from ..storage.sizes import spell_bytes
 
     sources = getattr(task, "sources", ())
     if not sources and task.modality is Modality.TEXT:
@@ -108,7 +108,7 @@ def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
         check_images(pictures)
         files = [part for place in places for part in parts_of(place)] or pictures
         if files:
-            size = spell_bytes(sum(file.stat().st_size for file in files))
+            size = decimal(sum(file.stat().st_size for file in files))
             said = f"{task.name} {split}: {len(examples):,} examples, {size}"
             place = places[0] if places else Path(os.path.commonpath(files))
             yield f"{said}, {getattr(task, 'licence', _UNKNOWN)}", place
@@ -117,11 +117,10 @@ def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
 def _prepare_model(name: str) -> tuple[str, Path]:
     """Fetch or check a checkpoint: count its weights, and read each file once."""
     from ..models.cards import licence_of, model_card
-    from ..storage.sizes import spell_bytes
 
     card = model_card(name)
     files = sorted(card.folder.glob("*.safetensors"))
-    size = spell_bytes(sum(file.stat().st_size for file in files))
+    size = decimal(sum(file.stat().st_size for file in files))
     weights = f"{card.parameter_count():,} weights in {len(files)} of safetensors, {size}"
     return f"{name}: {weights}, {licence_of(card) or _UNKNOWN}", card.folder
 

@@ -11,9 +11,9 @@ from ..results.frames import RunFrames, read_run
 from ..results.summary import distinct
 from ..storage.cell import StoredCell
 from ..storage.files import making, read_json, write_json, write_text
-from ..storage.manifest import PLUGIN_PATHS, plugin_files_of
+from ..storage.manifest import read_manifest
 from .comparison import write_comparisons
-from .run_directory import identity_of
+from .run_directory import RunDirectory, identity_of
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:
@@ -36,14 +36,15 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
             raise UserError(f"{run} has no cells (it may be of smmd-bench overhead): leave it out.")
     chosen = _chosen(frames)
     write_json(out / "manifest.json", _manifest(frames, chosen, out, names))
-    for frame in frames:
-        for address in frame.cells["address"]:
-            for folder in frame.current(address).folders:
-                _link(folder, out / folder.relative_to(frame.path))
-        for stage in ("regression", "compare", "failed"):
-            for path in (frame.path / stage).glob("[!.]*"):
-                _link(path, out / stage / path.name)
-    write_comparisons(read_run(out))
+    with RunDirectory(out).locked():
+        for frame in frames:
+            for address in frame.cells["address"]:
+                for folder in frame.current(address).folders:
+                    _link(folder, out / folder.relative_to(frame.path))
+            for stage in ("regression", "compare", "failed"):
+                for path in (frame.path / stage).glob("[!.]*"):
+                    _link(path, out / stage / path.name)
+        write_comparisons(read_run(out))
     return out
 
 
@@ -101,21 +102,16 @@ def _link_file(source: str, target: str) -> None:
 def _manifest(
     frames: Sequence[RunFrames], cells: list[dict[str, Any]], out: Path, names: list[str]
 ) -> dict[str, Any]:
-    """The first run's manifest with models, data, experiments and cells of all."""
+    """The first run's manifest with the data, experiments, cells and commands of all."""
     manifests = [frame.manifest for frame in frames]
-    merged = {**manifests[0], "cells": cells, "name": out.name, "merged": names}
-    for key in ("models", "data", "generation"):
-        merged[key] = {k: v for m in manifests for k, v in (m.get(key) or {}).items()}
-    asked = [m.get("experiment") or {} for m in manifests]
-    merged["experiment"] = {
-        key: distinct(value for one in asked for value in one.get(key) or ())
-        for key in ("models", "tasks", "losses", "seeds")
+    first = read_manifest(frames[0].path)
+    first.pop("experiment", None)  # follows from the cells
+    return {
+        **first,
+        "cells": cells,
+        "name": out.name,
+        "merged": names,
+        "data": {task: said for m in manifests for task, said in m["data"].items()},
+        "experiments": distinct(e for m in manifests for e in m.get("experiments") or ()),
+        "command": "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests)),
     }
-    merged["experiments"] = distinct(e for m in manifests for e in m.get("experiments") or ())
-    merged[PLUGIN_PATHS] = {
-        file: str(path.resolve())
-        for run, manifest in zip(names, manifests, strict=True)
-        for file, path in plugin_files_of(Path(run), manifest).items()
-    }
-    merged["command"] = "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests))
-    return merged

@@ -17,7 +17,6 @@ from ..results.regression import compared_evaluations, comparison_folder, curren
 from ..storage.addresses import cache_folder
 from ..storage.cell import STAGES, StoredCell
 from ..storage.files import remove_tree
-from ..storage.sizes import size_of
 
 PARTS = {
     "leftovers": "damaged folders that were set aside, and what killed commands had begun to write",
@@ -60,7 +59,7 @@ class Part:
     @cached_property
     def size(self) -> int:
         """Bytes of all the files; of a link, not what it leads to."""
-        return sum(size_of(path)[0] for path in self.paths)
+        return sum(map(size_of, self.paths))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as JSON takes it."""
@@ -152,9 +151,16 @@ def remove(paths: Iterable[Path]) -> int:
     for path in paths:
         if not os.path.lexists(path):
             continue
-        freed += size_of(path)[0]
+        freed += size_of(path)
         if path.is_symlink() or not path.is_dir():
             path.unlink()
         else:
             remove_tree(path)
     return freed
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all the files below a folder; links count as themselves."""
+    if path.is_symlink() or not path.is_dir():
+        return path.lstat().st_size if os.path.lexists(path) else 0
+    return sum(size_of(below) for below in path.iterdir())

@@ -3,7 +3,7 @@
 import os
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -17,9 +17,11 @@ from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
 from ..models.circumstances import circumstances
 from ..results.summary import distinct
+from ..storage.addresses import address
+from ..storage.cell import STAGES as FOLDERS
 from ..storage.cell import StoredCell, failure_file
-from ..storage.files import DamagedError, write_json, write_text
-from ..storage.manifest import FORMAT, PLUGIN_PATHS, kept_plugin, plugin_files_of, read_manifest
+from ..storage.files import DamagedError, set_damaged_aside, write_json, write_text
+from ..storage.manifest import FORMAT, read_manifest
 from .cell_json import cell_from_json, cell_to_json, describe_cells
 
 Stage = Literal["train", "decode", "measure"]
@@ -90,23 +92,15 @@ class RunDirectory:
         said = (now.receipt or {}, now.decoding or {})
         return [note for receipt in said for note in receipt.get("notes", [])]
 
-    def require_free(self) -> None:
-        """Raise UserError if another process works on the folder: soon, before a plan is made."""
-        if (self.path / ".lock").exists():
-            with suppress(OSError), self._lock():
-                pass
-
     def require_place(self) -> None:
         """Raise UserError if the folder holds something that is not a run, or cannot be made."""
-        found: list[str] = []
         if self.path.is_dir() and not (self.path / "manifest.json").exists():
             own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
-            found = sorted(p.name for p in self.path.iterdir() if not p.name.startswith(own))
-        if found:
-            raise UserError(
-                f"The output folder {self.path} is not empty and holds no run ({found[0]}): "
-                "choose another with --out."
-            )
+            for other in sorted(p.name for p in self.path.iterdir() if not p.name.startswith(own)):
+                raise UserError(
+                    f"The output folder {self.path} is not empty and holds no run ({other}): "
+                    "choose another with --out."
+                )
         there = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
         if not os.access(there, os.W_OK | os.X_OK):
             raise UserError(
@@ -114,25 +108,24 @@ class RunDirectory:
                 "choose another with --out."
             )
 
-    def _lock(self) -> AbstractContextManager[Any]:
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for this process alone; what is damaged there is set aside first.
+
+        Raises UserError as `require_place` does, and if another process works on it.
+        """
+        self.require_place()
+        self.path.mkdir(parents=True, exist_ok=True)
         try:
-            return FileLock(self.path / ".lock").acquire(timeout=0)
+            held = FileLock(self.path / ".lock").acquire(timeout=0)
         except Timeout:
             raise UserError(
                 f"Another process is working on {self.path}: wait for it, or choose another folder "
                 "with --out."
             ) from None
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder for this process alone.
-
-        Raises UserError if it holds something that is not a run, if another process works on it, or
-        if it cannot be made.
-        """
-        self.require_place()
-        self.path.mkdir(parents=True, exist_ok=True)
-        with self._lock():
+        with held:
+            for stage in (*FOLDERS, "regression"):
+                set_damaged_aside(self.path / stage)
             yield
 
     @property
@@ -144,8 +137,8 @@ class RunDirectory:
         """Raise UserError if the folder belongs to another experiment than the first of these and
         `extend` does not add to it, or if it tests what another task has trained."""
         manifest = self.manifest
-        known = manifest.get("experiments", ())
-        if manifest and not extend and experiments[0].to_dict() not in known:
+        known = [{**asked, "plugins": []} for asked in manifest.get("experiments", ())]
+        if manifest and not extend and experiments[0].identity not in known:
             raise UserError(
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
@@ -180,22 +173,20 @@ class RunDirectory:
         ]
         held = {content["address"]: content for content in [*earlier, *own]}
         cells = [c for c in held.values() if "source" not in c or c["source"]["address"] in held]
-        places = {file: str(Path(file).resolve()) for e in experiments for file in e.plugins}
         written = [experiment.to_dict() for experiment in experiments]
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "name": before.get("name") or name or experiments[0].name,
             "experiments": distinct([*before.get("experiments", ()), *written]),
-            PLUGIN_PATHS: {**before.get(PLUGIN_PATHS, {}), **places},
             **circumstances(),
             **{key: before[key] for key in ("command", "created") if key in before},
             "cells": cells,
         }
         if manifest != before:
             write_json(self.path / "manifest.json", manifest)
-        for spelled, file in plugin_files_of(self.path, manifest).items():
-            if (kept := kept_plugin(self.path, spelled)) != file:
-                write_text(kept, file.read_text(encoding="utf-8"))
+        for file in sorted({Path(file) for e in experiments for file in e.plugins}):
+            copy = self.path / "plugins" / address({"file": str(file)}) / file.name
+            write_text(copy, file.read_text(encoding="utf-8"))
 
     def _measured_anew(self, content: dict[str, Any]) -> dict[str, Any]:
         """A cell of an earlier experiment, with what this version of the software makes of its

@@ -28,6 +28,7 @@ _SMALL = 50_000_000
 train 5.6 steps a second, and two jobs of one thread 5.1 each (2 quiet cores)."""
 _PROCESS_GB = 2.5
 _FLOATS_A_WEIGHT = {"full": 4, "lora": 1}  # with gradient and AdamW's two moments
+_FLOATS_OF_A_STATE = 3  # without the gradient
 
 Base = tuple[str, str, str]
 
@@ -211,3 +212,28 @@ def resources_of(stage: str, cell: Cell) -> Resources:
     if stage != "train":
         memory += cell.engine_settings.memory_gb
     return Resources(1, 1 if weights < _SMALL else None, memory)
+
+
+def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
+    """Bytes of weights that lie on the disk when these cells are finished, and at most before that,
+    where `slots` jobs run at a time; those of `keep_epochs` stay.
+
+    A cell in training has the Trainer's last two states; trained ones keep every epoch until a job
+    has decoded them, which starts when enough of a base wait.
+    """
+    trained = [cell for cell in cells if not (cell.is_base or cell.source or cell.grid)]
+    saved = {cell: _saved_bytes(cell) for cell in trained}
+    end = sum(b * (1 + c.recipe.epochs * c.recipe.keep_epochs) for c, b in saved.items())
+    epochs = sorted((b * cell.recipe.epochs for cell, b in saved.items()), reverse=True)
+    waiting = sum(epochs[: slots + 2 * ENOUGH * len({*map(base_of, trained)})])
+    states = 2 * _FLOATS_OF_A_STATE * sum(sorted(saved.values(), reverse=True)[:slots])
+    return end, end + waiting + states
+
+
+def _saved_bytes(cell: Cell) -> int:
+    """Of one epoch's weights, in float32: those of full fine-tuning, or of an adapter."""
+    from ..models.loading import adapter_weights
+
+    if cell.recipe.method == "full":
+        return 4 * cell.card.parameter_count()
+    return 4 * adapter_weights(cell.card, cell.recipe.lora_targets, cell.recipe.lora_rank)

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from .addresses import address
-from .files import DamagedError, read_json, read_own_json
+from .files import read_own_json
 
 CellFile = Literal["completions", "scores", "probes", "beams", "train_log"]
 BASE = "base"
@@ -166,8 +166,7 @@ class StoredCell:
 
     @property
     def decoded(self) -> Path | None:
-        """The folder of completions and probes; None: no weights to test are known, as of a
-        trial."""
+        """The folder of completions and probes; None: no weights to test are known."""
         return self._tested("decode")
 
     @property
@@ -208,10 +207,7 @@ class StoredCell:
     @cached_property
     def failure(self) -> dict[str, Any]:
         """What failed/KEY.json says; empty: the cell did not fail, or has results since."""
-        try:
-            found = read_json(failure_file(self.run, self.key))
-        except DamagedError:
-            found = None
+        found = read_own_json(failure_file(self.run, self.key))
         return {} if found is None or self.metrics is not None else found
 
     def compared_with(self, other: StoredCell) -> Path:
@@ -229,8 +225,8 @@ class StoredCell:
         """Where a Parquet file of the cell is, or would be; None: that is not known yet."""
         if file == "train_log":
             home = self.home
-            found = None if home is None or "train" not in home.parts else home.trained
-            return None if found is None else found / "log.parquet"
+            trains = home is not None and "train" in home.parts
+            return home.trained / "log.parquet" if home and trains else None
         folders = {"scores": self.measured, "beams": self.beamed}
         folder = folders.get(file, self.decoded)
         return None if folder is None else folder / f"{file}.parquet"

@@ -8,7 +8,7 @@ import os
 import re
 import shutil
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -21,8 +21,9 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger("smmd_bench")
 _PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
-"""What JSON writes for half a surrogate pair, which no text file, table or terminal can hold."""
-_AGAIN = "run the same command again"
+"""Half a surrogate pair in JSON, which no text file, table or terminal can hold."""
+_SIDE = ("log.parquet", "probes.parquet")
+"""Files of a stage from which nothing else is made."""
 
 
 @contextmanager
@@ -77,13 +78,21 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(going)
 
 
-def set_aside(folder: Path, why: str) -> None:
-    """Give a stage's folder with a damaged file another name, so that it is made again; say so."""
-    aside = folder.with_name(f"{folder.name}.damaged")
-    shutil.rmtree(aside, ignore_errors=True)
-    with suppress(OSError):
-        folder.rename(aside)
-    _LOG.warning("%s: %s is set aside and made again.", why, folder)
+def set_damaged_aside(stage: Path) -> None:
+    """Give each folder of a stage with a damaged file another name, so that it is made again, and
+    say so. Whoever does it has the run's lock."""
+    readers = {".json": read_json, ".parquet": read_parquet}
+    for file in sorted(stage.glob("[!.]*/*.*")):
+        folder, is_read = file.parent, file.suffix in readers and file.name not in _SIDE
+        if not is_read or folder.suffix == ".damaged" or not folder.exists():
+            continue
+        try:
+            readers[file.suffix](file)
+        except DamagedError as error:
+            aside = folder.with_name(f"{folder.name}.damaged")
+            shutil.rmtree(aside, ignore_errors=True)
+            folder.rename(aside)
+            _LOG.warning("%s is %s: %s is set aside and made again.", file, error.how, folder)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -125,12 +134,11 @@ def read_given_json(path: Path) -> dict[str, Any]:
 
 
 def read_own_json(path: Path) -> dict[str, Any] | None:
-    """The same for a file in a stage's folder: where it is damaged, the folder is set aside, and
-    counts as absent."""
+    """The same for a file in a stage's folder, which counts as absent where it is damaged."""
     try:
         return read_json(path)
     except DamagedError as error:
-        set_aside(path.parent, str(error).partition(":")[0])
+        _LOG.warning("%s is %s, and counts as absent.", path, error.how)
         return None
 
 
@@ -159,7 +167,7 @@ def read_parquet(
 ) -> pa.Table:
     """Those of these columns that a Parquet file has, verified. None: all, `without` some.
 
-    Raises DamagedError where it is damaged; its folder is set aside then.
+    Raises DamagedError where it is damaged.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
@@ -172,6 +180,10 @@ def read_parquet(
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
             raise
-        damaged = DamagedError(path, f"damaged ({reason_of(error)})", _AGAIN)
-        set_aside(path.parent, str(damaged).partition(":")[0])
-        raise damaged from error
+        raise DamagedError(
+            path,
+            f"damaged ({reason_of(error)})",
+            "delete it, as nothing is made from it"
+            if path.name in _SIDE
+            else "repeat the command of the run, which makes it again",
+        ) from error

@@ -17,6 +17,7 @@ from smmd_bench.run.predictions import score_predictions
 from smmd_bench.storage.cell import StoredCell
 from smmd_bench.storage.files import write_text
 
+from ..conftest import read_files
 from .folders import BROKEN, Asked, Killed, killed_at, run
 from .test_folder import ManyCommands
 
@@ -179,15 +180,34 @@ def test_a_new_folder_that_was_killed_is_the_same_commands(commands, count):
                                   "scores.parquet", "metrics.json", "comparison.json"])  # fmt: skip
 def test_a_damaged_file_is_made_again(commands, file, caplog):
     commands.train_eval("one", BOTH)
-    for found in (commands.root / "one").glob(f"*/*/{file}"):
-        found.write_bytes(found.read_bytes()[:7])
-    for _ in range(3):  # Parquet is read late, and the first damaged one ends a command
-        with suppress(UserError):
-            _ = read_run(commands.root / "one").completions
+    damage(commands, file)
+    before = read_files(commands.root / "one")
+    with suppress(UserError):
+        _ = read_run(commands.root / "one").completions
+    assert read_files(commands.root / "one") == before  # reading moves nothing
     run(BOTH, commands.root / "one")
     commands.touched.add("one")
     commands.folders_say_what_fresh_ones_say()
     assert "is set aside and made again" in caplog.text
+
+
+@pytest.mark.parametrize(("file", "frame"), [("log", "train_log"), ("probes", "probes")])
+def test_what_nothing_is_made_from_repeats_nothing_where_it_is_damaged(commands, file, frame):
+    commands.train_eval("one", BOTH)
+    damage(commands, f"{file}.parquet")
+    with pytest.raises(UserError, match=f"{file}.parquet is damaged .* delete it"):
+        getattr(read_run(commands.root / "one"), frame)
+    assert not run(BOTH, commands.root / "one").worked
+    for found in (commands.root / "one").glob(f"*/*/{file}.parquet"):
+        found.unlink()
+    assert getattr(read_run(commands.root / "one"), frame).empty
+    assert not run(BOTH, commands.root / "one").worked
+
+
+def damage(commands, file):
+    """Cut every file of that name after a few bytes."""
+    for found in (commands.root / "one").glob(f"*/*/{file}"):
+        found.write_bytes(found.read_bytes()[:7])
 
 
 def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(commands, monkeypatch):

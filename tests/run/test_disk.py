@@ -4,8 +4,7 @@ import pytest
 
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.loading import add_adapter, load_model
-from smmd_bench.run.disk import disk_bytes
-from smmd_bench.run.schedule import ENOUGH
+from smmd_bench.run.schedule import ENOUGH, disk_bytes
 
 
 @pytest.mark.parametrize("method", ["full", "lora"])

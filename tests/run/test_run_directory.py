@@ -19,7 +19,6 @@ from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.run_directory import RunDirectory, record_failure
 from smmd_bench.scoring import statistics
 from smmd_bench.storage.files import DamagedError, read_json, write_json
-from smmd_bench.storage.manifest import plugin_files_of, read_manifest
 
 from ..conftest import read_files
 from .finished_cells import PLAIN, claim, finish, keep_epochs, rate, train, trained_cell
@@ -150,22 +149,16 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
         pass
 
 
-def test_a_plugin_file_is_found_from_anywhere_and_when_it_is_gone(run, tmp_path, monkeypatch):
-    def files():
-        return [*plugin_files_of(run.path, read_manifest(run.path)).values()]
-
-    monkeypatch.chdir(tmp_path)
+def test_a_plugin_file_is_copied_and_makes_no_other_experiment(run, tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text("# mine")
-    claim(run, dataclasses.replace(PLAIN, plugins=("mine.py",)))
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "mine.py").write_text("# of another project")
-    monkeypatch.chdir(other)
-    assert files() == [file]
-    file.unlink()
-    (kept,) = files()
-    assert kept.read_text() == "# mine"
+    file.write_text("# where it runs")
+    experiment = dataclasses.replace(PLAIN, plugins=(str(file),))
+    assert experiment.name == PLAIN.name
+    run.require_own([experiment], extend=False)
+    claim(run, experiment)
+    run.require_own([PLAIN], extend=False)
+    (copy,) = (run.path / "plugins").glob("*/mine.py")
+    assert copy.read_text() == "# where it runs"
 
 
 def test_a_folder_of_completions_made_elsewhere_belongs_to_another(tmp_path):
