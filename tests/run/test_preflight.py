@@ -21,8 +21,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import model_card
 from smmd_bench.models.tokenizers import load_tokenizer
-from smmd_bench.run.preflight import preflight
-from smmd_bench.run.room import require_room
+from smmd_bench.run.preflight import preflight, require_room
 from smmd_bench.training.stage import train_cell
 
 from ..conftest import DATA

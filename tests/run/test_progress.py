@@ -32,10 +32,9 @@ def test_the_first_line_comes_at_once_and_the_next_after_a_while(say):
     assert say(13.9, "train", 40, 100) == []
 
 
-def test_the_end_is_said_once(say):
+def test_the_end_is_said_at_once(say):
     say(0, "train", 0, 10)
     assert say(5, "train", 10, 10) == ["train: 10 of 10, 2.0/s"]
-    assert say(60, "train", 10, 10) == []
 
 
 def test_reports_that_arrive_together_have_no_rate(say):
