@@ -90,7 +90,7 @@ class LocalExecutor(SeveralGpus):
                 yield JobResult(job, failure)
         finally:
             for worker in running.values():
-                worker.ask_to_end()
+                worker.process.terminate()  # all of them, before one is waited for
             for worker in running.values():
                 worker.close()
 

@@ -17,11 +17,8 @@ from .run_directory import RunDirectory, identity_of
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:
-    """Write `out`, a run folder with the cells of all `runs`, as reports read them.
-
-    A cell that several runs have is there once, from the first that has its results. A loss whose
-    CE was trained in another run is compared with it here. Made again from the same runs, `out` is
-    brought up to date; the files of `runs` are only read.
+    """Write `out`, a run folder with the cells of all `runs`, as reports read them, each from the
+    first run that has its results; made again from the same runs, `out` is brought up to date.
 
     Raises UserError if a folder is not a run, if two runs have different results for the same
     model, task, loss and seed, or if `out` is there and was not made from these runs.
@@ -85,14 +82,13 @@ def _link(source: Path, target: Path) -> None:
     if source.is_file():  # of a failure, which may be another one now
         write_text(target, source.read_text(encoding="utf-8"))
     elif source.exists() and not target.exists():
-        ignored = shutil.ignore_patterns(".*", "epochs", "merged")
+        ignored = shutil.ignore_patterns(".*", "epochs")
         with making(target) as part:
-            how: dict[str, Any] = {"copy_function": _link_file, "dirs_exist_ok": True}
-            shutil.copytree(source, part, ignore=ignored, **how)
+            shutil.rmtree(part)  # with what a killed call left
+            shutil.copytree(source, part, ignore=ignored, copy_function=_link_file)
 
 
 def _link_file(source: str, target: str) -> None:
-    Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:

@@ -27,6 +27,8 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
 
     Raises UserError for the first mistake; of examples of a split that are too long, the longest.
     """
+    from ..encoding.round_trip import require_round_trip
+    from ..models.checkpoints import embedding_rows
     from ..models.processor import load_processor
 
     tokenizers, processor_of = check_models(cells), cache(load_processor)
@@ -34,14 +36,12 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
     read: set[Any] = set()
     for cell in cells:
         for split in cell.splits:
-            data, settings = (
-                (cell.task, split, cell.data_seed, cell.size(split)),
-                cell.engine_settings,
-            )
+            data = (cell.task, split, cell.data_seed, cell.size(split))
             if data not in made:
                 made[data] = _examples(cell, split, progress)
             if split == "test" and cell.decoders:
                 _require_numbers(cell, made[data])
+            settings = cell.engine_settings
             reading = (*data, cell.model, settings, cell.recipe.chat_template)
             if reading in read:
                 continue
@@ -49,23 +49,26 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
             pixels = settings.min_pixels, settings.max_pixels
             processor = processor_of(cell.card.folder, *pixels) if cell.reads_images else None
             tokenizer = tokenizers[cell.model]
-            _require_round_trip(cell, made[data], tokenizer, processor)
+            require_round_trip(
+                made[data][:_ENCODED],
+                tokenizer,
+                processor,
+                chat=cell.recipe.chat_template,
+                embeddings=embedding_rows(cell.card.folder),
+                model=cell.model,
+            )
             if beyond := require_room(cell, split, made[data], tokenizer, processor):
-                progress(
+                said = (
                     f"{cell.task}, {split}: {beyond:,} of {len(made[data]):,} targets are longer "
                     f"than {cell.task_plugin.max_new_tokens} tokens of {cell.model}, the most that "
-                    "a completion may have: no completion can equal them.",
-                    0,
-                    0,
+                    "a completion may have: no completion can equal them."
                 )
+                progress(said, 0, 0)
 
 
 def check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
-    """Check the models of cells; returns their tokenizers.
-
-    Raises UserError for the first mistake. The weights of a hub model that a plan does not fetch
-    are not looked for.
-    """
+    """Check the models of cells, and their weights where these are here; returns the tokenizers.
+    Raises UserError for the first mistake."""
     from ..encoding.numbers import numeric_vocabulary
     from ..encoding.prompts import encode_prompts, encode_targets
     from ..models.checkpoints import require_safetensors
@@ -78,8 +81,8 @@ def check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
             require_safetensors(Checkpoint(card.name, "base", card.folder))
             require_all_weights(card.folder)
     tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
-    settings = {(c.model, c.recipe.numeric_rule, c.recipe.chat_template) for c in cells}
-    for model, rule, chat in settings:
+    settings = ((c.model, c.recipe.numeric_rule, c.recipe.chat_template) for c in cells)
+    for model, rule, chat in dict.fromkeys(settings):
         tokenizer = tokenizers[model]
         numeric_vocabulary(tokenizer, rule)
         models[model].require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))
@@ -95,12 +98,8 @@ def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]
     """The examples of a split, with images that can be read and names that scoring can take."""
     progress(f"examples of {cell.task}, {split}", 0, 1)
     examples = take_examples(cell.task_plugin, split, cell.data_seed, cell.size(split))
-    there = len(examples)
     progress(f"examples of {cell.task}, {split}", 1, 1)
-    shortage = cell.shortage(split, there)
-    if shortage is not None and there < cell.examples_there(split):  # planning could not know it
-        progress(shortage, 0, 0)
-    if not there:
+    if not len(examples):
         raise UserError(
             f"{cell.task} has no example of the {split} split: ask for at least one with "
             f"--{split}-examples, or copy its data again."
@@ -133,8 +132,16 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
         scores = score_frame(cell.task_plugin, frame.head(_SCORED))
         for table in (frame, scores):
             pa.Table.from_pandas(table)
-        if reads_numbers(cell.task_plugin):
-            _require_answers(cell, split, examples)
+        for example in examples if reads_numbers(cell.task_plugin) else ():
+            found = value_of(cell.task_plugin, example.target)
+            answer = None if example.answer is None else example.answer.value
+            if found is None or found != answer:
+                raise UserError(
+                    f"{cell.task}, {split}: the task reads {found} in the target of example "
+                    f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {answer}: let "
+                    "parse() of the task read it, or correct the answer; `smmd-bench validate "
+                    f"{cell.task_plugin.name}` says more."
+                )
         best = cell.task_plugin.metrics()[0]  # which selects the epoch
         _ = scores[[*best.columns, *([best.subset] if best.subset else [])]]
         metric_values(cell.task_plugin, scores, resamples=2)
@@ -146,20 +153,6 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
             f"cannot be scored ({type(error).__name__}: {' '.join(map(str, error.args))}): correct "
             f"the task, for which `smmd-bench validate {cell.task_plugin.name}` says more."
         ) from error
-
-
-def _require_answers(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
-    """Raise UserError where an answer is not the number that the task reads in the target."""
-    for example in examples:
-        found = value_of(cell.task_plugin, example.target)
-        answer = None if example.answer is None else example.answer.value
-        if found is None or found != answer:
-            raise UserError(
-                f"{cell.task}, {split}: the task reads {found} in the target of example "
-                f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {answer}: "
-                f"let parse() of the task read it, or correct the answer; `smmd-bench validate "
-                f"{cell.task_plugin.name}` says more."
-            )
 
 
 def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
@@ -176,29 +169,13 @@ def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
         )
 
 
-def _require_round_trip(
-    cell: Cell, examples: Sequence[Example], tokenizer: Any, processor: Any | None
-) -> None:
-    """Raise UserError where the tokenizer changes the text of one of the first examples."""
-    from ..encoding.round_trip import require_round_trip
-    from ..models.checkpoints import embedding_rows
-
-    require_round_trip(
-        examples[:_ENCODED],
-        tokenizer,
-        processor,
-        chat=cell.recipe.chat_template,
-        embeddings=embedding_rows(cell.card.folder),
-        model=cell.model,
-    )
-
-
 def require_room(
     cell: Cell, split: Split, examples: Sequence[Example], tokenizer: Any, processor: Any | None
 ) -> int:
     """Raise UserError for the example that needs the most room, where there is less; and for a
     prompt to decode that has no token. Returns how many targets no completion can equal, because
     they are longer than one may be."""
+    from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
     from ..models.checkpoints import at_most_positions, context_length
 
     training, new = split == "train", cell.task_plugin.max_new_tokens
@@ -206,20 +183,23 @@ def require_room(
         most = at_most_positions(cell.card.folder, cell.recipe.max_length)
     else:
         most = context_length(cell.card.folder, cell.engine_settings)
-    counts = _counts(cell, examples, tokenizer, processor)
+    chat = cell.recipe.chat_template
+    encoded = encode_examples(tokenizer, processor, examples, chat=chat)
+    prompts = expanded_lengths(processor, encoded, images_of(examples))
+    targets = encode_targets(tokenizer, [example.target for example in examples], chat=chat)
+    uids = (example.uid for example in examples)
+    counts = [*zip(uids, prompts, map(len, targets), strict=True)]
     if not training and (empty := [uid for uid, prompt, _ in counts if not prompt]):
         raise UserError(
             f"{cell.task}, {split}: the prompt of example {empty[0]} has no token with the "
             f"tokenizer of {cell.model}: give it a text, or take the example out of the data."
         )
-    probed = split == "test"
-    needs = [
-        (prompt + (target if training else max(new, target * probed)), prompt, uid)
-        for uid, prompt, target in counts
-    ]
+    least = 0 if training else new
+    is_read = training or split == "test"
+    needs = [(prompt + max(least, target * is_read), prompt, uid) for uid, prompt, target in counts]
     needed, prompt, uid = max(needs)
     if needed > most:
-        length = needed - (0 if training else new)
+        length = needed - least
         remedy = f"raise max_length to {length} with --set max_length={length}"
         if at_most_positions(cell.card.folder, needed) < needed:
             remedy = f"take a model with {needed} positions or more"
@@ -231,17 +211,3 @@ def require_room(
             f"and nothing is ever cut: {remedy}."
         )
     return 0 if training else sum(target - 1 > new for _, _, target in counts)
-
-
-def _counts(
-    cell: Cell, examples: Sequence[Example], tokenizer: Any, processor: Any | None
-) -> list[tuple[str, int, int]]:
-    """Of each example: its uid, the tokens of its prompt with images, and of its target."""
-    from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
-
-    chat = cell.recipe.chat_template
-    prompts = encode_examples(tokenizer, processor, examples, chat=chat)
-    lengths = expanded_lengths(processor, prompts, images_of(examples))
-    targets = encode_targets(tokenizer, [example.target for example in examples], chat=chat)
-    found = zip(examples, lengths, targets, strict=True)
-    return [(example.uid, length, len(target)) for example, length, target in found]

@@ -21,8 +21,6 @@ from ..plugin_system.registry import load_plugin_file
 from ..storage.files import read_json, write_json
 from .run_directory import record_failure
 
-_LONGEST = 300
-"""Characters of a last line that are kept; the log has all of it."""
 _GRACE = 20.0
 """Seconds; Slurm gives 30."""
 _PR_SET_PDEATHSIG = 1
@@ -61,7 +59,6 @@ class WorkerProcess:
         os.close(writing)
         self._events = os.fdopen(reading, encoding="utf-8")
         self._failure: str | None = None
-        self._killed_at: float | None = None
 
     def hear(self) -> dict[str, Any] | None:
         """The next event; None: there will be none."""
@@ -92,21 +89,14 @@ class WorkerProcess:
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
         if any(line.startswith(_STALLED) for line in lines):
             return f"the process said nothing for too long (--stall) and was ended, see {self.log}"
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
-        last = last.rstrip(".")[:_LONGEST]
-        return f"the process ended with status {code} ({last}), see {self.log}"
-
-    def ask_to_end(self) -> None:
-        """Tell the process to end; a training goes on from its last state the next time."""
-        if self._killed_at is None:
-            self._killed_at = time.monotonic() + _GRACE
-            self.process.terminate()
+        last = next((line.strip(" .") for line in reversed(lines) if line.strip()), "no output")
+        return f"the process ended with status {code} ({last[:300]}), see {self.log}"
 
     def end(self) -> None:
-        """End the process; kill it where it does not end by itself."""
-        self.ask_to_end()
+        """End the process, which a training survives; kill it where it does not end by itself."""
+        self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(max(0.0, (self._killed_at or 0.0) - time.monotonic()))
+            self.process.wait(_GRACE)
         self.process.kill()
         self.process.wait()
 
@@ -123,10 +113,7 @@ def threads_of(count: int | None) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class SeveralGpus:
-    """The options of an executor whose jobs may have several GPUs each.
-
-    Raises UserError for fsdp2 with one.
-    """
+    """The options of an executor whose jobs may have several GPUs each, which fsdp2 needs."""
 
     gpus_per_cell: int = parameter(
         1, "GPUs of a training and of an engine; on a CPU processes of a training", check=positive
@@ -141,10 +128,9 @@ class SeveralGpus:
 
     def environment(self, job: Job, threads: int | None) -> dict[str, str]:
         """That of a job with so many threads, and with several GPUs if it uses any."""
-        if self.gpus_per_cell == 1 or not job.resources.gpus:
-            return threads_of(threads)
         several = {PROCESSES: str(self.gpus_per_cell), STRATEGY: self.strategy}
-        return {**threads_of(threads), **several}
+        is_one = self.gpus_per_cell == 1 or not job.resources.gpus
+        return {**threads_of(threads), **({} if is_one else several)}
 
 
 class Events:
@@ -187,11 +173,8 @@ class Events:
 
 @contextlib.contextmanager
 def start() -> Iterator[tuple[dict[str, Any], Events]]:
-    """The request and the events of this process, where a WorkerProcess started it.
-
-    Ctrl-C on a terminal reaches every process there: this one leaves it to its parent, which ends
-    it, or else it would record a failure that is none.
-    """
+    """The request and the events of this process, where a WorkerProcess started it. Ctrl-C on a
+    terminal is left to its parent, which ends it: it would record a failure that is none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

@@ -21,16 +21,12 @@ from rich.table import Column
 from ..contracts import Progress
 
 _PLAIN_SECONDS = 15.0
-_SHORTEST = 0.05
-"""Seconds: over less, a rate says how reports arrive and not how the work goes."""
 
 
 @contextmanager
 def shown(console: Console) -> Iterator[Progress]:
-    """Yield `progress(what, done, total)`: shows what, how many of how many, time left.
-
-    With a total of 0, `what` is a message, and stands on a line of its own.
-    """
+    """Yield `progress(what, done, total)`: shows what, how many of how many, time left. With a
+    total of 0, `what` is a message, and stands on a line of its own."""
     if not console.is_terminal:
         yield _Plain(console)
         return
@@ -75,7 +71,7 @@ class _Plain:
             self.begun[what] = start, first, now if is_due else said
             if not is_due:
                 return
-        if done > first and now - start > _SHORTEST:
+        if done > first and now - start > 0.05:  # or it says how reports arrive
             rate = (done - first) / (now - start)
             line += f", {rate:.1f}/s"
             line += f", {(total - done) / rate:.0f} s left" if done < total else ""

@@ -1,6 +1,5 @@
 """The folder of a run: who may write there, what it was asked for, what a cell misses."""
 
-import os
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -44,10 +43,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A run's folder: see `smmd_bench.storage.cell`.
-
-    restore: whether the selected weights of finished cells are missed, too, where they are gone.
-    """
+    """A run's folder: see `smmd_bench.storage.cell`. restore: whether the selected weights of
+    finished cells are missed, too, where they are gone."""
 
     path: Path
     restore: bool = False
@@ -93,7 +90,7 @@ class RunDirectory:
         return [note for receipt in said for note in receipt.get("notes", [])]
 
     def require_place(self) -> None:
-        """Raise UserError if the folder holds something that is not a run, or cannot be made."""
+        """Raise UserError if the folder holds something that is not a run."""
         if self.path.is_dir() and not (self.path / "manifest.json").exists():
             own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
             for other in sorted(p.name for p in self.path.iterdir() if not p.name.startswith(own)):
@@ -101,12 +98,6 @@ class RunDirectory:
                     f"The output folder {self.path} is not empty and holds no run ({other}): "
                     "choose another with --out."
                 )
-        there = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise UserError(
-                f"The output folder {self.path} cannot be made, as {there} may not be written: "
-                "choose another with --out."
-            )
 
     @contextmanager
     def locked(self) -> Iterator[None]:
@@ -124,8 +115,7 @@ class RunDirectory:
                 "with --out."
             ) from None
         with held:
-            for stage in (*FOLDERS, "regression"):
-                set_damaged_aside(self.path / stage)
+            set_damaged_aside(self.path / stage for stage in (*FOLDERS, "regression"))
             yield
 
     @property
@@ -135,7 +125,7 @@ class RunDirectory:
 
     def require_own(self, experiments: Sequence[Experiment], *, extend: bool) -> None:
         """Raise UserError if the folder belongs to another experiment than the first of these and
-        `extend` does not add to it, or if it tests what another task has trained."""
+        `extend` does not add to it."""
         manifest = self.manifest
         known = [{**asked, "plugins": []} for asked in manifest.get("experiments", ())]
         if manifest and not extend and experiments[0].identity not in known:
@@ -143,28 +133,16 @@ class RunDirectory:
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
             )
-        new = [cell for experiment in experiments for cell in experiment.cells if cell.source]
-        trained_on = {(cell.model, cell.task): cell.trained_on for cell in new}
-        for content in manifest.get("cells", ()):
-            earlier = content.get("trained_on")
-            now = trained_on.get((content["model"], content["task"]), earlier)
-            if earlier not in (None, now):
-                raise UserError(
-                    f"{self.path} has {content['task']} as the test of {earlier}, and this "
-                    f"experiment as that of {now}: choose another folder with --out, or add "
-                    "--no-transfers."
-                )
 
     def claim(self, experiments: Sequence[Experiment], name: str | None = None) -> None:
         """Write the manifest: the cells of these experiments beside those of the folder.
 
-        `name` is that of a new run (None: the first experiment's). A cell with the same model,
-        task, loss and seed as an earlier one takes its place, and a test of transfer goes with the
-        cell that trained its weights. The folders of what is replaced stay, for a way back.
+        `name` is that of a new run. A cell takes the place of an earlier one with the same model,
+        task, loss and seed, whose folders stay, and a test of transfer goes with its source.
         """
         before = self.manifest
-        asked = [c for c in each_once(c for e in experiments for c in e.cells) if c.trial is None]
-        own = describe_cells(asked)
+        asked = each_once(cell for experiment in experiments for cell in experiment.cells)
+        own = describe_cells([cell for cell in asked if cell.trial is None])
         replacing = {identity_of(content): content for content in own}
         same = {content["address"]: content for content in own}  # a model's path, spelled otherwise
         earlier = [
@@ -189,8 +167,8 @@ class RunDirectory:
             write_text(copy, file.read_text(encoding="utf-8"))
 
     def _measured_anew(self, content: dict[str, Any]) -> dict[str, Any]:
-        """A cell of an earlier experiment, with what this version of the software makes of its
-        completions, where they stay the same; without its plugin or model, the cell as it is."""
+        """A cell of an earlier experiment, to be measured as this version of the software does it;
+        without its plugin or model, the cell as it is."""
         try:
             cell = cell_from_json(content)
             parts = cell.parts
@@ -219,9 +197,7 @@ def record_failure(run: Path, key: str, stage: str, error: BaseException | str) 
 
     key: of a cell, `StoredCell.key`, so that it counts as long as the cell is asked for as now.
     """
-    lines = (
-        "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else error
-    )
+    known = traceback.format_exception(error) if isinstance(error, BaseException) else [error]
     sentence = str(error).strip() or type(error).__name__
     if "No space left on device" in sentence:
         sentence += f": free some space on the disk of {run}"
@@ -230,6 +206,6 @@ def record_failure(run: Path, key: str, stage: str, error: BaseException | str) 
         "error": sentence,
         "skipped": isinstance(error, CellSkippedError),
         "user_error": isinstance(error, UserError) and not isinstance(error, DamagedError),
-        "traceback": lines,
+        "traceback": "".join(known),
     }
     write_json(failure_file(run, key), failure)

@@ -22,8 +22,7 @@ from .run_directory import record_failure
 
 
 def main() -> int:
-    """Run one job; status 1 if any of its cells failed. Of the processes of a training, the first
-    alone says and records anything."""
+    """Run one job, of which the first process speaks; status 1 if any of its cells failed."""
     with start() as (request, events):
         if is_first():
             events.watch()
@@ -49,7 +48,7 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
             from ..training.stage import train_cell
 
             for cell in ready:
-                with with_others(_starter(request, cell, folder), _failer(cell, folder)):
+                with with_others(_starter(request, cell, folder), partial(_fail, cell, folder)):
                     train_cell(cell, folder, progress, request.get("track"))
             return failures
         failed: dict[Cell, Exception] = {}
@@ -80,13 +79,10 @@ def _starter(request: Mapping[str, Any], cell: Cell, run: Path) -> Start:
     return start_rank
 
 
-def _failer(cell: Cell, run: Path) -> Callable[[str], None]:
-    def fail(reason: str) -> None:
-        record_failure(run, cell.stored(run).key, "train", reason)
-        print(reason, flush=True)
-        os._exit(1)
-
-    return fail
+def _fail(cell: Cell, run: Path, reason: str) -> None:
+    record_failure(run, cell.stored(run).key, "train", reason)
+    print(reason, flush=True)
+    os._exit(1)
 
 
 def _require_planned(cell: Cell, planned: StoredCell) -> None:

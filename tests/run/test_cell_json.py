@@ -11,27 +11,13 @@ import pytest
 from smmd_bench.contracts import Split
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.plugin_system.registry import load_plugin_file
 from smmd_bench.results.summary import what_the_cells_say
 from smmd_bench.run.cell_json import describe_cells
-from smmd_bench.run.preflight import preflight
 
 from ..conftest import DATA
 
 ASKED = {"train_examples": 64, "validation_examples": 8, "test_examples": 40}
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-SHORT = '''
-"""Arithmetic of which only three examples a split are left."""
-from dataclasses import dataclass
-from typing import ClassVar
-from smmd_bench.tasks.arithmetic import Arithmetic
-
-@dataclass(frozen=True)
-class FewSums(Arithmetic):
-    name: ClassVar[str] = "few_sums"
-    def examples(self, split, seed, limit=None):
-        return super().examples(split, seed, min(limit, 3))
-'''
 
 
 @pytest.fixture(autouse=True)
@@ -85,16 +71,3 @@ def test_the_plan_says_what_is_there_and_what_is_missing(tmp_path):
     for split, there, asked in (("train", 13, 64), ("validation", 4, 8), ("test", 9, 40)):
         line = f"{split}: {there} of the {asked} examples asked for are there.\n"
         assert out.count(line) == 1
-
-
-def test_preflight_says_what_planning_could_not_know(tmp_path):
-    file = tmp_path / "few_sums.py"
-    file.write_text(SHORT)
-    load_plugin_file(file)
-    said = []
-    for task in ("few_sums[level=easy]", "chartqa"):
-        preflight(cells_of(task)[1], lambda what, _, total: None if total else said.append(what))
-    assert said == [
-        f"few_sums[level=easy], {split}: 3 of the {asked} examples asked for are there."
-        for split, asked in zip(SPLITS, ASKED.values(), strict=True)
-    ]

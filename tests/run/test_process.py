@@ -85,18 +85,16 @@ def test_the_end_of_a_process_is_told_in_its_words_or_by_its_log(worker, program
     assert found.ending() == said.replace("LOG", str(found.log))
 
 
-def test_a_process_is_asked_to_end_once_and_killed_after_its_grace(worker, monkeypatch):
+def test_a_process_that_does_not_end_is_killed_after_its_grace(worker, monkeypatch):
     monkeypatch.setattr(process, "_GRACE", 0.3)
     found = worker("""
-def told(*_): say({"event": "told"})
-signal.signal(signal.SIGTERM, told)
+signal.signal(signal.SIGTERM, lambda *_: say({"event": "told"}))
 say({"event": "began"})
 while True: signal.pause()
 """)
     assert found.hear() == {"event": "began"}
-    found.ask_to_end()
+    found.end()
     assert found.hear() == {"event": "told"}
-    found.close()
     assert found.process.returncode == -9
 
 

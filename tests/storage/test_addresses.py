@@ -32,7 +32,7 @@ def test_an_address_is_the_same_in_every_version_of_this_package():
 
 
 def test_what_has_no_canonical_form_has_no_address():
-    with pytest.raises(TypeError, match="<class 'object'> has no canonical form"):
+    with pytest.raises(TypeError, match="is not iterable"):
         address({"task": object()})
 
 

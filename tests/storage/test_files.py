@@ -1,7 +1,6 @@
 """Files and folders are whole or absent, and tell of damage."""
 
 import errno
-import json
 import shutil
 
 import numpy as np
@@ -86,7 +85,7 @@ def test_damaged_json_counts_as_absent_and_its_folder_is_set_aside(tmp_path, con
     assert read_own_json(folder / "metrics.json") is None
     assert "counts as absent" in caplog.text
     assert folder.exists()  # reading moves nothing
-    set_damaged_aside(tmp_path / "measure")
+    set_damaged_aside([tmp_path / "measure"])
     assert [path.name for path in folder.parent.iterdir()] == ["key.damaged"]
     assert "is set aside and made again" in caplog.text
 
@@ -100,8 +99,6 @@ def test_a_file_that_is_not_there_is_none(tmp_path):
 def test_half_a_surrogate_pair_and_nan_are_not_written(tmp_path):
     write_text(tmp_path / "a", "x\ud83d")
     assert (tmp_path / "a").read_text() == "x?"
-    (tmp_path / "b").write_text(json.dumps({"a": "x\ud83d"}))
-    assert read_json(tmp_path / "b") == {"a": "x?"}
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "c", {"a": np.nan})
     assert not (tmp_path / "c").exists()
@@ -114,7 +111,7 @@ def test_parquet_is_read_by_column_and_verified(tmp_path, name):
     pd.testing.assert_frame_equal(read_parquet(file).to_pandas(), FRAME)
     assert read_parquet(file, ["b", "none"]).column_names == ["b"]
     assert read_parquet(file, without=["b"]).column_names == ["a", "c"]
-    set_damaged_aside(tmp_path / "decode")
+    set_damaged_aside([tmp_path / "decode"])
     content = bytearray(file.read_bytes())
     content[20] ^= 255
     file.write_bytes(content)
@@ -122,5 +119,5 @@ def test_parquet_is_read_by_column_and_verified(tmp_path, name):
     remedy = "delete it, as nothing is made" if is_side_file else "repeat the command of the run"
     with pytest.raises(DamagedError, match=remedy):
         read_parquet(file)
-    set_damaged_aside(tmp_path / "decode")
+    set_damaged_aside([tmp_path / "decode"])
     assert file.exists() == is_side_file
