@@ -21,9 +21,7 @@ from ..plugin_system.registry import load_plugin_file
 from ..storage.files import read_json, write_json
 from .run_directory import record_failure
 
-_GRACE = 20.0
-"""Seconds; Slurm gives 30."""
-_PR_SET_PDEATHSIG = 1
+_GRACE = 20.0  # seconds; Slurm gives 30
 _STALLED = "Timeout ("  # as faulthandler says it
 
 
@@ -177,7 +175,7 @@ def start() -> Iterator[tuple[dict[str, Any], Events]]:
     terminal is left to its parent, which ends it: it would record a failure that is none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     request = read_json(Path(sys.argv[1]))
     assert request is not None
     with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as stream:

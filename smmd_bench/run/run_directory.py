@@ -189,7 +189,8 @@ def lacks_weights(now: StoredCell) -> bool:
     """Whether weights that a cell trains are neither selected and there, nor there to select."""
     if now.is_base:
         return now.receipt is None
-    return now.checkpoint is None and (now.tested is not None or not now.has_every_epoch)
+    has_every_epoch = now.weights and all(now.epoch(epoch).exists() for epoch in now.weights)
+    return now.checkpoint is None and (now.tested is not None or not has_every_epoch)
 
 
 def record_failure(run: Path, key: str, stage: str, error: BaseException | str) -> None:

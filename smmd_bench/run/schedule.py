@@ -28,7 +28,6 @@ _SMALL = 50_000_000
 train 5.6 steps a second, and two jobs of one thread 5.1 each (2 quiet cores)."""
 _PROCESS_GB = 2.5
 _FLOATS_A_WEIGHT = {"full": 4, "lora": 1}  # with gradient and AdamW's two moments
-_FLOATS_OF_A_STATE = 3  # without the gradient
 
 Base = tuple[str, str, str]
 Left = dict[Cell, Stage]
@@ -215,7 +214,7 @@ def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
     end = sum(b * (1 + c.recipe.epochs * c.recipe.keep_epochs) for c, b in saved.items())
     epochs = sorted((b * cell.recipe.epochs for cell, b in saved.items()), reverse=True)
     waiting = sum(epochs[: slots + 2 * ENOUGH * len({*map(base_of, trained)})])
-    states = 2 * _FLOATS_OF_A_STATE * sum(sorted(saved.values(), reverse=True)[:slots])
+    states = 2 * 3 * sum(sorted(saved.values(), reverse=True)[:slots])  # with AdamW's moments
     return end, end + waiting + states
 
 

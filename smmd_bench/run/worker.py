@@ -15,7 +15,7 @@ from typing import Any
 from ..contracts import Progress
 from ..experiment.cell import Cell
 from ..storage.cell import StoredCell, stored_cell
-from ..training.processes import Start, is_first, with_others
+from ..training.processes import is_first, with_others
 from .cell_json import cell_from_json
 from .process import WorkerProcess, start
 from .run_directory import record_failure
@@ -48,7 +48,8 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
             from ..training.stage import train_cell
 
             for cell in ready:
-                with with_others(_starter(request, cell, folder), partial(_fail, cell, folder)):
+                start_rank = partial(_start_rank, request, cell, folder)
+                with with_others(start_rank, partial(_fail, cell, folder)):
                     train_cell(cell, folder, progress, request.get("track"))
             return failures
         failed: dict[Cell, Exception] = {}
@@ -67,16 +68,13 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
     return failures
 
 
-def _starter(request: Mapping[str, Any], cell: Cell, run: Path) -> Start:
-    """Starts other processes that train the cell; the logs are beside that of the first."""
-
-    def start_rank(rank: int, environment: dict[str, str]) -> Callable[[], str | None]:
-        name = f"train-{cell.address}-rank{rank}"
-        module = "smmd_bench.run.worker"
-        worker = WorkerProcess(module, request, run / "logs", name, environment=environment)
-        return partial(worker.follow, lambda *_: None)
-
-    return start_rank
+def _start_rank(
+    request: Mapping[str, Any], cell: Cell, run: Path, rank: int, environment: dict[str, str]
+) -> Callable[[], str | None]:
+    """Start another process that trains the cell; its log is beside that of the first."""
+    name, module = f"train-{cell.address}-rank{rank}", "smmd_bench.run.worker"
+    worker = WorkerProcess(module, request, run / "logs", name, environment=environment)
+    return partial(worker.follow, lambda *_: None)
 
 
 def _fail(cell: Cell, run: Path, reason: str) -> None:

@@ -102,11 +102,6 @@ class StoredCell:
         return self.trained / "epochs" / str(epoch)
 
     @property
-    def has_every_epoch(self) -> bool:
-        """Whether the weights of all epochs are there."""
-        return bool(self.weights) and all(self.epoch(e).exists() for e in self.weights)
-
-    @property
     def validated(self) -> Path | None:
         """The folder of the validation; None: the cell has none, or is not trained."""
         known = self.receipt is not None and "validate" in self.parts

@@ -8,7 +8,6 @@ from .files import DamagedError, read_json
 
 FORMAT = 3
 """Of a run folder. Raise it when what is written there is read in another way."""
-CONVERT = "scripts/convert_run.py"
 
 
 def read_manifest(run: Path) -> dict[str, Any]:
@@ -21,7 +20,8 @@ def read_manifest(run: Path) -> dict[str, Any]:
     if "cells" in content and content.get("format") != FORMAT:
         raise UserError(
             f"{run} is in the format {content.get('format')} of another version of smmd-bench, "
-            f"and this one reads {FORMAT}: convert it with `python {CONVERT} {run} NEW_FOLDER`."
+            f"and this one reads {FORMAT}: convert it with `python scripts/convert_run.py {run} "
+            "NEW_FOLDER`."
         )
     cells = content.get("cells", [])
     if not all(isinstance(c, dict) and {"address", "parts"} <= c.keys() for c in cells):

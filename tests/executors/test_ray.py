@@ -12,7 +12,7 @@ from smmd_bench.contracts import JobQueue, Resources
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load
 
-from .test_local import job
+from .jobs import job, run
 
 ray = pytest.importorskip("ray")
 pytestmark = [
@@ -39,19 +39,6 @@ def cluster():
 @pytest.fixture
 def executor(cluster):
     return load("executors", f"ray[address={cluster.address}]")
-
-
-def run(executor, jobs, folder, hear=lambda what: None):
-    """The results by name, and what the jobs said, in order."""
-    said, found = [], {}
-
-    def progress(what, *_):
-        said.append(what)
-        hear(what)
-
-    for result in executor.run(JobQueue(jobs), folder, progress):
-        found[result.job.label] = result.failure
-    return found, said
 
 
 def stubs():
@@ -94,7 +81,7 @@ def test_a_job_begins_again_when_its_node_dies(cluster, executor, tmp_path):
                 cluster.remove_node(node, allow_graceful=False)
 
     jobs = [job(name, seconds=5) for name in "abcde"]
-    found, said = run(executor, jobs, tmp_path, kill)
+    found, said = run(executor, jobs, tmp_path, hear=kill)
     assert found == dict.fromkeys("abcde")
     assert said.count("began") == 6
     assert said.count("ended") == 5

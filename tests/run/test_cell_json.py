@@ -1,9 +1,6 @@
 """The sizes of a manifest and of the plan are those of the data that is there."""
 
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -47,27 +44,3 @@ def test_a_small_copy_counts_with_what_it_has(task):
     assert data[cell.task]["there"] == whole
     for other in transfers:
         assert data[other.task]["sizes"] == {"test": 11}
-
-
-def test_nothing_is_missing_where_no_more_is_asked_for():
-    experiment, (cell,) = cells_of(
-        "chartqa", train_examples=2, validation_examples=4, test_examples=2
-    )
-    assert [cell.examples_there(split) for split in SPLITS] == [2, 4, 2]
-    assert not any(cell.shortage(split, cell.examples_there(split)) for split in SPLITS)
-    data = said(experiment)["data"][cell.task]
-    assert data["sizes"]["train"] == 2
-    assert data["there"]["train"] == len(cell.task_plugin.examples("train", 0)) > 2
-    experiment, (cell,) = cells_of("arithmetic")
-    assert said(experiment)["data"][cell.task]["there"] == {}  # made, without end
-
-
-def test_the_plan_says_what_is_there_and_what_is_missing(tmp_path):
-    sizes = [f"--{name.replace('_', '-')}={size}" for name, size in ASKED.items()]
-    arguments = ["train-eval", "--task", "chartqa", "--losses", "ce", *sizes, "--dry-run"]
-    command = [str(Path(sys.executable).parent / "smmd-bench"), *arguments]
-    out = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True).stdout
-    assert "; train 13, validation 4, test 9." in out
-    for split, there, asked in (("train", 13, 64), ("validation", 4, 8), ("test", 9, 40)):
-        line = f"{split}: {there} of the {asked} examples asked for are there.\n"
-        assert out.count(line) == 1

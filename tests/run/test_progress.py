@@ -42,13 +42,5 @@ def test_reports_that_arrive_together_have_no_rate(say):
     assert say(1e-4, "tokenise", 5000, 5000) == ["tokenise: 5000 of 5000"]
 
 
-def test_what_begins_again_is_timed_from_then_on(say):
-    say(0, "train", 0, 10)
-    say(10, "train", 10, 10)
-    assert say(100, "train", 1, 10) == ["train: 1 of 10"]
-    assert say(15, "train", 4, 10) == ["train: 4 of 10, 0.2/s, 30 s left"]
-    assert say(5, "train", 10, 10) == ["train: 10 of 10, 0.5/s"]
-
-
 def test_a_message_stands_on_a_line_of_its_own_however_long(say):
     assert say(0, "a note of [red]: " + "long " * 9, 0, 0) == ["a note of [red]: " + "long " * 9]

@@ -90,12 +90,6 @@ def test_damaged_json_counts_as_absent_and_its_folder_is_set_aside(tmp_path, con
     assert "is set aside and made again" in caplog.text
 
 
-def test_a_file_that_is_not_there_is_none(tmp_path):
-    assert read_json(tmp_path / "a") is None
-    write_text(tmp_path / "file", "x")
-    assert read_json(tmp_path / "file" / "a") is None
-
-
 def test_half_a_surrogate_pair_and_nan_are_not_written(tmp_path):
     write_text(tmp_path / "a", "x\ud83d")
     assert (tmp_path / "a").read_text() == "x?"
