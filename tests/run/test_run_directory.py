@@ -93,16 +93,6 @@ def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
     assert list(read_run(run.path).cells.loss) == ["base", "ce", "gce", "ntl"]
 
 
-def test_a_cell_takes_the_place_of_the_one_that_it_replaces(run):
-    more = dataclasses.replace(PLAIN, losses=("ntl", "smmd"), base=False)
-    recipe = {**PLAIN.recipe, "learning_rate": 0.5}
-    claim(run, more, dataclasses.replace(more, losses=("ntl",), recipe=recipe))
-    cells = read_run(run.path).cells
-    assert list(cells.loss) == ["base", "ce", "ntl", "smmd"]
-    assert cells.recipe[2]["learning_rate"] == 0.5
-    assert read_run(run.path).manifest["experiment"]["losses"] == ["ce", "ntl", "smmd"]
-
-
 @pytest.mark.parametrize("number", [1, 2, 4, None])
 def test_a_run_of_another_format_is_refused_with_the_command_that_converts_it(run, number):
     file = run.path / "manifest.json"

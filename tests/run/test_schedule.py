@@ -170,12 +170,6 @@ def test_a_dead_job_fails_what_it_left(play):
     assert {f["error"] for f in failed.values()} == {"the process was killed"}
 
 
-def test_what_only_needs_measuring_starts_no_engine(play):
-    cells = cells_of(["ce"], seeds=range(30), base=False)
-    seen, _ = play(cells, {cell.label: ["measure"] for cell in cells})
-    assert stages(seen) == [("measure", 25), ("measure", 5)]
-
-
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_the_disk_holds_one_checkpoint_a_cell_and_before_a_few_cells_epochs(method):
     recipe = {"method": method, "epochs": 15}

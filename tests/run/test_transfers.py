@@ -36,15 +36,3 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path, word
     cells = read_run(run.path).cells
     assert list(cells.task) == ["gsm8k", "svamp"]
     assert list(cells.trained_on.astype("object").fillna("")) == ["", "gsm8k"]
-
-
-def test_a_test_of_transfer_goes_with_the_cell_that_trained_its_weights(tmp_path, words):
-    ce = dataclasses.replace(words, losses=("ce",), base=False)
-    run = RunDirectory(tmp_path / "run")
-    claim(run, ce, dataclasses.replace(ce, losses=("ntl",)))
-    assert sorted(read_run(run.path).cells.task) == ["gsm8k"] * 2 + ["svamp"] * 2
-    claim(run, dataclasses.replace(ce, recipe={"epochs": 3}, transfers=False))
-    cells = read_run(run.path).cells
-    assert sorted(zip(cells.loss, cells.task, strict=True)) == [
-        ("ce", "gsm8k"), ("ntl", "gsm8k"), ("ntl", "svamp"),
-    ]  # fmt: skip

@@ -39,7 +39,6 @@ def test_nothing_is_known_of_a_cell_that_is_not_trained(tmp_path):
     cell = StoredCell(tmp_path, "train 1", PARTS)
     assert cell.receipt is None
     assert [cell.validated, cell.selected, cell.tested, cell.decoded, cell.measured] == [None] * 5
-    assert not cell.has("completions")
     assert [*cell.folders] == [cell.trained]
 
 
