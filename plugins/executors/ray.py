@@ -9,36 +9,31 @@ have the same versions of the libraries and see the folder of the run; plugin fi
 from __future__ import annotations
 
 import os
+import platform
 import signal
 import socket
-from collections.abc import Iterator
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
-from smmd_bench.contracts import (
-    Job,
-    JobQueue,
-    JobResult,
-    PerCell,
-    Progress,
-    non_negative,
-    parameter,
-    positive,
-)
-from smmd_bench.errors import UserError
-from smmd_bench.run.machine import share_of_cores
-from smmd_bench.run.process import WorkerProcess
+from joblib import cpu_count
 
-from ._ray_order import Order
+from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, non_negative, parameter
+from smmd_bench.errors import UserError, reason_of
+from smmd_bench.models.circumstances import versions
+from smmd_bench.run.process import SeveralGpus, WorkerProcess
 
 _SECONDS = 0.5
 _CONNECTS_IN = 10.0
-_Resources = dict[str, float]
+_PASSED_ON = ("SMMD_BENCH_", "HF_", "VLLM_")
+"""Beginnings of the names of variables that a job has from the process that plans it."""
 
 
 @dataclass(frozen=True)
-class RayExecutor:
+class RayExecutor(SeveralGpus):
     """Tasks on a Ray cluster that runs already, or on this machine."""
 
     name: ClassVar[str] = "ray"
@@ -49,26 +44,12 @@ class RayExecutor:
     retries: int = parameter(
         3, "how often a job begins again whose node or process has died", check=non_negative
     )
-    gpus_per_cell: int = parameter(
-        1, "GPUs of a training and of an engine; on a CPU processes of a training", check=positive
-    )
-    strategy: Literal["ddp", "fsdp2"] = parameter(
-        "ddp", "fsdp2 spreads the weights over the GPUs of a cell: for models that one cannot train"
-    )
-
-    def __post_init__(self) -> None:
-        _ = self._per_cell
-
-    @property
-    def _per_cell(self) -> PerCell:
-        return PerCell(self.gpus_per_cell, self.strategy)
 
     @property
     def slots(self) -> int:
         """The GPUs of the cluster, or its cores."""
-        nodes = self._nodes()
-        count = sum(int(node.get("GPU", 0)) for node in nodes)
-        count //= self.gpus_per_cell
+        nodes = _nodes(self._connect())
+        count = sum(int(node.get("GPU", 0)) for node in nodes) // self.gpus_per_cell
         return max(1, count or sum(int(node.get("CPU", 0)) for node in nodes))
 
     def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
@@ -84,21 +65,31 @@ class RayExecutor:
         try:
             while True:
                 while len(running) < self.slots and (job := queue.take()) is not None:
-                    needs = _options(job, self._nodes(), self.gpus_per_cell)
-                    order = Order.of(job, folder, self._per_cell)
-                    running[task.options(**needs).remote(order, told)] = job
+                    needs = _options(job, _nodes(ray), self.gpus_per_cell)
+                    running[task.options(**needs).remote(self.order(job, folder), told)] = job
                 if not running:
                     return
                 ended, _ = ray.wait([*running], timeout=_SECONDS)
                 jobs = {job.name: job for job in running.values()}
-                for name, event in told.get_nowait_batch(told.qsize()):
-                    jobs[name].told(progress)(event["what"], event["done"], event["total"])
+                for name, said in told.get_nowait_batch(told.qsize()):
+                    jobs[name].told(progress)(*said)
                 for reference in ended:
                     yield JobResult(running.pop(reference), _failure(reference))
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
             told.shutdown(force=True)
+
+    def order(self, job: Job, folder: Path) -> Order:
+        """A job of the run in a folder, as it is sent to a node."""
+        passed_on = {k: v for k, v in os.environ.items() if k.startswith(_PASSED_ON)}
+        return Order(
+            job,
+            folder.resolve(),
+            environment={**passed_on, **self.environment(job, job.resources.threads)},
+            plugins={file: Path(file).read_bytes() for file in job.payload["plugins"]},
+            versions=versions(),
+        )
 
     def _connect(self) -> Any:
         """Ray, connected to the cluster; raises UserError where there is no Ray or no cluster."""
@@ -111,37 +102,69 @@ class RayExecutor:
         if ray.is_initialized():
             return ray
         before = signal.getsignal(signal.SIGTERM)
-        try:
-            return self._start(ray)
-        finally:
-            signal.signal(signal.SIGTERM, before)  # Ray sets its own
-
-    def _start(self, ray: Any) -> Any:
         quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
-        if self.address is None:
-            cores = max(1, int(share_of_cores()))
-            ray.init("local", num_cpus=cores, include_dashboard=False, **quiet)
-            return ray
         try:
+            if self.address is None:
+                ray.init("local", num_cpus=cpu_count(), include_dashboard=False, **quiet)
+                return ray
             host, colon, port = self.address.rpartition(":")
             if colon and "/" not in host:  # Ray itself would wait for minutes
                 socket.create_connection((host, int(port)), timeout=_CONNECTS_IN).close()
             ray.init(self.address, **quiet)
+            return ray
         except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
-            reason = str(error).split("\n")[0].rstrip(".")
             raise UserError(
-                f"There is no Ray cluster at {self.address} ({reason}): start one with `ray start "
-                "--head`, or leave out the address."
+                f"There is no Ray cluster at {self.address} ({reason_of(error)}): start one with "
+                "`ray start --head`, or leave out the address."
             ) from None
-        return ray
-
-    def _nodes(self) -> list[_Resources]:
-        """What each node that is alive has."""
-        ray = self._connect()
-        return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+        finally:
+            signal.signal(signal.SIGTERM, before)  # Ray sets its own
 
 
-def _options(job: Job, nodes: list[_Resources], per_cell: int = 1) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Order:
+    """A job as it is sent to a node: nothing in it needs this machine but the run's folder."""
+
+    job: Job
+    folder: Path
+    environment: Mapping[str, str]
+    plugins: Mapping[str, bytes]
+    versions: Mapping[str, str]
+
+    def refusal(self) -> str | None:
+        """Why this node cannot do it, in one sentence."""
+        node, mine = platform.node(), versions()
+        if other := {k: v for k, v in self.versions.items() if mine.get(k) != v}:
+            wanted = ", ".join(f"{package} {version}" for package, version in other.items())
+            return f"the node {node} has other versions: install {wanted}, as on the first one"
+        if not self.folder.exists():
+            return (
+                f"the node {node} does not see {self.folder}: give --out a folder on a disk that "
+                "all nodes share"
+            )
+        return None
+
+    @contextmanager
+    def plugin_files(self) -> Iterator[list[str]]:
+        """The plugin files on this node; as they were sent where it has none or others."""
+        with tempfile.TemporaryDirectory(prefix="smmd-bench-plugins-") as sent:
+            files = []
+            for at, (name, content) in enumerate(self.plugins.items()):
+                file = Path(name)
+                if not file.exists() or file.read_bytes() != content:
+                    file = Path(sent, str(at), file.name)
+                    file.parent.mkdir()
+                    file.write_bytes(content)
+                files.append(str(file))
+            yield files
+
+
+def _nodes(ray: Any) -> list[dict[str, float]]:
+    """What each node that is alive has."""
+    return [node["Resources"] for node in ray.nodes() if node["Alive"]]
+
+
+def _options(job: Job, nodes: list[dict[str, float]], per_cell: int = 1) -> dict[str, Any]:
     """What Ray reserves for a job; never more main memory or cores than a node has.
 
     Raises UserError for more GPUs than any node has.
@@ -163,15 +186,12 @@ def _work(order: Order, told: Any) -> str | None:
     """The task: run a job's process on this node; its last words where it failed."""
     if (refusal := order.refusal()) is not None:
         return refusal
+    job, environment = order.job, order.environment
     with order.plugin_files() as files:
-        request, logs = {**order.request, "plugins": files}, order.folder / "logs"
-        environment = order.environment
-        worker = WorkerProcess(order.module, request, logs, order.name, environment=environment)
+        request, logs = {**job.request(order.folder), "plugins": files}, order.folder / "logs"
+        worker = WorkerProcess(job.module, request, logs, job.name, environment=environment)
         try:
-            while (event := worker.hear()) is not None:
-                if event["event"] == "progress":
-                    told.put_nowait((order.name, event))
-            return worker.ending()
+            return worker.follow(lambda *said: told.put_nowait((job.name, said)))
         finally:
             worker.close()
 
@@ -183,4 +203,4 @@ def _failure(reference: Any) -> str | None:
     try:
         return ray.get(reference)  # type: ignore[no-any-return]
     except ray.exceptions.RayError as error:
-        return f"Ray gave the job up: {str(error).strip().splitlines()[0].rstrip('.')}"
+        return f"Ray gave the job up: {reason_of(error)}"

@@ -9,57 +9,36 @@ from __future__ import annotations
 
 import json
 import signal
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
-from smmd_bench.contracts import Job, JobQueue, JobResult, PerCell, Progress, parameter, positive
-from smmd_bench.errors import UserError
-from smmd_bench.run.process import WorkerProcess, environment_of
-
-_SECONDS = 1.0
-_KILLED_IN = 60.0
-"""Seconds after SIGTERM in which Slurm kills a job or queues it again."""
-_ENDED_IN = 20.0
-"""Seconds for a process to end; submitit leaves 90 before the end."""
-_TIMEOUTS = 100
+from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
+from smmd_bench.errors import UserError, reason_of
+from smmd_bench.run.process import SeveralGpus, WorkerProcess
 
 
 @dataclass(frozen=True)
-class SlurmExecutor:
+class SlurmExecutor(SeveralGpus):
     """A Slurm job for each training or engine, on a folder that all nodes see."""
 
     name: ClassVar[str] = "slurm"
 
     partition: str | None = parameter(None, "of the cluster (none: its default)")
     hours: float = parameter(24.0, "of a job, which is then queued again", check=positive)
-    gpus_per_cell: int = parameter(1, "GPUs of a training and of an engine", check=positive)
-    strategy: Literal["ddp", "fsdp2"] = parameter(
-        "ddp", "fsdp2 spreads the weights over the GPUs of a cell: for models that one cannot train"
-    )
     cpus: int = parameter(8, "cores of a job", check=positive)
     memory_gb: float = parameter(64.0, "main memory of a job", check=positive)
     jobs: int = parameter(64, "jobs that are queued or run at the same time", check=positive)
-    options: str | None = parameter(None, "more of sbatch: NAME=VALUE, parted by spaces")
+    options: str = parameter("", "more of sbatch: NAME=VALUE, parted by spaces")
     cluster: Literal["slurm", "local"] = parameter("slurm", "local: processes here, for a trial")
 
     def __post_init__(self) -> None:
-        _ = self._per_cell, self._more
-
-    @property
-    def _per_cell(self) -> PerCell:
-        return PerCell(self.gpus_per_cell, self.strategy)
-
-    @property
-    def _more(self) -> dict[str, str]:
-        pairs = [option.partition("=") for option in (self.options or "").split()]
-        if not all(name and value for name, _, value in pairs):
+        super().__post_init__()
+        if any("=" not in option.strip("-=") for option in self.options.split()):
             raise UserError(f"options={self.options}: give NAME=VALUE, parted by spaces.")
-        return {name.lstrip("-"): value for name, _, value in pairs}
 
     @property
     def slots(self) -> int:
@@ -72,17 +51,18 @@ class SlurmExecutor:
         try:
             while True:
                 while len(running) < self.slots and (job := queue.take()) is not None:
-                    running.append(_Running(job, folder, self._submit(job, folder)))
+                    events = folder / "logs" / f"{job.name}.events"
+                    running.append(_Running(job, self._submit(job, folder), events))
                 if not running:
                     return
-                time.sleep(_SECONDS)
-                for one in running:
-                    one.hear(progress)
-                for one in [one for one in running if one.sent.done()]:
-                    one.hear(progress)
-                    one.events.unlink(missing_ok=True)
-                    running.remove(one)
-                    yield JobResult(one.job, one.failure())
+                time.sleep(1)
+                for one in [*running]:
+                    is_done = one.sent.done()
+                    one.tell(one.job.told(progress))
+                    if is_done:
+                        one.events.unlink(missing_ok=True)
+                        running.remove(one)
+                        yield JobResult(one.job, one.failure())
         finally:
             for one in running:
                 one.sent.cancel(check=False)
@@ -93,10 +73,10 @@ class SlurmExecutor:
             import submitit
         except ImportError:
             raise UserError("submitit is not installed: pip install 'smmd-bench[slurm]'.") from None
-        logs = folder.resolve() / "logs"
-        timeouts = {f"{self.cluster}_max_num_timeout": _TIMEOUTS}
+        pairs = (option.lstrip("-").split("=", 1) for option in self.options.split())
+        logs, often = folder / "logs" / "slurm", {f"{self.cluster}_max_num_timeout": 100}
         try:
-            executor = submitit.AutoExecutor(logs / "slurm", cluster=self.cluster, **timeouts)
+            executor = submitit.AutoExecutor(logs, cluster=self.cluster, **often)
             executor.update_parameters(
                 name=job.name,
                 timeout_min=max(1, round(60 * self.hours)),
@@ -104,17 +84,13 @@ class SlurmExecutor:
                 cpus_per_task=self.cpus,
                 mem_gb=self.memory_gb,
                 slurm_partition=self.partition,
-                slurm_additional_parameters=self._more,
+                slurm_additional_parameters=dict(pairs),
             )
-            environment = environment_of(job, None, self._per_cell)
-            return executor.submit(
-                Work(job.module, job.request(folder), logs, job.name, environment)
-            )
+            return executor.submit(Work(job, folder.resolve(), self.environment(job, None)))
         except (RuntimeError, submitit.core.utils.FailedJobError) as error:
-            reason = str(error).strip().split("\n")[0].rstrip(".")
             raise UserError(
-                f"Slurm does not take {job.label} ({reason}): check partition= and options= of "
-                "slurm, on a machine that has sbatch."
+                f"Slurm does not take {job.label} ({reason_of(error)}): check partition= and "
+                "options= of slurm, on a machine that has sbatch."
             ) from None
 
 
@@ -122,28 +98,24 @@ class SlurmExecutor:
 class Work:
     """What Slurm runs: the job's process on its node; returns its last words where it failed."""
 
-    module: str
-    request: Mapping[str, Any]
-    logs: Path
-    name: str
-    environment: Mapping[str, str]
+    job: Job
+    folder: Path
+    variables: Mapping[str, str]
     worker: WorkerProcess | None = None
 
     def __call__(self) -> str | None:
         """Run it, and append what it says."""
+        job, logs, request = self.job, self.folder / "logs", self.job.request(self.folder)
         # the signals of submitit are for this process alone: the other one inherits them blocked
         ours = {signal.SIGUSR1, signal.SIGUSR2}
         signal.pthread_sigmask(signal.SIG_BLOCK, ours)
-        self.worker = WorkerProcess(
-            self.module, self.request, self.logs, self.name, environment=self.environment
-        )
+        worker = WorkerProcess(job.module, request, logs, job.name, environment=self.variables)
+        self.worker = worker
         signal.pthread_sigmask(signal.SIG_UNBLOCK, ours)
-        with (self.logs / f"{self.name}.events").open("a", encoding="utf-8") as events:
-            while (event := self.worker.hear()) is not None:
-                print(json.dumps(event), file=events, flush=True)
-        failure = self.worker.ending()
-        if self.worker.process.returncode == -signal.SIGTERM:
-            time.sleep(_KILLED_IN)
+        with (logs / f"{job.name}.events").open("a", encoding="utf-8") as events:
+            failure = worker.follow(lambda *said: print(json.dumps(said), file=events, flush=True))
+        if worker.process.returncode == -signal.SIGTERM:
+            time.sleep(60)  # until Slurm kills this one, too, or queues the job again
         return failure
 
     def checkpoint(self) -> Any:
@@ -151,11 +123,8 @@ class Work:
         from submitit.helpers import DelayedSubmission
 
         if self.worker is not None:
-            self.worker.ask_to_end()
-            with suppress(subprocess.TimeoutExpired):
-                self.worker.process.wait(_ENDED_IN)
-        again = Work(self.module, self.request, self.logs, self.name, self.environment)
-        return DelayedSubmission(again)
+            self.worker.end()
+        return DelayedSubmission(replace(self, worker=None))
 
 
 @dataclass
@@ -163,28 +132,19 @@ class _Running:
     """A job that is queued or at work. sent: of submitit. read: bytes of its events."""
 
     job: Job
-    folder: Path
     sent: Any
+    events: Path
     read: int = 0
 
-    @property
-    def events(self) -> Path:
-        return self.folder / "logs" / f"{self.job.name}.events"
-
-    def hear(self, progress: Progress) -> None:
+    def tell(self, progress: Progress) -> None:
         with suppress(FileNotFoundError), self.events.open("rb") as stream:
             stream.seek(self.read)
-            for line in stream:
-                if not line.endswith(b"\n"):
-                    break
+            while (line := stream.readline()).endswith(b"\n"):
                 self.read += len(line)
-                event = json.loads(line)
-                if event["event"] == "progress":
-                    self.job.told(progress)(event["what"], event["done"], event["total"])
+                progress(*json.loads(line))
 
     def failure(self) -> str | None:
         """How it ended: the last words of its process, or what Slurm made of it."""
         if (error := self.sent.exception()) is None:
             return self.sent.result()  # type: ignore[no-any-return]
-        reason = str(error).strip().splitlines()[0].rstrip(".")
-        return f"Slurm ended the job ({self.sent.state}: {reason}), see {self.sent.paths.stderr}"
+        return f"Slurm: {self.sent.state} ({reason_of(error)}), see {self.sent.paths.stderr}"

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from rich.filesize import decimal
 
 from ..errors import UserError, did_you_mean
-from ..storage.sizes import spell_bytes
 from . import options
 from .voice import new_console, print_json
 
@@ -58,7 +58,7 @@ def command(
     if as_json:
         print_json({"parts": listed, "removed_bytes": freed})
     elif yes:
-        click.echo(f"Removed {spell_bytes(freed)}.")
+        click.echo(f"Removed {decimal(freed)}.")
     else:
         click.echo("Nothing was removed: --what PART,... --yes removes.")
 
@@ -82,6 +82,6 @@ def _print(parts: Sequence[Part]) -> None:
     for place in dict.fromkeys(part.place for part in parts):
         console.print(str(place), style="bold", soft_wrap=True)
         for name, size in ((part.name, part.size) for part in parts if part.place == place):
-            console.print(f"  {name:<15}  {spell_bytes(size):>9}  {PARTS[name]}", soft_wrap=True)
+            console.print(f"  {name:<15}  {decimal(size):>9}  {PARTS[name]}", soft_wrap=True)
             console.print(f"    -> {COSTS[name]}", style="dim", soft_wrap=True)
-    click.echo(f"In all {spell_bytes(sum(part.size for part in parts))}.")
+    click.echo(f"In all {decimal(sum(part.size for part in parts))}.")

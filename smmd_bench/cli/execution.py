@@ -9,6 +9,8 @@ from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, get_args
 
+from rich.filesize import decimal
+
 from ..contracts import Executor, Split
 from ..contracts.executor import STALL
 from ..experiment.cell import Cell
@@ -16,7 +18,6 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
 from ..run.run_directory import STAGES, RunDirectory
-from ..storage.sizes import spell_bytes
 from .voice import Voice, print_json
 
 
@@ -30,7 +31,6 @@ def execute(
     os.environ[STALL] = str(how.pop("stall"))  # which the processes of jobs read
     folder = out or Path("runs") / plan.folder_name
     run, tracker = RunDirectory(folder, how["restore"]), None if track == "none" else track
-    run.require_free()
     runner: Executor = load("executors", how["executor"])
     require_tracker(tracker)
     with without_weights() if dry_run else nullcontext():
@@ -121,7 +121,7 @@ def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:
 
 def _say_work(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:
     """Say how many cells lack which stage, and how much of the disk that takes."""
-    from ..run.disk import disk_bytes
+    from ..run.schedule import disk_bytes
 
     missing = run.missing(cells)
     first = {cell: "decode" if cell.is_base and s == "train" else s for cell, s in missing.items()}
@@ -133,5 +133,5 @@ def _say_work(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Ex
         print_json({"run": str(run.path), "cells": plan, **disk})
     counts = Counter(first.values())
     said = ", ".join(f"{counts[stage]} to {stage}" for stage in STAGES if counts[stage])
-    disk_said = f" Weights take up to {spell_bytes(peak)} of the disk." if peak else ""
+    disk_said = f" Weights take up to {decimal(peak)} of the disk." if peak else ""
     voice.say(f"{run.path}: {len(cells)} cells: {said or 'all are done'}.{disk_said}")

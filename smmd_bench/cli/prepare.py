@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import click
+from rich.filesize import decimal
 
 from ..errors import UserError
 from . import options
@@ -123,6 +124,4 @@ def _prepare_model(name: str) -> tuple[str, Path]:
 
 
 def _size(files: list[Path]) -> str:
-    from ..storage.sizes import spell_bytes
-
-    return spell_bytes(sum(file.stat().st_size for file in files))
+    return decimal(sum(file.stat().st_size for file in files))

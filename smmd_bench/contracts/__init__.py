@@ -25,7 +25,7 @@ from .engine import (
     Images,
     Progress,
 )
-from .executor import Executor, Job, JobQueue, JobResult, PerCell, Resources
+from .executor import Executor, Job, JobQueue, JobResult, Resources
 from .loss import Loss
 from .numbers import first_number, last_number, parse_number, plain_text
 from .numeric import NumericPlaces, NumericTargets, NumericVocabulary, Weighting
@@ -51,7 +51,7 @@ __all__ = [
     "Completion", "DataSource", "Engine", "EngineSession", "EngineSettings", "ExactMatch",
     "Example", "Executor", "HubData", "Images", "Job", "JobQueue", "JobResult", "Loss",
     "MeanAbsoluteError", "Metric", "Modality", "NoAuxiliary", "NumericLoss", "NumericPlaces",
-    "NumericTargets", "NumericVocabulary", "ParseFailureRate", "PerCell", "Percentage",
+    "NumericTargets", "NumericVocabulary", "ParseFailureRate", "Percentage",
     "Progress", "RSquared", "Report", "Resources", "Run", "Split", "Task", "TextMatch",
     "TrimmedAbsoluteError", "TruncationRate", "UserError", "Weighting", "bandwidth",
     "cache_folder", "data_folder", "did_you_mean", "first_number", "gumbel", "last_number", "mixed",

@@ -6,9 +6,8 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
-from ..errors import UserError
 from .engine import Progress
 
 PROCESSES = "SMMD_BENCH_PROCESSES"
@@ -28,19 +27,6 @@ def processes() -> int:
 def is_sharded() -> bool:
     """Whether this process has only a part of the weights while it trains."""
     return processes() > 1 and os.environ.get(STRATEGY) == "fsdp2"
-
-
-@dataclass(frozen=True, slots=True)
-class PerCell:
-    """How many GPUs a cell has, or on a CPU how many processes its training has, and whether each
-    holds all weights (ddp) or a part of each (fsdp2). Raises UserError for fsdp2 with one."""
-
-    gpus: int = 1
-    strategy: Literal["ddp", "fsdp2"] = "ddp"
-
-    def __post_init__(self) -> None:
-        if self.strategy == "fsdp2" and self.gpus == 1:
-            raise UserError("strategy=fsdp2 needs several GPUs: give gpus_per_cell=2 or more, too.")
 
 
 @dataclass(frozen=True, slots=True)

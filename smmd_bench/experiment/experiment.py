@@ -141,7 +141,13 @@ class Experiment(Settings):
     def name(self) -> str:
         """A readable folder name that follows from the experiment alone."""
         words = [*self.tasks, *(Path(m).name for m in self.models), *self.losses]
-        return folder_name(words, self.to_dict())
+        return folder_name(words, self.identity)
+
+    @property
+    def identity(self) -> dict[str, Any]:
+        """What tells the experiment from others: all but its plugin files, as the parts of its
+        cells follow from the plugins that they use."""
+        return {**self.to_dict(), "plugins": []}
 
     def to_dict(self) -> dict[str, Any]:
         """The experiment as plain data: what the YAML file holds."""

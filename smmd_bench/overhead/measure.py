@@ -19,7 +19,7 @@ import pandas as pd
 from ..contracts import Progress
 from ..errors import UserError
 from ..models.circumstances import circumstances
-from ..run.process import WorkerProcess, cut
+from ..run.process import WorkerProcess
 from ..run.run_directory import RunDirectory
 from ..storage.addresses import file_word
 from ..storage.files import read_json, write_json
@@ -65,7 +65,7 @@ def _run_process(
                 progress(event["what"], event["done"], event["total"])
             found = event.get("found", found)
         failure = worker.ending()
-    return found if failure is None else {"error": cut(failure)}
+    return found if failure is None else {"error": failure.rstrip(".")}
 
 
 def read_rows(folder: Path) -> pd.DataFrame:

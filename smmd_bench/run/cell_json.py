@@ -82,10 +82,7 @@ def describe_cells(cells: Sequence[Cell]) -> list[dict[str, Any]]:
 
 
 def _data(cell: Cell) -> dict[str, Any]:
-    """Licence, sizes and identity (digests, seeds) of the splits.
-
-    `sizes` are what a cell uses of a split, `there` what the copy of the data has.
-    """
+    """Licence and identity of the splits, what a cell uses of them, and what the copy has."""
     there = {split: cell.rows_there(split) for split in cell.splits}
     return {
         "licence": getattr(cell.task_plugin, "licence", "not stated"),

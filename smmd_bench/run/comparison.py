@@ -32,10 +32,8 @@ def measure_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[
 
 
 def measure_cell(now: StoredCell, task: Task, rules: Sequence[str] = ()) -> Exception | None:
-    """Write scores.parquet and metrics.json of a decoded cell.
-
-    An error of the task's own code is recorded and returned.
-    """
+    """Write scores and metrics of a decoded cell; an error of the task's own code is recorded and
+    returned."""
     completions, beams = now.place("completions"), now.place("beams")
     assert now.measured is not None
     assert completions is not None
@@ -64,11 +62,7 @@ def missing_comparisons(run: RunFrames) -> list[Compared]:
 def write_comparisons(
     run: RunFrames, task: Callable[[str], Task] = load_task, *, resamples: int = RESAMPLES
 ) -> bool:
-    """Write each comparison.json that is missing; returns whether any was written.
-
-    Whoever made the two cells, the comparison is of what they are now, on the same examples. A cell
-    whose task cannot be loaded here keeps none.
-    """
+    """Write each comparison.json that is missing, where the task can be loaded; whether any was."""
     written = False
     for pair in missing_comparisons(run):
         mine, other = (run.current(cell["address"]) for cell in (pair.mine, pair.other))

@@ -11,17 +11,14 @@ from ..results.frames import RunFrames, read_run
 from ..results.summary import distinct
 from ..storage.cell import StoredCell
 from ..storage.files import making, read_json, write_json, write_text
-from ..storage.manifest import PLUGIN_PATHS, plugin_files_of
+from ..storage.manifest import read_manifest
 from .comparison import write_comparisons
-from .run_directory import identity_of
+from .run_directory import RunDirectory, identity_of
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:
-    """Write `out`, a run folder with the cells of all `runs`, as reports read them.
-
-    A cell that several runs have is there once, from the first that has its results. A loss whose
-    CE was trained in another run is compared with it here. Made again from the same runs, `out` is
-    brought up to date; the files of `runs` are only read.
+    """Write `out`, a run folder with the cells of all `runs`, as reports read them, each from the
+    first run that has its results; made again from the same runs, `out` is brought up to date.
 
     Raises UserError if a folder is not a run, if two runs have different results for the same
     model, task, loss and seed, or if `out` is there and was not made from these runs.
@@ -36,14 +33,15 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
             raise UserError(f"{run} has no cells (it may be of smmd-bench overhead): leave it out.")
     chosen = _chosen(frames)
     write_json(out / "manifest.json", _manifest(frames, chosen, out, names))
-    for frame in frames:
-        for address in frame.cells["address"]:
-            for folder in frame.current(address).folders:
-                _link(folder, out / folder.relative_to(frame.path))
-        for stage in ("regression", "compare", "failed"):
-            for path in (frame.path / stage).glob("[!.]*"):
-                _link(path, out / stage / path.name)
-    write_comparisons(read_run(out))
+    with RunDirectory(out).locked():
+        for frame in frames:
+            for address in frame.cells["address"]:
+                for folder in frame.current(address).folders:
+                    _link(folder, out / folder.relative_to(frame.path))
+            for stage in ("regression", "compare", "failed"):
+                for path in (frame.path / stage).glob("[!.]*"):
+                    _link(path, out / stage / path.name)
+        write_comparisons(read_run(out))
     return out
 
 
@@ -84,14 +82,13 @@ def _link(source: Path, target: Path) -> None:
     if source.is_file():  # of a failure, which may be another one now
         write_text(target, source.read_text(encoding="utf-8"))
     elif source.exists() and not target.exists():
-        ignored = shutil.ignore_patterns(".*", "epochs", "merged")
+        ignored = shutil.ignore_patterns(".*", "epochs")
         with making(target) as part:
-            how: dict[str, Any] = {"copy_function": _link_file, "dirs_exist_ok": True}
-            shutil.copytree(source, part, ignore=ignored, **how)
+            shutil.rmtree(part)  # with what a killed call left
+            shutil.copytree(source, part, ignore=ignored, copy_function=_link_file)
 
 
 def _link_file(source: str, target: str) -> None:
-    Path(target).unlink(missing_ok=True)
     try:
         os.link(source, target)
     except OSError:
@@ -101,21 +98,16 @@ def _link_file(source: str, target: str) -> None:
 def _manifest(
     frames: Sequence[RunFrames], cells: list[dict[str, Any]], out: Path, names: list[str]
 ) -> dict[str, Any]:
-    """The first run's manifest with models, data, experiments and cells of all."""
+    """The first run's manifest with the data, experiments, cells and commands of all."""
     manifests = [frame.manifest for frame in frames]
-    merged = {**manifests[0], "cells": cells, "name": out.name, "merged": names}
-    for key in ("models", "data", "generation"):
-        merged[key] = {k: v for m in manifests for k, v in (m.get(key) or {}).items()}
-    asked = [m.get("experiment") or {} for m in manifests]
-    merged["experiment"] = {
-        key: distinct(value for one in asked for value in one.get(key) or ())
-        for key in ("models", "tasks", "losses", "seeds")
+    first = read_manifest(frames[0].path)
+    first.pop("experiment", None)  # follows from the cells
+    return {
+        **first,
+        "cells": cells,
+        "name": out.name,
+        "merged": names,
+        "data": {task: said for m in manifests for task, said in m["data"].items()},
+        "experiments": distinct(e for m in manifests for e in m.get("experiments") or ()),
+        "command": "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests)),
     }
-    merged["experiments"] = distinct(e for m in manifests for e in m.get("experiments") or ())
-    merged[PLUGIN_PATHS] = {
-        file: str(path.resolve())
-        for run, manifest in zip(names, manifests, strict=True)
-        for file, path in plugin_files_of(Path(run), manifest).items()
-    }
-    merged["command"] = "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests))
-    return merged

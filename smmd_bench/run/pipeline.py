@@ -94,10 +94,8 @@ def run_file(
 def check_file(
     run: RunDirectory, plan: ExperimentFile, progress: Progress, *, extend: bool = False
 ) -> None:
-    """Raise UserError for what `run_file` would refuse in this folder; nothing is written there.
-
-    Of examples that are generated, the first `_LOOKED_AT` of a split stand for all.
-    """
+    """Raise UserError for what `run_file` would refuse; nothing is written, and of examples that
+    are generated, the first `_LOOKED_AT` of a split stand for all."""
     run.require_place()
     run.require_own(plan.experiments, extend=extend)
     check(run, plan.cells, progress, most=_LOOKED_AT)
@@ -106,10 +104,8 @@ def check_file(
 def check(
     run: RunDirectory, cells: Sequence[Cell], progress: Progress, *, most: int | None = None
 ) -> None:
-    """Find the user's mistakes in the cells that are not decoded yet.
-
-    most: of generated examples so many a split are looked at (None: all).
-    """
+    """Find the user's mistakes in the cells that are not decoded yet. most: of generated examples
+    so many a split are looked at (None: all)."""
     sound = [cell for cell in cells if not run.failure(cell).get("skipped")]
     todo = [cell for cell, stage in run.missing(sound).items() if stage != "measure"]
     if todo:

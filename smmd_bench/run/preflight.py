@@ -1,10 +1,15 @@
 """What is found before anything starts: weights that are missing, tokenizers without numbers, LoRA
 targets that are no layer, missing data, broken images, tasks that cannot be scored, examples that
-are too long."""
+do not fit the context.
+
+Training reads prompt and target, which `max_length` bounds together. Decoding reads the prompt,
+which it bounds too, and writes up to `max_new_tokens`; probes of the test split read the target.
+"""
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any
 
 from ..contracts import Checkpoint, Completion, Example, Progress, Split
 from ..errors import UserError, quoted
@@ -12,13 +17,7 @@ from ..experiment.cell import Cell
 from ..plugin_system.checked_task import take_examples
 from ..scoring.decoding_rules import metrics_under
 from ..scoring.score import reads_numbers, value_of
-from .room import require_room
 
-if TYPE_CHECKING:
-    import pandas as pd
-
-Pixels = tuple[str, int | None, int | None]
-"""What a processor follows from: the model, and the limits on a picture's area."""
 _SCORED, _READ, _ENCODED = 4, 1000, 100
 """Targets of a split that are scored; training targets that are read; examples that are encoded."""
 
@@ -28,7 +27,11 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
 
     Raises UserError for the first mistake; of examples of a split that are too long, the longest.
     """
-    tokenizers, processors = check_models(cells)
+    from ..encoding.round_trip import require_round_trip
+    from ..models.checkpoints import embedding_rows
+    from ..models.processor import load_processor
+
+    tokenizers, processor_of = check_models(cells), cache(load_processor)
     made: dict[Any, Sequence[Example]] = {}
     read: set[Any] = set()
     for cell in cells:
@@ -38,47 +41,87 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
                 made[data] = _examples(cell, split, progress)
             if split == "test" and cell.decoders:
                 _require_numbers(cell, made[data])
-            reading = (*data, cell.model, cell.engine_settings, cell.recipe.chat_template)
+            settings = cell.engine_settings
+            reading = (*data, cell.model, settings, cell.recipe.chat_template)
             if reading in read:
                 continue
             read.add(reading)
-            processor = processors[pixels_of(cell)] if cell.reads_images else None
+            pixels = settings.min_pixels, settings.max_pixels
+            processor = processor_of(cell.card.folder, *pixels) if cell.reads_images else None
             tokenizer = tokenizers[cell.model]
-            _require_round_trip(cell, made[data], tokenizer, processor)
+            require_round_trip(
+                made[data][:_ENCODED],
+                tokenizer,
+                processor,
+                chat=cell.recipe.chat_template,
+                embeddings=embedding_rows(cell.card.folder),
+                model=cell.model,
+            )
             if beyond := require_room(cell, split, made[data], tokenizer, processor):
-                progress(
+                said = (
                     f"{cell.task}, {split}: {beyond:,} of {len(made[data]):,} targets are longer "
                     f"than {cell.task_plugin.max_new_tokens} tokens of {cell.model}, the most that "
-                    "a completion may have: no completion can equal them.",
-                    0,
-                    0,
+                    "a completion may have: no completion can equal them."
                 )
+                progress(said, 0, 0)
 
 
-def _require_round_trip(
-    cell: Cell, examples: Sequence[Example], tokenizer: Any, processor: Any | None
-) -> None:
-    """Raise UserError where the tokenizer changes the text of one of the first examples."""
-    from ..encoding.round_trip import require_round_trip
-    from ..models.checkpoints import embedding_rows
+def check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
+    """Check the models of cells, and their weights where these are here; returns the tokenizers.
+    Raises UserError for the first mistake."""
+    from ..encoding.numbers import numeric_vocabulary
+    from ..encoding.prompts import encode_prompts, encode_targets
+    from ..models.checkpoints import require_safetensors
+    from ..models.loading import require_all_weights, require_lora_targets
+    from ..models.tokenizers import load_tokenizer
 
-    require_round_trip(
-        examples[:_ENCODED],
-        tokenizer,
-        processor,
-        chat=cell.recipe.chat_template,
-        embeddings=embedding_rows(cell.card.folder),
-        model=cell.model,
-    )
+    models = {cell.model: cell.card for cell in cells}
+    for card in models.values():
+        if card.weights_are_here:
+            require_safetensors(Checkpoint(card.name, "base", card.folder))
+            require_all_weights(card.folder)
+    tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
+    settings = ((c.model, c.recipe.numeric_rule, c.recipe.chat_template) for c in cells)
+    for model, rule, chat in dict.fromkeys(settings):
+        tokenizer = tokenizers[model]
+        numeric_vocabulary(tokenizer, rule)
+        models[model].require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))
+        encode_prompts(tokenizer, ["0"], chat=chat)
+        encode_targets(tokenizer, ["0"], chat=chat)
+    trained = [cell.owner for cell in cells if not cell.is_base and cell.recipe.method == "lora"]
+    for model, targets in dict.fromkeys((c.model, c.recipe.lora_targets) for c in trained):
+        require_lora_targets(models[model], targets)
+    return tokenizers
+
+
+def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:
+    """The examples of a split, with images that can be read and names that scoring can take."""
+    progress(f"examples of {cell.task}, {split}", 0, 1)
+    examples = take_examples(cell.task_plugin, split, cell.data_seed, cell.size(split))
+    progress(f"examples of {cell.task}, {split}", 1, 1)
+    if not len(examples):
+        raise UserError(
+            f"{cell.task} has no example of the {split} split: ask for at least one with "
+            f"--{split}-examples, or copy its data again."
+        )
+    if cell.reads_images:
+        from ..encoding.images import check_images
+
+        files = (file for example in examples for file in example.images)
+        what = f"images of {cell.task}, {split}"
+        check_images(files, lambda _, done, total: progress(what, done, total))
+    rehearse(cell, split, [*islice(examples, _READ)] if split == "train" else examples)
+    return examples
 
 
 def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
     """Read the targets of a split, and score the first, as if they were completions.
 
-    Raises UserError where an attribute of an example has the name of a column or no file can hold
-    it, the task cannot score its own target or reads another answer than the example's, or the
-    metric that selects needs a column that the scores lack.
+    Raises UserError where the task cannot score its own target or reads another answer than the
+    example's, or where a file cannot hold what it says of an example.
     """
+    import pyarrow as pa
+
     from ..decoding.decode import completions_frame
     from ..scoring.score import score_frame
     from ..scoring.statistics import metric_values
@@ -88,54 +131,28 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
     try:
         scores = score_frame(cell.task_plugin, frame.head(_SCORED))
         for table in (frame, scores):
-            _require_columns(cell, split, table)
-        if reads_numbers(cell.task_plugin):
-            _require_answers(cell, split, examples)
-        best = cell.task_plugin.metrics()[0]
+            pa.Table.from_pandas(table)
+        for example in examples if reads_numbers(cell.task_plugin) else ():
+            found = value_of(cell.task_plugin, example.target)
+            answer = None if example.answer is None else example.answer.value
+            if found is None or found != answer:
+                raise UserError(
+                    f"{cell.task}, {split}: the task reads {found} in the target of example "
+                    f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {answer}: let "
+                    "parse() of the task read it, or correct the answer; `smmd-bench validate "
+                    f"{cell.task_plugin.name}` says more."
+                )
+        best = cell.task_plugin.metrics()[0]  # which selects the epoch
+        _ = scores[[*best.columns, *([best.subset] if best.subset else [])]]
         metric_values(cell.task_plugin, scores, resamples=2)
     except UserError:
         raise
     except Exception as error:
         raise UserError(
             f"{cell.task}, {split}: the target of example {examples[0].uid} or of one after it "
-            f"cannot be scored ({type(error).__name__}: {error}): correct the task, for which "
-            f"`smmd-bench validate {cell.task_plugin.name}` says more."
+            f"cannot be scored ({type(error).__name__}: {' '.join(map(str, error.args))}): correct "
+            f"the task, for which `smmd-bench validate {cell.task_plugin.name}` says more."
         ) from error
-    wanted = {*best.columns, *([best.subset] if best.subset else [])}
-    if lacking := sorted(wanted - {*scores.columns}):
-        raise UserError(
-            f"The metric {best.name}, which selects the epoch of {cell.task}, needs the column "
-            f"{', '.join(lacking)}, which the scores lack: let annotate() of the task give it."
-        )
-
-
-def _require_columns(cell: Cell, split: Split, frame: "pd.DataFrame") -> None:
-    """Raise UserError where Parquet cannot hold a column, such as integers beyond 64 bits."""
-    import pyarrow as pa
-
-    for name in frame.columns:
-        try:
-            pa.array(frame[name], from_pandas=True)
-        except (pa.ArrowException, OverflowError) as error:
-            raise UserError(
-                f"{cell.task}, {split}: '{name}' of the examples cannot be kept in a file "
-                f"({error}): let the task give texts, floats or integers of up to 64 bits, of one "
-                "kind for all examples."
-            ) from error
-
-
-def _require_answers(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
-    """Raise UserError where an answer is not the number that the task reads in the target."""
-    for example in examples:
-        found = value_of(cell.task_plugin, example.target)
-        answer = None if example.answer is None else example.answer.value
-        if found is None or found != answer:
-            raise UserError(
-                f"{cell.task}, {split}: the task reads {found} in the target of example "
-                f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {answer}: "
-                f"let parse() of the task read it, or correct the answer; `smmd-bench validate "
-                f"{cell.task_plugin.name}` says more."
-            )
 
 
 def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
@@ -152,77 +169,45 @@ def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
         )
 
 
-def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:
-    """The examples of a split, with images that can be read and names that scoring can take."""
-    progress(f"examples of {cell.task}, {split}", 0, 1)
-    examples = take_examples(cell.task_plugin, split, cell.data_seed, cell.size(split))
-    there = len(examples)
-    progress(f"examples of {cell.task}, {split}", 1, 1)
-    shortage = cell.shortage(split, there)
-    if shortage is not None and there < cell.examples_there(split):  # planning could not know it
-        progress(shortage, 0, 0)
-    if not there:
+def require_room(
+    cell: Cell, split: Split, examples: Sequence[Example], tokenizer: Any, processor: Any | None
+) -> int:
+    """Raise UserError for the example that needs the most room, where there is less; and for a
+    prompt to decode that has no token. Returns how many targets no completion can equal, because
+    they are longer than one may be."""
+    from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
+    from ..models.checkpoints import at_most_positions, context_length
+
+    training, new = split == "train", cell.task_plugin.max_new_tokens
+    if training:
+        most = at_most_positions(cell.card.folder, cell.recipe.max_length)
+    else:
+        most = context_length(cell.card.folder, cell.engine_settings)
+    chat = cell.recipe.chat_template
+    encoded = encode_examples(tokenizer, processor, examples, chat=chat)
+    prompts = expanded_lengths(processor, encoded, images_of(examples))
+    targets = encode_targets(tokenizer, [example.target for example in examples], chat=chat)
+    uids = (example.uid for example in examples)
+    counts = [*zip(uids, prompts, map(len, targets), strict=True)]
+    if not training and (empty := [uid for uid, prompt, _ in counts if not prompt]):
         raise UserError(
-            f"{cell.task} has no example of the {split} split: ask for at least one with "
-            f"--{split}-examples, or copy its data again."
+            f"{cell.task}, {split}: the prompt of example {empty[0]} has no token with the "
+            f"tokenizer of {cell.model}: give it a text, or take the example out of the data."
         )
-    if cell.reads_images:
-        from ..encoding.images import check_images
-
-        files = (file for example in examples for file in example.images)
-        what = f"images of {cell.task}, {split}"
-        check_images(files, lambda _, done, total: progress(what, done, total))
-    rehearse(cell, split, [*islice(examples, _READ)] if split == "train" else examples)
-    return examples
-
-
-class Readers(NamedTuple):
-    """The tokenizer of each model, and the processor of each that reads pictures."""
-
-    tokenizers: Mapping[str, Any]
-    processors: Mapping[Pixels, Any]
-
-
-def check_models(cells: Sequence[Cell]) -> Readers:
-    """Check the models of cells; returns what reads their prompts.
-
-    Raises UserError for the first mistake. The weights of a hub model that a plan does not fetch
-    are not looked for.
-    """
-    from ..models.checkpoints import require_safetensors
-    from ..models.loading import require_all_weights, require_lora_targets
-    from ..models.processor import load_processor
-    from ..models.tokenizers import load_tokenizer
-
-    models = {cell.model: cell.card for cell in cells}
-    for card in models.values():
-        if card.weights_are_here:
-            require_safetensors(Checkpoint(card.name, "base", card.folder))
-            require_all_weights(card.folder)
-    tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
-    processors = {
-        pixels: load_processor(models[pixels[0]].folder, *pixels[1:])
-        for pixels in dict.fromkeys(pixels_of(cell) for cell in cells if cell.reads_images)
-    }
-    settings = {(c.model, c.recipe.numeric_rule, c.recipe.chat_template): c for c in cells}
-    for cell in settings.values():
-        _check_tokenizer(cell, tokenizers[cell.model])
-    trained = [cell.owner for cell in cells if not cell.is_base and cell.recipe.method == "lora"]
-    for model, targets in dict.fromkeys((c.model, c.recipe.lora_targets) for c in trained):
-        require_lora_targets(models[model], targets)
-    return Readers(tokenizers, processors)
-
-
-def pixels_of(cell: Cell) -> Pixels:
-    """What a cell's processor follows from."""
-    return cell.model, cell.engine_settings.min_pixels, cell.engine_settings.max_pixels
-
-
-def _check_tokenizer(cell: Cell, tokenizer: Any) -> None:
-    from ..encoding.numbers import numeric_vocabulary
-    from ..encoding.prompts import encode_prompts, encode_targets
-
-    numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)
-    cell.card.require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))
-    encode_prompts(tokenizer, ["0"], chat=cell.recipe.chat_template)
-    encode_targets(tokenizer, ["0"], chat=cell.recipe.chat_template)
+    least = 0 if training else new
+    is_read = training or split == "test"
+    needs = [(prompt + max(least, target * is_read), prompt, uid) for uid, prompt, target in counts]
+    needed, prompt, uid = max(needs)
+    if needed > most:
+        length = needed - least
+        remedy = f"raise max_length to {length} with --set max_length={length}"
+        if at_most_positions(cell.card.folder, needed) < needed:
+            remedy = f"take a model with {needed} positions or more"
+        elif cell.reads_images:
+            remedy += ", or give fewer pixels of an image with --set max_pixels=N"
+        raise UserError(
+            f"{cell.task}, {split}: example {uid} needs the most room, {needed} tokens (a prompt "
+            f"of {prompt} and {needed - prompt} after it), but {cell.model} has room for {most}, "
+            f"and nothing is ever cut: {remedy}."
+        )
+    return 0 if training else sum(target - 1 > new for _, _, target in counts)

@@ -10,30 +10,26 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, Literal, TextIO
 
-from ..contracts import Job
-from ..contracts.executor import PROCESSES, STALL, STRATEGY, PerCell
+from ..contracts import Job, Progress, parameter, positive
+from ..contracts.executor import PROCESSES, STALL, STRATEGY
+from ..errors import UserError
 from ..plugin_system.registry import load_plugin_file
 from ..storage.files import read_json, write_json
 from .run_directory import record_failure
 
-_LONGEST = 300
-"""Characters of a last line that are kept; the log has all of it."""
-_SECONDS = 0.2
-_GRACE = 20.0
-"""Seconds; Slurm gives 30."""
-_PR_SET_PDEATHSIG = 1
+_GRACE = 20.0  # seconds; Slurm gives 30
 _STALLED = "Timeout ("  # as faulthandler says it
 
 
 class WorkerProcess:
     """`python -m MODULE REQUEST.json EVENTS_FD`, seen from the process that starts it.
 
-    Libraries write on stdout what they like: that goes to the log. The process dies with this one.
-    `name`: of the request and of the log in the folder `logs`. environment: variables in place of
-    this process's.
+    What libraries print goes to the log. The process dies with this one. `name`: of the request and
+    of the log in the folder `logs`. environment: variables in place of this process's.
     """
 
     def __init__(
@@ -61,7 +57,6 @@ class WorkerProcess:
         os.close(writing)
         self._events = os.fdopen(reading, encoding="utf-8")
         self._failure: str | None = None
-        self._killed_at: float | None = None
 
     def hear(self) -> dict[str, Any] | None:
         """The next event; None: there will be none."""
@@ -70,6 +65,13 @@ class WorkerProcess:
         if event is not None and event["event"] == "failed":
             self._failure = event["message"]
         return event
+
+    def follow(self, progress: Progress) -> str | None:
+        """Pass the progress on until the process ends; how it ended, as `ending` says it."""
+        while (event := self.hear()) is not None:
+            if event["event"] == "progress":
+                progress(event["what"], event["done"], event["total"])
+        return self.ending()
 
     def ending(self) -> str | None:
         """How the process ended, in its own words or the last line of its log; None: well."""
@@ -85,22 +87,20 @@ class WorkerProcess:
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
         if any(line.startswith(_STALLED) for line in lines):
             return f"the process said nothing for too long (--stall) and was ended, see {self.log}"
-        last = next((line.strip() for line in reversed(lines) if line.strip()), "no output")
-        return f"the process ended with status {code} ({cut(last)}), see {self.log}"
+        last = next((line.strip(" .") for line in reversed(lines) if line.strip()), "no output")
+        return f"the process ended with status {code} ({last[:300]}), see {self.log}"
 
-    def ask_to_end(self) -> None:
-        """Tell the process to end; a training goes on from its last state the next time."""
-        if self._killed_at is None:
-            self._killed_at = time.monotonic() + _GRACE
-            self.process.terminate()
-
-    def close(self) -> None:
-        """End the process if it still runs: kill it where it does not end by itself."""
-        self.ask_to_end()
+    def end(self) -> None:
+        """End the process, which a training survives; kill it where it does not end by itself."""
+        self.process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self.process.wait(max(0.0, (self._killed_at or 0.0) - time.monotonic()))
+            self.process.wait(_GRACE)
         self.process.kill()
         self.process.wait()
+
+    def close(self) -> None:
+        """End the process, and hear nothing more of it."""
+        self.end()
         self._events.close()
 
 
@@ -109,27 +109,34 @@ def threads_of(count: int | None) -> dict[str, str]:
     return {} if count is None else {"OMP_NUM_THREADS": str(count)}
 
 
-def environment_of(job: Job, threads: int | None, per_cell: PerCell) -> dict[str, str]:
-    """That of a job with so many threads, and with several GPUs if it uses any."""
-    if per_cell.gpus == 1 or not job.resources.gpus:
-        return threads_of(threads)
-    several = {PROCESSES: str(per_cell.gpus), STRATEGY: per_cell.strategy}
-    return {**threads_of(threads), **several}
+@dataclass(frozen=True)
+class SeveralGpus:
+    """The options of an executor whose jobs may have several GPUs each, which fsdp2 needs."""
 
+    gpus_per_cell: int = parameter(
+        1, "GPUs of a training and of an engine; on a CPU processes of a training", check=positive
+    )
+    strategy: Literal["ddp", "fsdp2"] = parameter(
+        "ddp", "fsdp2 spreads the weights over the GPUs of a cell: for models that one cannot train"
+    )
 
-def cut(text: str) -> str:
-    """A sentence of another process, without its full stop, cut where it is long."""
-    text = text.rstrip(".")
-    return text if len(text) <= _LONGEST else text[:_LONGEST] + " …"
+    def __post_init__(self) -> None:
+        if self.strategy == "fsdp2" and self.gpus_per_cell == 1:
+            raise UserError("strategy=fsdp2 needs several GPUs: give gpus_per_cell=2 or more, too.")
+
+    def environment(self, job: Job, threads: int | None) -> dict[str, str]:
+        """That of a job with so many threads, and with several GPUs if it uses any."""
+        several = {PROCESSES: str(self.gpus_per_cell), STRATEGY: self.strategy}
+        is_one = self.gpus_per_cell == 1 or not job.resources.gpus
+        return {**threads_of(threads), **({} if is_one else several)}
 
 
 class Events:
     """Writes events; if nobody reads them, the process ends."""
 
     def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
+        self.stream, self.stall = stream, 0.0
         self.last: dict[str, float] = {}
-        self.stall = 0.0
 
     def watch(self) -> None:
         """End this process, with its stack in the log, once it says nothing for too long."""
@@ -140,7 +147,7 @@ class Events:
     def progress(self, what: str, done: int, total: int) -> None:
         """At most five events a second for each `what`, and always the last."""
         now = time.monotonic()
-        if done < total and now - self.last.get(what, 0.0) < _SECONDS:
+        if done < total and now - self.last.get(what, 0.0) < 0.2:
             return
         self.last[what] = now
         if self.stall:
@@ -164,14 +171,11 @@ class Events:
 
 @contextlib.contextmanager
 def start() -> Iterator[tuple[dict[str, Any], Events]]:
-    """The request and the events of this process, where a WorkerProcess started it.
-
-    Ctrl-C on a terminal reaches every process there: this one leaves it to its parent, which ends
-    it, or else it would record a failure that is none.
-    """
+    """The request and the events of this process, where a WorkerProcess started it. Ctrl-C on a
+    terminal is left to its parent, which ends it: it would record a failure that is none."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     request = read_json(Path(sys.argv[1]))
     assert request is not None
     with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as stream:

@@ -1,5 +1,6 @@
 """Progress for people: rich bars on a terminal, a plain line now and then elsewhere."""
 
+import math
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,31 +21,21 @@ from rich.table import Column
 from ..contracts import Progress
 
 _PLAIN_SECONDS = 15.0
-_SHORTEST = 0.05
-"""Seconds: over less, a rate says how reports arrive and not how the work goes."""
-_WIDE = 100
 
 
 @contextmanager
 def shown(console: Console) -> Iterator[Progress]:
-    """Yield `progress(what, done, total)`: shows what, how many of how many, rate, time left.
-
-    With a total of 0, `what` is a message, and stands on a line of its own.
-    """
+    """Yield `progress(what, done, total)`: shows what, how many of how many, time left. With a
+    total of 0, `what` is a message, and stands on a line of its own."""
     if not console.is_terminal:
         yield _Plain(console)
         return
-    wide = console.width >= _WIDE
+    column = Column(no_wrap=True, overflow="ellipsis")
     with RichProgress(
-        TextColumn(
-            "{task.description}",
-            markup=False,  # a plugin's brackets are no markup
-            table_column=Column(no_wrap=True, overflow="ellipsis"),
-        ),
-        BarColumn(bar_width=20 if wide else 8),
+        TextColumn("{task.description}", markup=False, table_column=column),
+        BarColumn(bar_width=16),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[rate]}"),
-        *([TimeElapsedColumn()] if wide else []),
+        TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,
     ) as bars:
@@ -61,36 +52,28 @@ class _Bars:
             self.bars.console.print(what, markup=False)
             return
         if what not in self.tasks:
-            self.tasks[what] = self.bars.add_task(what, total=total, rate="")
-        task = self.tasks[what]
-        speed = self.bars.tasks[self.bars.task_ids.index(task)].speed
-        self.bars.update(task, completed=done, total=total, rate=f"{speed:.0f}/s" if speed else "")
+            self.tasks[what] = self.bars.add_task(what, total=total)
+        self.bars.update(self.tasks[what], completed=done, total=total)
 
 
 @dataclass
 class _Plain:
+    """begun: when each began, with how many, and when it was last said."""
+
     console: Console
-    started: dict[str, tuple[float, int]] = field(default_factory=dict)
-    said: dict[str, float] = field(default_factory=dict)
+    begun: dict[str, tuple[float, int, float]] = field(default_factory=dict)
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        if not total:
-            self._print(what)
-            return
-        now = time.monotonic()
-        start, first = self.started.setdefault(what, (now, done))
-        if done < total and self.said.get(what) == float("inf"):  # the same again
-            self.started[what] = (start, first) = (now, done)
-            del self.said[what]
-        finished = done >= total and self.said.get(what) != float("inf")
-        if not finished and now - self.said.get(what, start - _PLAIN_SECONDS) < _PLAIN_SECONDS:
-            return
-        self.said[what] = float("inf") if done >= total else now
-        rate = (done - first) / (now - start) if now - start > _SHORTEST else 0.0
-        left = f", {(total - done) / rate:.0f} s left" if rate and done < total else ""
-        speed = f", {rate:.1f}/s" if rate else ""
-        self._print(f"{what}: {done} of {total}{speed}{left}")
-
-    def _print(self, line: str) -> None:
+        now, line = time.monotonic(), f"{what}: {done} of {total}" if total else what
+        start, first, said = self.begun.pop(what, (now, done, -math.inf))
+        if done < total:
+            is_due = now - said >= _PLAIN_SECONDS
+            self.begun[what] = start, first, now if is_due else said
+            if not is_due:
+                return
+        if done > first and now - start > 0.05:  # or it says how reports arrive
+            rate = (done - first) / (now - start)
+            line += f", {rate:.1f}/s"
+            line += f", {(total - done) / rate:.0f} s left" if done < total else ""
         self.console.print(line, markup=False, soft_wrap=True)
         self.console.file.flush()

@@ -1,8 +1,4 @@
-"""`smmd-bench clean`: the parts of runs and of the cache that can go, and how they go.
-
-Reports and `smmd-bench show` need none of the parts. What the run's own command does once a part
-is gone follows from `RunDirectory.missing`.
-"""
+"""`smmd-bench clean`: the parts of runs and of the cache that can go. No report needs any."""
 
 import os
 from collections.abc import Iterable
@@ -15,9 +11,8 @@ from ..plugin_system.registry import names
 from ..results.frames import read_run
 from ..results.regression import compared_evaluations, comparison_folder, current_evaluations
 from ..storage.addresses import cache_folder
-from ..storage.cell import STAGES, StoredCell
+from ..storage.cell import STAGES
 from ..storage.files import remove_tree
-from ..storage.sizes import size_of
 
 PARTS = {
     "leftovers": "damaged folders that were set aside, and what killed commands had begun to write",
@@ -60,7 +55,7 @@ class Part:
     @cached_property
     def size(self) -> int:
         """Bytes of all the files; of a link, not what it leads to."""
-        return sum(size_of(path)[0] for path in self.paths)
+        return sum(map(size_of, self.paths))
 
     def to_dict(self) -> dict[str, Any]:
         """All of it, as JSON takes it."""
@@ -85,54 +80,30 @@ def run_parts(path: Path) -> list[Part]:
     }
     evaluations = compared_evaluations(current_evaluations(run))
     reached |= {comparison_folder(path, mine, other) for mine, other in evaluations}
-    there = [folder for stage in STAGES for folder in sorted((path / stage).glob("[!.]*"))]
-    damaged = [folder for folder in there if folder.suffix == ".damaged"]
-    weights = {cell.trained: cell for cell in _with_trials(cells) if "train" in cell.parts}
-    kept = {folder: sorted(folder.glob("epochs/[0-9]*")) for folder in weights}
-    selected = [c.checkpoint for c in weights.values() if c.checkpoint is not None]
-    begun = [folder for stage in STAGES for folder in sorted((path / stage).glob(".*.part"))]
-    begun += sorted(path.glob("train/[!.]*/epochs/.*.part"))
-    trainings = [f for f in begun if f.parent.name == "train" and f.name.count(".") == 2]
-    found: dict[str, Iterable[Path]] = {
-        "leftovers": [*damaged, *(f for f in begun if f not in trainings)],
-        "logs": [path / "logs"],
-        "failed": sorted((path / "failed").glob("*.json")),
-        "replaced": [f for f in there if f not in reached and f not in damaged],
-        "unfinished": [
-            *trainings,
-            *(e for f, cell in weights.items() if cell.tested is None for e in kept[f]),
-        ],
-        "epochs": [
-            epoch
-            for folder, cell in weights.items()
-            if cell.tested is not None
-            for epoch in kept[folder]
-            if epoch != cell.checkpoint
-        ],
-        "checkpoints": selected,
-    }
-    parts = [
-        Part(name, path, tuple(p for p in ps if p.exists()), path) for name, ps in found.items()
-    ]
+    found: dict[str, list[Path]] = {name: [] for name in PARTS}
+    found["logs"] = [path / "logs"]
+    found["failed"] = sorted((path / "failed").glob("*.json"))
+    for folder in (f for stage in STAGES for f in sorted((path / stage).glob("*"))):
+        if folder.suffix in (".part", ".damaged"):
+            is_training = folder.parent.name == "train" and folder.name.count(".") == 2
+            found["unfinished" if is_training else "leftovers"].append(folder)
+        elif folder not in reached:
+            found["replaced"].append(folder)
+    trained = {one.trained: one for cell in cells for one in cell.family if "train" in one.parts}
+    for folder, cell in trained.items():
+        found["leftovers"] += sorted(folder.glob("epochs/.*.part"))
+        for epoch in sorted(folder.glob("epochs/[0-9]*")):
+            is_selected = "checkpoints" if epoch == cell.checkpoint else "epochs"
+            found["unfinished" if cell.tested is None else is_selected].append(epoch)
+    parts = (Part(name, path, (*filter(Path.exists, ps),), path) for name, ps in found.items())
     return [part for part in parts if part.paths]
-
-
-def _with_trials(cells: Iterable[StoredCell]) -> list[StoredCell]:
-    """The cells, those whose weights they test, and their trials."""
-    found = []
-    for cell in cells:
-        found += [cell, *_with_trials(cell.trials)]
-        found += [] if cell.source is None else _with_trials([cell.source])
-    return found
 
 
 def cache_parts() -> list[Part]:
     """The parts that the cache has: only folders that this program writes there, by name."""
     cache = cache_folder()
-    own = (*names("tasks"), "canary")  # a plugin may call itself "..", and not be directly there
-    generated = [name for name in own if name not in ("", "..") and Path(name).name == name]
     found = {
-        "cache-generated": generated,
+        "cache-generated": [*names("tasks"), "canary"],
         "cache-digests": ["digests"],
         "cache-fetched": ["data"],
     }
@@ -144,17 +115,21 @@ def cache_parts() -> list[Part]:
 
 
 def remove(paths: Iterable[Path]) -> int:
-    """Remove files, folders and links (not what they lead to); returns the bytes that went.
-
-    A folder is renamed first: killed in between, it is a leftover and not half a checkpoint.
-    """
+    """Remove files, folders and links (not what they lead to); returns the bytes that went."""
     freed = 0
     for path in paths:
         if not os.path.lexists(path):
             continue
-        freed += size_of(path)[0]
+        freed += size_of(path)
         if path.is_symlink() or not path.is_dir():
             path.unlink()
         else:
             remove_tree(path)
     return freed
+
+
+def size_of(path: Path) -> int:
+    """Bytes of a file, or of all the files below a folder; links count as themselves."""
+    if path.is_symlink() or not path.is_dir():
+        return path.lstat().st_size if os.path.lexists(path) else 0
+    return sum(size_of(below) for below in path.iterdir())

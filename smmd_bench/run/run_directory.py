@@ -1,9 +1,8 @@
 """The folder of a run: who may write there, what it was asked for, what a cell misses."""
 
-import os
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
 from pathlib import Path
@@ -17,9 +16,11 @@ from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
 from ..models.circumstances import circumstances
 from ..results.summary import distinct
+from ..storage.addresses import address
+from ..storage.cell import STAGES as FOLDERS
 from ..storage.cell import StoredCell, failure_file
-from ..storage.files import DamagedError, write_json, write_text
-from ..storage.manifest import FORMAT, PLUGIN_PATHS, kept_plugin, plugin_files_of, read_manifest
+from ..storage.files import DamagedError, set_damaged_aside, write_json, write_text
+from ..storage.manifest import FORMAT, read_manifest
 from .cell_json import cell_from_json, cell_to_json, describe_cells
 
 Stage = Literal["train", "decode", "measure"]
@@ -42,10 +43,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A run's folder: see `smmd_bench.storage.cell`.
-
-    restore: whether the selected weights of finished cells are missed, too, where they are gone.
-    """
+    """A run's folder: see `smmd_bench.storage.cell`. restore: whether the selected weights of
+    finished cells are missed, too, where they are gone."""
 
     path: Path
     restore: bool = False
@@ -90,49 +89,33 @@ class RunDirectory:
         said = (now.receipt or {}, now.decoding or {})
         return [note for receipt in said for note in receipt.get("notes", [])]
 
-    def require_free(self) -> None:
-        """Raise UserError if another process works on the folder: soon, before a plan is made."""
-        if (self.path / ".lock").exists():
-            with suppress(OSError), self._lock():
-                pass
-
     def require_place(self) -> None:
-        """Raise UserError if the folder holds something that is not a run, or cannot be made."""
-        found: list[str] = []
+        """Raise UserError if the folder holds something that is not a run."""
         if self.path.is_dir() and not (self.path / "manifest.json").exists():
             own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
-            found = sorted(p.name for p in self.path.iterdir() if not p.name.startswith(own))
-        if found:
-            raise UserError(
-                f"The output folder {self.path} is not empty and holds no run ({found[0]}): "
-                "choose another with --out."
-            )
-        there = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
-        if not os.access(there, os.W_OK | os.X_OK):
-            raise UserError(
-                f"The output folder {self.path} cannot be made, as {there} may not be written: "
-                "choose another with --out."
-            )
+            for other in sorted(p.name for p in self.path.iterdir() if not p.name.startswith(own)):
+                raise UserError(
+                    f"The output folder {self.path} is not empty and holds no run ({other}): "
+                    "choose another with --out."
+                )
 
-    def _lock(self) -> AbstractContextManager[Any]:
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Hold the folder for this process alone; what is damaged there is set aside first.
+
+        Raises UserError as `require_place` does, and if another process works on it.
+        """
+        self.require_place()
+        self.path.mkdir(parents=True, exist_ok=True)
         try:
-            return FileLock(self.path / ".lock").acquire(timeout=0)
+            held = FileLock(self.path / ".lock").acquire(timeout=0)
         except Timeout:
             raise UserError(
                 f"Another process is working on {self.path}: wait for it, or choose another folder "
                 "with --out."
             ) from None
-
-    @contextmanager
-    def locked(self) -> Iterator[None]:
-        """Hold the folder for this process alone.
-
-        Raises UserError if it holds something that is not a run, if another process works on it, or
-        if it cannot be made.
-        """
-        self.require_place()
-        self.path.mkdir(parents=True, exist_ok=True)
-        with self._lock():
+        with held:
+            set_damaged_aside(self.path / stage for stage in (*FOLDERS, "regression"))
             yield
 
     @property
@@ -142,36 +125,24 @@ class RunDirectory:
 
     def require_own(self, experiments: Sequence[Experiment], *, extend: bool) -> None:
         """Raise UserError if the folder belongs to another experiment than the first of these and
-        `extend` does not add to it, or if it tests what another task has trained."""
+        `extend` does not add to it."""
         manifest = self.manifest
-        known = manifest.get("experiments", ())
-        if manifest and not extend and experiments[0].to_dict() not in known:
+        known = [{**asked, "plugins": []} for asked in manifest.get("experiments", ())]
+        if manifest and not extend and experiments[0].identity not in known:
             raise UserError(
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
             )
-        new = [cell for experiment in experiments for cell in experiment.cells if cell.source]
-        trained_on = {(cell.model, cell.task): cell.trained_on for cell in new}
-        for content in manifest.get("cells", ()):
-            earlier = content.get("trained_on")
-            now = trained_on.get((content["model"], content["task"]), earlier)
-            if earlier not in (None, now):
-                raise UserError(
-                    f"{self.path} has {content['task']} as the test of {earlier}, and this "
-                    f"experiment as that of {now}: choose another folder with --out, or add "
-                    "--no-transfers."
-                )
 
     def claim(self, experiments: Sequence[Experiment], name: str | None = None) -> None:
         """Write the manifest: the cells of these experiments beside those of the folder.
 
-        `name` is that of a new run (None: the first experiment's). A cell with the same model,
-        task, loss and seed as an earlier one takes its place, and a test of transfer goes with the
-        cell that trained its weights. The folders of what is replaced stay, for a way back.
+        `name` is that of a new run. A cell takes the place of an earlier one with the same model,
+        task, loss and seed, whose folders stay, and a test of transfer goes with its source.
         """
         before = self.manifest
-        asked = [c for c in each_once(c for e in experiments for c in e.cells) if c.trial is None]
-        own = describe_cells(asked)
+        asked = each_once(cell for experiment in experiments for cell in experiment.cells)
+        own = describe_cells([cell for cell in asked if cell.trial is None])
         replacing = {identity_of(content): content for content in own}
         same = {content["address"]: content for content in own}  # a model's path, spelled otherwise
         earlier = [
@@ -180,26 +151,24 @@ class RunDirectory:
         ]
         held = {content["address"]: content for content in [*earlier, *own]}
         cells = [c for c in held.values() if "source" not in c or c["source"]["address"] in held]
-        places = {file: str(Path(file).resolve()) for e in experiments for file in e.plugins}
         written = [experiment.to_dict() for experiment in experiments]
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "name": before.get("name") or name or experiments[0].name,
             "experiments": distinct([*before.get("experiments", ()), *written]),
-            PLUGIN_PATHS: {**before.get(PLUGIN_PATHS, {}), **places},
             **circumstances(),
             **{key: before[key] for key in ("command", "created") if key in before},
             "cells": cells,
         }
         if manifest != before:
             write_json(self.path / "manifest.json", manifest)
-        for spelled, file in plugin_files_of(self.path, manifest).items():
-            if (kept := kept_plugin(self.path, spelled)) != file:
-                write_text(kept, file.read_text(encoding="utf-8"))
+        for file in sorted({Path(file) for e in experiments for file in e.plugins}):
+            copy = self.path / "plugins" / address({"file": str(file)}) / file.name
+            write_text(copy, file.read_text(encoding="utf-8"))
 
     def _measured_anew(self, content: dict[str, Any]) -> dict[str, Any]:
-        """A cell of an earlier experiment, with what this version of the software makes of its
-        completions, where they stay the same; without its plugin or model, the cell as it is."""
+        """A cell of an earlier experiment, to be measured as this version of the software does it;
+        without its plugin or model, the cell as it is."""
         try:
             cell = cell_from_json(content)
             parts = cell.parts
@@ -220,7 +189,8 @@ def lacks_weights(now: StoredCell) -> bool:
     """Whether weights that a cell trains are neither selected and there, nor there to select."""
     if now.is_base:
         return now.receipt is None
-    return now.checkpoint is None and (now.tested is not None or not now.has_every_epoch)
+    has_every_epoch = now.weights and all(now.epoch(epoch).exists() for epoch in now.weights)
+    return now.checkpoint is None and (now.tested is not None or not has_every_epoch)
 
 
 def record_failure(run: Path, key: str, stage: str, error: BaseException | str) -> None:
@@ -228,9 +198,7 @@ def record_failure(run: Path, key: str, stage: str, error: BaseException | str) 
 
     key: of a cell, `StoredCell.key`, so that it counts as long as the cell is asked for as now.
     """
-    lines = (
-        "".join(traceback.format_exception(error)) if isinstance(error, BaseException) else error
-    )
+    known = traceback.format_exception(error) if isinstance(error, BaseException) else [error]
     sentence = str(error).strip() or type(error).__name__
     if "No space left on device" in sentence:
         sentence += f": free some space on the disk of {run}"
@@ -239,6 +207,6 @@ def record_failure(run: Path, key: str, stage: str, error: BaseException | str) 
         "error": sentence,
         "skipped": isinstance(error, CellSkippedError),
         "user_error": isinstance(error, UserError) and not isinstance(error, DamagedError),
-        "traceback": lines,
+        "traceback": "".join(known),
     }
     write_json(failure_file(run, key), failure)

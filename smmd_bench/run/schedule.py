@@ -30,13 +30,14 @@ _PROCESS_GB = 2.5
 _FLOATS_A_WEIGHT = {"full": 4, "lora": 1}  # with gradient and AdamW's two moments
 
 Base = tuple[str, str, str]
+Left = dict[Cell, Stage]
+Work = tuple[Stage, list[Cell]]
 
 
 class Schedule(JobQueue):
     """The jobs of what cells miss; `end` takes in a result and finds what can begin then.
 
-    slots: jobs that can run at the same time. track: see `smmd_bench.training.tracking`. A cell
-    that cannot be finished has a failed/KEY.json.
+    slots: jobs that can run at the same time. track: see `smmd_bench.training.tracking`.
     """
 
     def __init__(
@@ -55,18 +56,16 @@ class Schedule(JobQueue):
 
     def take(self, fits: Callable[[Job], bool] | None = None) -> Job | None:
         """The first job (that fits)."""
-        job = super().take(fits)
-        if job is not None:
+        if (job := super().take(fits)) is not None:
             self.running[job.name] = self.cells[job.name]
         return job
 
     def end(self, result: JobResult) -> None:
         """Take in how a job ended: what it left undone has failed, and what follows may begin."""
         cells, stage = self.running.pop(result.job.name), result.job.stage
-        missing = self.run.missing(cells)
-        for cell in cells:
-            undone = missing.get(cell) in {stage, "train"} or result.failure is not None
-            if undone and cell in missing and not self.run.failure(cell):
+        for cell, lacks in self.run.missing(cells).items():
+            undone = lacks in {stage, "train"} or result.failure is not None
+            if undone and not self.run.failure(cell):
                 reason = result.failure or f"it left no result, see {self.run.path / 'logs'}"
                 self._fail(cell, stage, reason)
         self._update()
@@ -92,21 +91,16 @@ class Schedule(JobQueue):
         busy = {cell for cells in given for cell in cells}
         jobs = [*self._measurements(left, busy), *self._trainings(left, busy)]
         for stage, cells in [*jobs, *self._decodings(left, busy)]:
-            job = self._job(stage, cells)
+            self.waiting.append(job := self._job(stage, cells))
             self.cells[job.name] = cells
-            self.waiting.append(job)
         self.waiting.sort(key=self._rank)
 
-    def _measurements(
-        self, left: dict[Cell, Stage], busy: set[Cell]
-    ) -> Iterator[tuple[Stage, list[Cell]]]:
+    def _measurements(self, left: Left, busy: set[Cell]) -> Iterator[Work]:
         cells = [cell for cell, stage in left.items() if stage == "measure" and cell not in busy]
         for start in range(0, len(cells), MEASURED_AT_A_TIME):
             yield "measure", cells[start : start + MEASURED_AT_A_TIME]
 
-    def _trainings(
-        self, left: dict[Cell, Stage], busy: set[Cell]
-    ) -> Iterator[tuple[Stage, list[Cell]]]:
+    def _trainings(self, left: Left, busy: set[Cell]) -> Iterator[Work]:
         held = {base_of(c) for c, stage in left.items() if c.is_base and stage != "measure"}
         taken = {cell.parts.get("train") for cell in busy}
         for cell, stage in left.items():
@@ -115,9 +109,7 @@ class Schedule(JobQueue):
                 taken.add(cell.parts["train"])  # a row and a trial may share a training
                 yield "train", [cell]
 
-    def _decodings(
-        self, left: dict[Cell, Stage], busy: set[Cell]
-    ) -> Iterator[tuple[Stage, list[Cell]]]:
+    def _decodings(self, left: Left, busy: set[Cell]) -> Iterator[Work]:
         """What can be decoded of a base, where it is worth an engine's start."""
         running = (cells for name, cells in self.running.items() if name.startswith("train-"))
         training = {cell for cells in running for cell in cells}  # also what is about to end
@@ -211,3 +203,24 @@ def resources_of(stage: str, cell: Cell) -> Resources:
     if stage != "train":
         memory += cell.engine_settings.memory_gb
     return Resources(1, 1 if weights < _SMALL else None, memory)
+
+
+def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
+    """Bytes of weights that lie on the disk when these cells are finished, and at most before that:
+    a cell in training has the Trainer's last two states, and one that waits for its decoding every
+    epoch."""
+    trained = [cell for cell in cells if not (cell.is_base or cell.source or cell.grid)]
+    saved = {cell: 4 * _saved_weights(cell) for cell in trained}  # float32
+    end = sum(b * (1 + c.recipe.epochs * c.recipe.keep_epochs) for c, b in saved.items())
+    epochs = sorted((b * cell.recipe.epochs for cell, b in saved.items()), reverse=True)
+    waiting = sum(epochs[: slots + 2 * ENOUGH * len({*map(base_of, trained)})])
+    states = 2 * 3 * sum(sorted(saved.values(), reverse=True)[:slots])  # with AdamW's moments
+    return end, end + waiting + states
+
+
+def _saved_weights(cell: Cell) -> int:
+    from ..models.loading import adapter_weights
+
+    if cell.recipe.method == "full":
+        return cell.card.parameter_count()
+    return adapter_weights(cell.card, cell.recipe.lora_targets, cell.recipe.lora_rank)

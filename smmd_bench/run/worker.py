@@ -8,21 +8,21 @@ import os
 import sys
 import traceback
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ..contracts import Progress
 from ..experiment.cell import Cell
 from ..storage.cell import StoredCell, stored_cell
-from ..training.processes import Start, is_first, with_others
+from ..training.processes import is_first, with_others
 from .cell_json import cell_from_json
 from .process import WorkerProcess, start
 from .run_directory import record_failure
 
 
 def main() -> int:
-    """Run one job; status 1 if any of its cells failed. Of the processes of a training, the first
-    alone says and records anything."""
+    """Run one job, of which the first process speaks; status 1 if any of its cells failed."""
     with start() as (request, events):
         if is_first():
             events.watch()
@@ -48,7 +48,8 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
             from ..training.stage import train_cell
 
             for cell in ready:
-                with with_others(_starter(request, cell, folder), _failer(cell, folder)):
+                start_rank = partial(_start_rank, request, cell, folder)
+                with with_others(start_rank, partial(_fail, cell, folder)):
                     train_cell(cell, folder, progress, request.get("track"))
             return failures
         failed: dict[Cell, Exception] = {}
@@ -67,31 +68,19 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
     return failures
 
 
-def _starter(request: Mapping[str, Any], cell: Cell, run: Path) -> Start:
-    """Starts other processes that train the cell; the logs are beside that of the first."""
-
-    def start_rank(rank: int, environment: dict[str, str]) -> Callable[[], str | None]:
-        name = f"train-{cell.address}-rank{rank}"
-        module = "smmd_bench.run.worker"
-        worker = WorkerProcess(module, request, run / "logs", name, environment=environment)
-
-        def wait() -> str | None:
-            while worker.hear() is not None:
-                pass
-            return worker.ending()
-
-        return wait
-
-    return start_rank
+def _start_rank(
+    request: Mapping[str, Any], cell: Cell, run: Path, rank: int, environment: dict[str, str]
+) -> Callable[[], str | None]:
+    """Start another process that trains the cell; its log is beside that of the first."""
+    name, module = f"train-{cell.address}-rank{rank}", "smmd_bench.run.worker"
+    worker = WorkerProcess(module, request, run / "logs", name, environment=environment)
+    return partial(worker.follow, lambda *_: None)
 
 
-def _failer(cell: Cell, run: Path) -> Callable[[str], None]:
-    def fail(reason: str) -> None:
-        record_failure(run, cell.stored(run).key, "train", reason)
-        print(reason, flush=True)
-        os._exit(1)
-
-    return fail
+def _fail(cell: Cell, run: Path, reason: str) -> None:
+    record_failure(run, cell.stored(run).key, "train", reason)
+    print(reason, flush=True)
+    os._exit(1)
 
 
 def _require_planned(cell: Cell, planned: StoredCell) -> None:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import os
 from collections.abc import Iterable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,9 @@ from .files import read_json, write_json
 
 def address(content: Mapping[str, Any]) -> str:
     """16 hexadecimal digits of the BLAKE2b digest of the content's canonical JSON."""
-    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=_plain)
+    # sets are sorted: Python's own order is another one in each process
+    plain = partial(sorted, key=repr)
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
 
 
@@ -30,10 +33,7 @@ def file_word(word: str) -> str:
 
 
 def digest_of_files(files: Iterable[Path], root: Path) -> str:
-    """One digest of the files' contents and names relative to `root`.
-
-    Each file's digest is cached by path, size and modification time.
-    """
+    """One digest of the files' contents and names relative to `root`; that of each is cached."""
     return address({str(file.relative_to(root)): _digest(file) for file in sorted(files)})
 
 
@@ -50,26 +50,16 @@ def cache_folder() -> Path:
 
 
 def _digest(file: Path) -> str:
-    status = file.stat()
-    key = address(
-        {"path": str(file.resolve()), "size": status.st_size, "mtime": status.st_mtime_ns}
-    )
+    path, status = str(file.resolve()), file.stat()
+    key = address({"path": path, "size": status.st_size, "mtime": status.st_mtime_ns})
     kept = cache_folder() / "digests" / f"{key}.json"
-    known = read_json(kept)
-    if known is not None:
-        return str(known["digest"])
-    digest = content_digest(file)
-    write_json(kept, {"path": str(file), "digest": digest})
-    return digest
+    if (known := read_json(kept)) is None:
+        known = {"path": str(file), "digest": content_digest(file)}
+        write_json(kept, known)
+    return str(known["digest"])
 
 
 def content_digest(file: Path) -> str:
     """32 hexadecimal digits of the BLAKE2b digest of a file's content."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, (set, frozenset)):
-        return sorted(value, key=repr)  # Python's own order is another one in each process
-    raise TypeError(f"{type(value)} has no canonical form")

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from .addresses import address
-from .files import DamagedError, read_json, read_own_json
+from .files import read_own_json
 
 CellFile = Literal["completions", "scores", "probes", "beams", "train_log"]
 BASE = "base"
@@ -47,9 +47,7 @@ class Weights(NamedTuple):
 
 @dataclass(frozen=True)
 class StoredCell:
-    """The folders of a cell, as they are on disk.
-
-    Files are read when they are first asked for and never again: after a change, make a new one.
+    """The folders of a cell, as they are on disk when they are first asked for.
 
     parts: by stage, what its folder's name follows from beside what came before; completions made
     elsewhere have `decode` and `measure` alone. source: the cell whose weights a test of transfer
@@ -63,7 +61,17 @@ class StoredCell:
     source: StoredCell | None = None
     trials: tuple[StoredCell, ...] = ()
 
-    # ---- the weights
+    @property
+    def others(self) -> tuple[StoredCell, ...]:
+        """Those that train what it may test: the source of a test of transfer, and the trials."""
+        return self.trials if self.source is None else (self.source, *self.trials)
+
+    @property
+    def family(self) -> Iterator[StoredCell]:
+        """The cell, and the families of the others."""
+        yield self
+        for other in self.others:
+            yield from other.family
 
     @property
     def home(self) -> StoredCell | None:
@@ -87,26 +95,17 @@ class StoredCell:
     @property
     def weights(self) -> dict[int, str]:
         """The digest of every epoch's weights."""
-        epochs = (self.receipt or {}).get("epochs", ())
-        return {int(epoch["epoch"]): str(epoch["weights"]) for epoch in epochs}
+        return {int(e["epoch"]): str(e["weights"]) for e in (self.receipt or {}).get("epochs", ())}
 
     def epoch(self, epoch: int) -> Path:
         """The folder of an epoch's weights."""
         return self.trained / "epochs" / str(epoch)
 
     @property
-    def has_every_epoch(self) -> bool:
-        """Whether the weights of all epochs are there."""
-        return bool(self.weights) and all(self.epoch(e).exists() for e in self.weights)
-
-    # ---- the choice on the validation split
-
-    @property
     def validated(self) -> Path | None:
         """The folder of the validation; None: the cell has none, or is not trained."""
-        if self.receipt is None or "validate" not in self.parts:
-            return None
-        return self._folder("validate", sorted(self.weights.items()))
+        known = self.receipt is not None and "validate" in self.parts
+        return self._folder("validate", sorted(self.weights.items())) if known else None
 
     @property
     def has_validation(self) -> bool:
@@ -162,12 +161,9 @@ class StoredCell:
         folder = home.epoch(home.tested.epoch)
         return folder if folder.exists() else None
 
-    # ---- the test
-
     @property
     def decoded(self) -> Path | None:
-        """The folder of completions and probes; None: no weights to test are known, as of a
-        trial."""
+        """The folder of completions and probes; None: no weights to test are known."""
         return self._tested("decode")
 
     @property
@@ -197,21 +193,16 @@ class StoredCell:
         """What metrics.json says; None unless the completions are there, too."""
         return self._json(self.measured, "metrics") if self.is_decoded else None
 
-    # ---- what is read
-
     @property
     def key(self) -> str:
         """What follows from all parts of the cell: the name of its failure."""
-        others = [cell.key for cell in (*([self.source] if self.source else []), *self.trials)]
+        others = [cell.key for cell in self.others]
         return address({"parts": self.parts, "others": others})
 
     @cached_property
     def failure(self) -> dict[str, Any]:
         """What failed/KEY.json says; empty: the cell did not fail, or has results since."""
-        try:
-            found = read_json(failure_file(self.run, self.key))
-        except DamagedError:
-            found = None
+        found = read_own_json(failure_file(self.run, self.key))
         return {} if found is None or self.metrics is not None else found
 
     def compared_with(self, other: StoredCell) -> Path:
@@ -229,8 +220,7 @@ class StoredCell:
         """Where a Parquet file of the cell is, or would be; None: that is not known yet."""
         if file == "train_log":
             home = self.home
-            found = None if home is None or "train" not in home.parts else home.trained
-            return None if found is None else found / "log.parquet"
+            return home.trained / "log.parquet" if home and "train" in home.parts else None
         folders = {"scores": self.measured, "beams": self.beamed}
         folder = folders.get(file, self.decoded)
         return None if folder is None else folder / f"{file}.parquet"
@@ -242,13 +232,12 @@ class StoredCell:
 
     @property
     def folders(self) -> Iterator[Path]:
-        """Every folder that the cell reaches, there or not, those of source and trials included."""
-        for cell in (*([self.source] if self.source else []), *self.trials):
-            yield from cell.folders
-        if "train" in self.parts:
-            yield self.trained
-        found = (self.validated, self.selected, self.decoded, self.beamed, self.measured)
-        yield from (path for path in found if path is not None)
+        """Every folder that the cell and its family reach, there or not."""
+        for cell in self.family:
+            if "train" in cell.parts:
+                yield cell.trained
+            found = (cell.validated, cell.selected, cell.decoded, cell.beamed, cell.measured)
+            yield from (path for path in found if path is not None)
 
     def _tested(self, stage: str) -> Path | None:
         if stage not in self.parts or self.tested is None:

@@ -24,8 +24,6 @@ from .files import write_text
 VARIABLE = "SMMD_BENCH_DATA"
 _given: dict[str, bool] = {}
 """The folder that the command line of this process gives, and whether anything has read it."""
-_STATE = "state.json"
-"""What `save_to_disk` writes beside the Arrow files of a split."""
 
 
 def give_folder(folder: Path | None) -> None:
@@ -50,12 +48,11 @@ def folder_is_given() -> bool:
 
 def require_folder_read() -> None:
     """Raise UserError where the command line names a folder and nothing has asked for it."""
-    for folder, is_read in _given.items():
-        if not is_read:
-            raise UserError(
-                f"Nothing that is asked for reads --data-dir {folder}: leave it out, or ask for "
-                "data that come from files (see source in `smmd-bench ls tasks -v`)."
-            )
+    for folder in (folder for folder, is_read in _given.items() if not is_read):
+        raise UserError(
+            f"Nothing that is asked for reads --data-dir {folder}: leave it out, or ask for data "
+            "that come from files (see source in `smmd-bench ls tasks -v`)."
+        )
 
 
 @dataclass(frozen=True)
@@ -72,8 +69,8 @@ class HubData:
 class DataSource:
     """One data set: the names that its files have in a local copy, by split, and its hub entry.
 
-    A local file is JSON lines, a JSON list or Parquet, or the folder of a split with Arrow files,
-    by the hub's name of the split. Every row has the `columns`.
+    A local file is JSON lines, a JSON list or Parquet, or the folder of a split of the hub with
+    Arrow files. Every row has the `columns`.
     """
 
     name: str
@@ -82,22 +79,20 @@ class DataSource:
     columns: tuple[str, ...] = ()
 
     def file(self, split: str) -> Path:
-        """The file with the rows of a split, fetched if there is none.
-
-        Raises UserError if the folder given for local copies lacks it, or if it cannot be fetched.
-        """
+        """The file with the rows of a split, fetched if there is none. Raises UserError if the
+        folder given for local copies lacks it, or if it cannot be fetched."""
         return self.local_file(split) or self.fetch(split)
 
     def local_file(self, split: str) -> Path | None:
         """The file of a local copy or of the cache; None: it is to be fetched."""
         folder = data_folder()
         if folder is not None:
-            places = [folder / self.name, folder]
-            for place in (place / name for place in places for name in self.local[split]):
-                if place.is_file():
-                    return place
-            for saved in (place / name for place in places for name in self.hub.splits[split]):
-                if len(self.hub.splits[split]) == 1 and (saved / _STATE).is_file():
+            places, parts = [folder / self.name, folder], self.hub.splits[split]
+            for file in (place / name for place in places for name in self.local[split]):
+                if file.is_file():
+                    return file
+            for saved in (place / parts[0] for place in places if len(parts) == 1):
+                if (saved / "state.json").is_file():  # of `save_to_disk`
                     return saved
             raise UserError(
                 f"The data folder {folder} has no {self.name}/{self.local[split][0]}: put the file "
@@ -124,11 +119,8 @@ class DataSource:
     def identity(self, split: str) -> dict[str, Any]:
         """What identifies the rows: the digest of the file."""
         file = self.file(split)
-        return {
-            "source": self.name,
-            "split": split,
-            "digest": digest_of_files(parts_of(file), file.parent),
-        }
+        digest = digest_of_files(parts_of(file), file.parent)
+        return {"source": self.name, "split": split, "digest": digest}
 
     def _kept(self, split: str) -> Path:
         return cache_folder() / "data" / self.name / self.hub.revision / f"{split}.jsonl"
@@ -154,8 +146,7 @@ class DataSource:
 
 
 def parts_of(file: Path) -> list[Path]:
-    """The files with the rows of a file that `DataSource.file` gives: itself, or the Arrow files of
-    a folder."""
+    """What holds the rows of `DataSource.file`: itself, or the Arrow files of a folder."""
     return sorted(file.glob("*.arrow")) if file.is_dir() else [file]
 
 
@@ -173,10 +164,8 @@ def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> P
 
 
 def read_rows(file: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of JSON lines, a JSON list or Parquet, all of which have the columns.
-
-    Raises UserError for a file that cannot be read, has no rows or lacks a column.
-    """
+    """The rows of JSON lines, a JSON list or Parquet, all of which have the columns. Raises
+    UserError for a file that cannot be read, has no rows or lacks a column."""
     try:
         rows = _parse(file)
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):

@@ -5,10 +5,9 @@ from __future__ import annotations
 import json
 import logging
 import os
-import re
 import shutil
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -20,18 +19,14 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 _LOG = logging.getLogger("smmd_bench")
-_PAIR = re.compile(rb"\\u[dD][89a-fA-F]")
-"""What JSON writes for half a surrogate pair, which no text file, table or terminal can hold."""
-_AGAIN = "run the same command again"
+_SIDE = ("log.parquet", "probes.parquet")
+"""Files of a stage from which nothing else is made."""
 
 
 @contextmanager
 def atomic(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path`; on success fsync it and rename it to `path`.
-
-    On any error the temporary file is removed and `path` is untouched. A full disk raises a
-    UserError that names the file.
-    """
+    """Yield a temporary path beside `path`; on success fsync it and rename it to `path`, on an
+    error remove it. A full disk raises a UserError that names the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
@@ -54,10 +49,8 @@ def part_of(folder: Path) -> Path:
 
 @contextmanager
 def making(folder: Path) -> Iterator[Path]:
-    """Yield the folder's `.part`, with what a killed call left there; on success rename it.
-
-    Of several processes that make one folder, the first one renames.
-    """
+    """Yield the folder's `.part`, with what a killed call left there; on success rename it. Of
+    several processes that make one folder, the first one renames."""
     part = part_of(folder)
     part.mkdir(parents=True, exist_ok=True)
     try:
@@ -77,13 +70,21 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(going)
 
 
-def set_aside(folder: Path, why: str) -> None:
-    """Give a stage's folder with a damaged file another name, so that it is made again; say so."""
-    aside = folder.with_name(f"{folder.name}.damaged")
-    shutil.rmtree(aside, ignore_errors=True)
-    with suppress(OSError):
-        folder.rename(aside)
-    _LOG.warning("%s: %s is set aside and made again.", why, folder)
+def set_damaged_aside(stages: Iterable[Path]) -> None:
+    """Give each folder of these stages with a damaged file another name, so that it is made again,
+    and say so. Whoever does it has the run's lock."""
+    readers = {".json": read_json, ".parquet": read_parquet}
+    for file in sorted(file for stage in stages for file in stage.glob("[!.]*/*.*")):
+        folder, is_read = file.parent, file.suffix in readers and file.name not in _SIDE
+        if not is_read or folder.suffix == ".damaged" or not folder.exists():
+            continue
+        try:
+            readers[file.suffix](file)
+        except DamagedError as error:
+            aside = folder.with_name(f"{folder.name}.damaged")
+            shutil.rmtree(aside, ignore_errors=True)
+            folder.rename(aside)
+            _LOG.warning("%s is %s: %s is set aside and made again.", file, error.how, folder)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -98,14 +99,9 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The JSON object of a file, in which half a surrogate pair becomes "?"; None where there is no
-    file. Raises DamagedError where it is none."""
+    """The JSON object of a file, which may be damaged; None where there is no file."""
     try:
-        content = path.read_bytes()
-        value = json.loads(content)
-        if _PAIR.search(content):
-            plain = json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
-            value = json.loads(plain)
+        value = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, RecursionError) as error:
@@ -116,8 +112,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def read_given_json(path: Path) -> dict[str, Any]:
-    """The same for a file that the user has given, which nothing here can make again; empty where
-    there is no file."""
+    """The same for a file of the user's; empty where there is no file."""
     try:
         return read_json(path) or {}
     except DamagedError as error:
@@ -125,21 +120,18 @@ def read_given_json(path: Path) -> dict[str, Any]:
 
 
 def read_own_json(path: Path) -> dict[str, Any] | None:
-    """The same for a file in a stage's folder: where it is damaged, the folder is set aside, and
-    counts as absent."""
+    """The same for a file in a stage's folder, which counts as absent where it is damaged."""
     try:
         return read_json(path)
     except DamagedError as error:
-        set_aside(path.parent, str(error).partition(":")[0])
+        _LOG.warning("%s is %s, and counts as absent.", path, error.how)
         return None
 
 
 class DamagedError(UserError):
     """A file is not as it was written."""
 
-    def __init__(
-        self, path: Path, how: str, remedy: str = "delete it to have it made again"
-    ) -> None:
+    def __init__(self, path: Path, how: str, remedy: str = "delete it to make it again") -> None:
         super().__init__(f"{path} is {how}: {remedy}.")
         self.how = how
 
@@ -157,10 +149,8 @@ def write_parquet(path: Path, frame: pd.DataFrame) -> None:
 def read_parquet(
     path: Path, columns: Collection[str] | None = None, without: Collection[str] = ()
 ) -> pa.Table:
-    """Those of these columns that a Parquet file has, verified. None: all, `without` some.
-
-    Raises DamagedError where it is damaged; its folder is set aside then.
-    """
+    """Those of these columns that a Parquet file has, verified. None: all, `without` some. Raises
+    DamagedError where it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -172,6 +162,7 @@ def read_parquet(
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
             raise
-        damaged = DamagedError(path, f"damaged ({reason_of(error)})", _AGAIN)
-        set_aside(path.parent, str(damaged).partition(":")[0])
-        raise damaged from error
+        remedy = "repeat the command of the run, which makes it again"
+        if path.name in _SIDE:
+            remedy = "delete it, as nothing is made from it"
+        raise DamagedError(path, f"damaged ({reason_of(error)})", remedy) from error

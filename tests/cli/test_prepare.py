@@ -27,7 +27,7 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
     assert first.returncode == 0, first.stderr
     assert "arithmetic: nothing to fetch" in first.stdout
     said, folder = first.stdout.splitlines()[1:]
-    assert said == "someone/whole: 3,903,488 weights in 1 of safetensors, 14.9 MiB, mit"
+    assert said == "someone/whole: 3,903,488 weights in 1 of safetensors, 15.6 MB, mit"
     there = {path.name for path in Path(folder.strip()).iterdir()}
     assert "model.safetensors" in there
     assert "pytorch_model.bin" not in there
@@ -41,7 +41,7 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
     offline = call("prepare", "--model", "someone/whole", "-q", HF_HOME=str(tmp_path))
     assert (offline.returncode, offline.stdout) == (0, f"{folder.strip()}\n")
     local = run_here("prepare", "--model", folder.strip(), "--model", "builtin/tiny")
-    assert "3,903,488 weights in 1 of safetensors, 14.9 MiB, mit" in local.stdout
+    assert "3,903,488 weights in 1 of safetensors, 15.6 MB, mit" in local.stdout
     assert "Apache-2.0, part of smmd-bench" in local.stdout
 
 

@@ -6,27 +6,19 @@ import sys
 import psutil
 import pytest
 
-from smmd_bench.contracts import Job, JobQueue, Resources
+from smmd_bench.contracts import Resources
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load
 
-
-def job(name, resources=None, place="", **told):
-    payload = {"plugins": [], "told": told}
-    module = "tests.executors.worker_stub"
-    return Job("train", name, (name,), payload, module, resources or Resources(), place)
+from .jobs import job
+from .jobs import run as run_jobs
 
 
-def run(spec, jobs, folder, *, cores=4, gpus=(), follow=None):
+def run(spec, jobs, folder, *, cores=4, gpus=(), **how):
     """The results by name, and what the jobs said, in order."""
     executor = load("executors", spec)
-    vars(executor).update(_cores=cores, _gpus=tuple(gpus))
-    queue, said, found = JobQueue(jobs), [], {}
-    for result in executor.run(queue, folder, lambda what, *_: said.append(what)):
-        found[result.job.label] = result.failure
-        if follow:
-            queue.waiting += follow(result)
-    return found, said
+    vars(executor).update(cores=cores, gpus=tuple(gpus))
+    return run_jobs(executor, jobs, folder, **how)
 
 
 def test_small_jobs_run_side_by_side_with_a_thread_each(tmp_path):
@@ -69,9 +61,9 @@ def test_the_visible_gpus_keep_their_names(monkeypatch):
     executor = load("executors", "local")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "GPU-a, 7")
-    assert executor._gpus == ("GPU-a", "7")
+    assert executor.gpus == ("GPU-a", "7")
     monkeypatch.delenv("CUDA_VISIBLE_DEVICES")
-    assert load("executors", "local")._gpus == ("0", "1")
+    assert load("executors", "local").gpus == ("0", "1")
     assert load("executors", "local").slots == 2
 
 
@@ -104,7 +96,7 @@ def test_no_job_outlives_the_run(tmp_path):
         "import os, signal, sys\nfrom pathlib import Path\n"
         "from smmd_bench.contracts import JobQueue\n"
         "from smmd_bench.plugin_system.registry import load\n"
-        "from tests.executors.test_local import job\n"
+        "from tests.executors.jobs import job\n"
         "jobs = JobQueue([job('a', seconds=60), job('b', seconds=60)])\n"
         "executor = load('executors', 'local[workers=2]')\n"
         "say = lambda what, *_: print(what, flush=True)\n"
@@ -134,6 +126,7 @@ def test_no_job_outlives_the_run(tmp_path):
         ("local[gpus_per_cell=2,strategy=zero3]", "'zero3' is not .*: expected ddp|fsdp2"),
         ("local[strategy=fsdp2]", "give gpus_per_cell=2 or more"),
         ("ray[strategy=fsdp2]", "give gpus_per_cell=2 or more"),
+        ("ray[retries=-1]", "ray"),
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(spec, reason):

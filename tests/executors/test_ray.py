@@ -7,13 +7,12 @@ from pathlib import Path
 import psutil
 import pytest
 from smmd_bench.plugins.executors import ray as executor_module
-from smmd_bench.plugins.executors._ray_order import Order
 
-from smmd_bench.contracts import JobQueue, PerCell, Resources
+from smmd_bench.contracts import JobQueue, Resources
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load
 
-from .test_local import job
+from .jobs import job, run
 
 ray = pytest.importorskip("ray")
 pytestmark = [
@@ -40,19 +39,6 @@ def cluster():
 @pytest.fixture
 def executor(cluster):
     return load("executors", f"ray[address={cluster.address}]")
-
-
-def run(executor, jobs, folder, hear=lambda what: None):
-    """The results by name, and what the jobs said, in order."""
-    said, found = [], {}
-
-    def progress(what, *_):
-        said.append(what)
-        hear(what)
-
-    for result in executor.run(JobQueue(jobs), folder, progress):
-        found[result.job.label] = result.failure
-    return found, said
 
 
 def stubs():
@@ -95,7 +81,7 @@ def test_a_job_begins_again_when_its_node_dies(cluster, executor, tmp_path):
                 cluster.remove_node(node, allow_graceful=False)
 
     jobs = [job(name, seconds=5) for name in "abcde"]
-    found, said = run(executor, jobs, tmp_path, kill)
+    found, said = run(executor, jobs, tmp_path, hear=kill)
     assert found == dict.fromkeys("abcde")
     assert said.count("began") == 6
     assert said.count("ended") == 5
@@ -117,7 +103,7 @@ def test_plugin_files_are_sent_to_a_node_that_has_none_or_another(executor, tmp_
     file.write_text("the plan's")
     one = job("a")
     one = dataclasses.replace(one, payload={**one.payload, "plugins": [str(file)]})
-    order = Order.of(one, tmp_path)
+    order = executor.order(one, tmp_path)
     assert order.plugins == {str(file): b"the plan's"}
     for content in ("another", None):
         file.write_text(content) if content else file.unlink()
@@ -127,22 +113,12 @@ def test_plugin_files_are_sent_to_a_node_that_has_none_or_another(executor, tmp_
 
 
 def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_path):
-    (tmp_path / "manifest.json").write_text("{}")
-    order = Order.of(job("a"), tmp_path)
+    order = executor.order(job("a"), tmp_path)
     assert order.refusal() is None
     elsewhere = dataclasses.replace(order, folder=tmp_path / "elsewhere")
     assert "does not see" in str(elsewhere.refusal())
     older = dataclasses.replace(order, versions={**order.versions, "torch": "1.0"})
     assert "install torch 1.0" in str(older.refusal())
-
-
-def test_a_job_is_told_how_many_gpus_it_has_and_how_they_share_the_weights(tmp_path):
-    per_cell = PerCell(4, "fsdp2")
-    order = Order.of(job("a", Resources(1)), tmp_path, per_cell)
-    assert order.environment["SMMD_BENCH_PROCESSES"] == "4"
-    assert order.environment["SMMD_BENCH_STRATEGY"] == "fsdp2"
-    alone = Order.of(job("a"), tmp_path, per_cell).environment
-    assert "SMMD_BENCH_PROCESSES" not in alone
 
 
 def test_more_gpus_than_a_node_has_are_refused_at_once(executor):
@@ -157,9 +133,3 @@ def test_a_cluster_that_is_not_there_is_the_users_error():
         ray.shutdown()
     with pytest.raises(UserError, match=r"There is no Ray cluster at .*:1 .* `ray start"):
         _ = load("executors", "ray[address=127.0.0.1:1]").slots
-
-
-@pytest.mark.parametrize("spec", ["ray[retries=-1]", "ray[gpu=2]"])
-def test_an_option_that_makes_no_sense_is_refused(spec):
-    with pytest.raises(UserError, match="ray"):
-        load("executors", spec)

@@ -11,28 +11,15 @@ from smmd_bench.contracts import JobQueue
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load
 
-from .test_local import job
+from .jobs import job, run
 
 pytest.importorskip("submitit")
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 
 
-def run(spec, jobs, folder, hear=lambda what: None):
-    """The results by name, and what the jobs said, in order."""
-    said, found = [], {}
-
-    def progress(what, *_):
-        said.append(what)
-        hear(what)
-
-    for result in load("executors", spec).run(JobQueue(jobs), folder, progress):
-        found[result.job.label] = result.failure
-    return found, said
-
-
 def test_a_job_that_fails_or_dies_stops_no_other_and_all_say_what_they_do(tmp_path):
     jobs = [job("dies", dies=True), job("fails", fails=True), job("works", place="gsm8k")]
-    found, said = run("slurm[cluster=local,jobs=2]", jobs, tmp_path)
+    found, said = run(load("executors", "slurm[cluster=local,jobs=2]"), jobs, tmp_path)
     assert found.pop("dies").startswith("the process was killed by SIGKILL (out of memory?), see ")
     assert found == {"fails": "as it was told to", "works": None}
     assert [word for word in said if "gsm8k: " in word][1:] == ["gsm8k: began", "gsm8k: ended"]
@@ -53,7 +40,8 @@ def test_a_preempted_job_is_queued_again(tmp_path, monkeypatch):
             (task,) = psutil.Process(int(sent[0].job_id)).children()  # as Slurm does
             task.send_signal(signal.SIGUSR2)
 
-    found, said = run("slurm[cluster=local]", [job("a", seconds=3)], tmp_path, preempt)
+    executor = load("executors", "slurm[cluster=local]")
+    found, said = run(executor, [job("a", seconds=3)], tmp_path, hear=preempt)
     assert found == {"a": None}
     assert said.count("began") == 2
     assert said.count("ended") == 1
@@ -89,4 +77,4 @@ def test_mistakes_are_one_sentence(tmp_path, monkeypatch):
         load("executors", "slurm[options=qos]")
     monkeypatch.setenv("PATH", str(tmp_path))  # no sbatch
     with pytest.raises(UserError, match=r"Slurm does not take a .* on a machine that has sbatch"):
-        run("slurm", [job("a")], tmp_path)
+        run(load("executors", "slurm"), [job("a")], tmp_path)

@@ -1,9 +1,6 @@
 """The sizes of a manifest and of the plan are those of the data that is there."""
 
-import subprocess
-import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,27 +8,13 @@ import pytest
 from smmd_bench.contracts import Split
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.plugin_system.registry import load_plugin_file
 from smmd_bench.results.summary import what_the_cells_say
 from smmd_bench.run.cell_json import describe_cells
-from smmd_bench.run.preflight import preflight
 
 from ..conftest import DATA
 
 ASKED = {"train_examples": 64, "validation_examples": 8, "test_examples": 40}
 SPLITS: tuple[Split, ...] = ("train", "validation", "test")
-SHORT = '''
-"""Arithmetic of which only three examples a split are left."""
-from dataclasses import dataclass
-from typing import ClassVar
-from smmd_bench.tasks.arithmetic import Arithmetic
-
-@dataclass(frozen=True)
-class FewSums(Arithmetic):
-    name: ClassVar[str] = "few_sums"
-    def examples(self, split, seed, limit=None):
-        return super().examples(split, seed, min(limit, 3))
-'''
 
 
 @pytest.fixture(autouse=True)
@@ -61,40 +44,3 @@ def test_a_small_copy_counts_with_what_it_has(task):
     assert data[cell.task]["there"] == whole
     for other in transfers:
         assert data[other.task]["sizes"] == {"test": 11}
-
-
-def test_nothing_is_missing_where_no_more_is_asked_for():
-    experiment, (cell,) = cells_of(
-        "chartqa", train_examples=2, validation_examples=4, test_examples=2
-    )
-    assert [cell.examples_there(split) for split in SPLITS] == [2, 4, 2]
-    assert not any(cell.shortage(split, cell.examples_there(split)) for split in SPLITS)
-    data = said(experiment)["data"][cell.task]
-    assert data["sizes"]["train"] == 2
-    assert data["there"]["train"] == len(cell.task_plugin.examples("train", 0)) > 2
-    experiment, (cell,) = cells_of("arithmetic")
-    assert said(experiment)["data"][cell.task]["there"] == {}  # made, without end
-
-
-def test_the_plan_says_what_is_there_and_what_is_missing(tmp_path):
-    sizes = [f"--{name.replace('_', '-')}={size}" for name, size in ASKED.items()]
-    arguments = ["train-eval", "--task", "chartqa", "--losses", "ce", *sizes, "--dry-run"]
-    command = [str(Path(sys.executable).parent / "smmd-bench"), *arguments]
-    out = subprocess.run(command, capture_output=True, text=True, cwd=tmp_path, check=True).stdout
-    assert "; train 13, validation 4, test 9." in out
-    for split, there, asked in (("train", 13, 64), ("validation", 4, 8), ("test", 9, 40)):
-        line = f"{split}: {there} of the {asked} examples asked for are there.\n"
-        assert out.count(line) == 1
-
-
-def test_preflight_says_what_planning_could_not_know(tmp_path):
-    file = tmp_path / "few_sums.py"
-    file.write_text(SHORT)
-    load_plugin_file(file)
-    said = []
-    for task in ("few_sums[level=easy]", "chartqa"):
-        preflight(cells_of(task)[1], lambda what, _, total: None if total else said.append(what))
-    assert said == [
-        f"few_sums[level=easy], {split}: 3 of the {asked} examples asked for are there."
-        for split, asked in zip(SPLITS, ASKED.values(), strict=True)
-    ]

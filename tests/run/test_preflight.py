@@ -15,15 +15,10 @@ from tokenizers import Tokenizer, models, pre_tokenizers
 from transformers import PreTrainedTokenizerFast
 
 from smmd_bench.contracts import Answer, Example
-from smmd_bench.encoding.data import TokenisedExamples
-from smmd_bench.encoding.prompts import encode_targets
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import model_card
-from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.run.preflight import preflight
-from smmd_bench.run.room import require_room
-from smmd_bench.training.stage import train_cell
 
 from ..conftest import DATA
 
@@ -101,19 +96,6 @@ def enough(asked: Callable[[int], Experiment], length: int) -> int:
     return length
 
 
-def test_following_the_remedies_is_enough_and_one_less_is_not():
-    def asked(length):
-        recipe = {**FEW, "train_examples": 50, "max_length": length}
-        tasks = ("gsm8k[source=corpus]", "samsum[source=corpus]")
-        return Experiment(tasks, losses=("ce",), recipe=recipe)
-
-    length = enough(asked, 20)
-    for cell in asked(length).cells:
-        if not cell.is_base and cell.source is None:
-            examples = cell.task_plugin.examples("train", 0, 50)
-            TokenisedExamples(examples, load_tokenizer(cell.card.folder), length)
-
-
 def test_a_lora_target_that_is_no_layer_is_found_before_anything_starts():
     message = refusal(words("builtin/tiny", method="lora", lora_targets="q_proj,v_porj"))
     assert "'v_porj'" in message
@@ -146,28 +128,6 @@ def test_targets_that_no_completion_can_equal_are_said(monkeypatch):
     said = heard(words("builtin/tiny"))
     (sentence,) = {s for s in said if "no completion can equal them" in s and "test" in s}
     assert sentence.startswith("gsm8k, test: 2 of 2 targets are longer than 40 tokens")
-
-
-def test_the_token_that_ends_a_target_is_none_of_those_that_a_completion_may_have(monkeypatch):
-    cell = next(cell for cell in words("builtin/tiny").cells if not cell.is_base)
-    examples = cell.task_plugin.examples("test", 0, 1)
-    tokenizer = load_tokenizer(cell.card.folder)
-    (ids,) = encode_targets(tokenizer, [examples[0].target], chat=False)
-    for most, beyond in ((len(ids) - 1, 0), (len(ids) - 2, 1)):
-        monkeypatch.setattr(GSM8K, "max_new_tokens", most)
-        assert require_room(cell, "test", examples, tokenizer, None) == beyond
-
-
-def test_examples_that_fit_need_no_more_positions(short):
-    recipe = {**FEW, "max_length": 4096}
-    heard(Experiment(("arithmetic[level=easy]",), ("ce",), (short,), recipe=recipe))
-
-
-def test_a_training_example_longer_than_the_positions_is_refused(short, tmp_path):
-    (cell, _) = words(short, max_length=4096, train_examples=54).cells
-    with pytest.raises(UserError, match=r"Training example gsm8k-train-\d+ has \d+ tokens, more "):
-        train_cell(cell, tmp_path / "cell", lambda *_: None)
-    assert not (tmp_path / "cell").exists()
 
 
 def pictures(model: Path, **recipe: Any) -> Experiment:

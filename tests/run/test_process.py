@@ -1,17 +1,11 @@
 """Both ends of the pipe on which a process reports, and how its end is told."""
 
-import io
-import json
-import os
-import subprocess
-import sys
-
 import pytest
 
 from smmd_bench.contracts import Job, Resources
-from smmd_bench.contracts.executor import PROCESSES, STRATEGY, PerCell
+from smmd_bench.contracts.executor import PROCESSES, STRATEGY
 from smmd_bench.run import process
-from smmd_bench.run.process import STALL, Events, WorkerProcess, cut, environment_of
+from smmd_bench.run.process import SeveralGpus, WorkerProcess
 from smmd_bench.storage.files import read_json
 
 
@@ -66,15 +60,13 @@ os.write(int(sys.argv[2]), b'{"event": "half')
         ("sys.exit(3)", "the process ended with status 3 (no output), see LOG"),
         ("print('one\\n two.\\n\\n'); sys.exit(1)",
          "the process ended with status 1 (two), see LOG"),
-        ("sys.exit('é' * 400)", f"the process ended with status 1 ({'é' * 300} …), see LOG"),
+        ("sys.exit('é' * 400)", f"the process ended with status 1 ({'é' * 300}), see LOG"),
         ("print('Timeout (0:01:00)!\\nThread'); sys.exit(1)",
          "the process said nothing for too long (--stall) and was ended, see LOG"),
         ("os.kill(os.getpid(), signal.SIGKILL)",
          "the process was killed by SIGKILL (out of memory?), see LOG"),
-        ("os.kill(os.getpid(), signal.SIGTERM)", "the process was killed by SIGTERM, see LOG"),
         ("say({'event': 'failed', 'message': 'in its own words'}); sys.exit(1)",
          "in its own words"),
-        ("say({'event': 'failed', 'message': 'of a cell'})", "of a cell"),
         ("say({'event': 'failed', 'message': 'a'}); os.kill(os.getpid(), 9)",
          "the process was killed by SIGKILL (out of memory?), see LOG"),
     ],
@@ -85,107 +77,27 @@ def test_the_end_of_a_process_is_told_in_its_words_or_by_its_log(worker, program
     assert found.ending() == said.replace("LOG", str(found.log))
 
 
-def test_a_process_is_asked_to_end_once_and_killed_after_its_grace(worker, monkeypatch):
+def test_a_process_that_does_not_end_is_killed_after_its_grace(worker, monkeypatch):
     monkeypatch.setattr(process, "_GRACE", 0.3)
     found = worker("""
-def told(*_): say({"event": "told"})
-signal.signal(signal.SIGTERM, told)
+signal.signal(signal.SIGTERM, lambda *_: say({"event": "told"}))
 say({"event": "began"})
 while True: signal.pause()
 """)
     assert found.hear() == {"event": "began"}
-    found.ask_to_end()
+    found.end()
     assert found.hear() == {"event": "told"}
-    found.close()
     assert found.process.returncode == -9
-
-
-def test_a_sentence_is_cut_where_it_is_long():
-    assert cut("All is well.") == "All is well"
-    assert cut("a" * 300 + ".") == "a" * 300
-    assert cut("a" * 301) == "a" * 300 + " …"
 
 
 @pytest.mark.parametrize(
     ("gpus", "per_cell", "threads", "expected"),
     [
-        (1, PerCell(), None, {}),
-        (1, PerCell(), 2, {"OMP_NUM_THREADS": "2"}),
-        (0, PerCell(2), 2, {"OMP_NUM_THREADS": "2"}),
-        (1, PerCell(2), None, {PROCESSES: "2", STRATEGY: "ddp"}),
-        (1, PerCell(4, "fsdp2"), 1, {"OMP_NUM_THREADS": "1", PROCESSES: "4", STRATEGY: "fsdp2"}),
+        (1, SeveralGpus(), 2, {"OMP_NUM_THREADS": "2"}),
+        (0, SeveralGpus(2), 2, {"OMP_NUM_THREADS": "2"}),
+        (1, SeveralGpus(2), None, {PROCESSES: "2", STRATEGY: "ddp"}),
     ],
 )
 def test_a_job_has_its_threads_and_several_gpus_if_it_uses_any(gpus, per_cell, threads, expected):
     job = Job("train", "a", ("a",), {}, resources=Resources(gpus))
-    assert environment_of(job, threads, per_cell) == expected
-
-
-@pytest.fixture
-def clock(monkeypatch):
-    """What the time is, as a list of one number."""
-    now = [100.0]
-    monkeypatch.setattr(process.time, "monotonic", lambda: now[0])
-    return now
-
-
-def sent(events: Events) -> list[dict]:
-    assert isinstance(events.stream, io.StringIO)
-    return [json.loads(line) for line in events.stream.getvalue().splitlines()]
-
-
-def test_progress_is_said_five_times_a_second_and_at_the_end(clock):
-    events = Events(io.StringIO())
-    for done, what, later in (
-        (0, "a", 0), (1, "a", 0.19), (2, "b", 0), (3, "a", 0.02), (4, "a", 0.1), (9, "a", 0),
-    ):  # fmt: skip
-        clock[0] += later
-        events.progress(what, done, 9)
-    assert [event["done"] for event in sent(events)] == [0, 2, 3, 9]
-    assert sent(events)[0] == {"event": "progress", "what": "a", "done": 0, "total": 9}
-
-
-@pytest.mark.parametrize(("minutes", "seconds"), [("2", [120.0]), ("0", []), ("", []), (None, [])])
-def test_a_process_that_says_nothing_ends_after_so_many_minutes(
-    monkeypatch, clock, minutes, seconds
-):
-    armed = []
-    monkeypatch.setattr(
-        process.faulthandler, "dump_traceback_later", lambda s, *, exit: armed.append((s, exit))
-    )
-    monkeypatch.delenv(STALL, raising=False)
-    if minutes is not None:
-        monkeypatch.setenv(STALL, minutes)
-    events = Events(io.StringIO())
-    events.watch()
-    assert armed == [(s, True) for s in seconds]
-    events.progress("a", 0, 9)
-    assert armed == [(s, True) for s in seconds * 2]  # from then on again
-
-
-def test_a_process_to_which_nobody_listens_ends():
-    reading, writing = os.pipe()
-    os.close(reading)
-    code = f"""
-import os
-from smmd_bench.run.process import Events
-with os.fdopen({writing}, "w") as stream:
-    Events(stream).send({{"event": "a"}})
-    os._exit(7)
-"""
-    done = subprocess.run([sys.executable, "-c", code], pass_fds=[writing], capture_output=True)
-    os.close(writing)
-    assert (done.returncode, done.stdout, done.stderr) == (1, b"", b"")
-
-
-def test_failures_are_recorded_by_folder_and_said(tmp_path):
-    events = Events(io.StringIO())
-    assert events.record(tmp_path, {}, "train") == 0
-    failures: dict[str, BaseException] = {"a": ValueError("why"), "b": KeyError()}
-    assert events.record(tmp_path, failures, "decode") == 1
-    assert [event["message"] for event in sent(events)] == ["why", "KeyError"]
-    assert {event["event"] for event in sent(events)} == {"failed"}
-    for name, error in (("a", "why"), ("b", "KeyError")):
-        found = read_json(tmp_path / "failed" / f"{name}.json")
-        assert found is not None
-        assert (found["stage"], found["error"]) == ("decode", error)
+    assert per_cell.environment(job, threads) == expected

@@ -48,7 +48,6 @@ def by_zero(*_: Any) -> None:
             {"attributes": {"prompt_tokens": 1}},
             "attribute 'prompt_tokens' is a column of completions",
         ),
-        ({"attributes": {"exact": 1}}, "attribute exact of task doubling has the name of a column"),
         (
             {"parse": by_zero},
             "doubling, test: the target of example 0 or of one after it cannot be scored "
@@ -56,17 +55,10 @@ def by_zero(*_: Any) -> None:
         ),
         (
             {"metrics": lambda _: [SimpleNamespace(name="m", columns=("x",), subset=None)]},
-            "The metric m, which selects the epoch of doubling, needs the column x",
+            "cannot be scored (KeyError: None of [Index(['x']",
         ),
-        (
-            {"attributes": {"digits": 2**70}},
-            "doubling, test: 'digits' of the examples cannot be kept in a file",
-        ),
-        ({"attributes": {"value": Fraction(1, 2)}}, "'value' of the examples cannot be kept"),
-        (
-            {"annotate": lambda *_: {"size": 2**70}},
-            "doubling, test: 'size' of the examples cannot be kept in a file",
-        ),
+        ({"attributes": {"digits": 2**70}}, "cannot be scored (OverflowError"),
+        ({"attributes": {"value": Fraction(1, 2)}}, "Conversion failed for column value"),
         (
             {"parse": lambda *_: None},
             "doubling, test: the task reads None in the target of example 0, '0', whose answer is "
@@ -77,7 +69,6 @@ def by_zero(*_: Any) -> None:
             "reads 7 in the target of example 4, '8', whose answer is 8",
         ),
         ({"parse": lambda *_: None, "metrics": lambda _: [RougeL()], "annotate": rouge}, None),
-        ({"attributes": {"digits": 2**63 - 1, "name": "a", "share": 0.5}}, None),
         ({}, None),
     ],
 )

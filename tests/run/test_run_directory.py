@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import shutil
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -18,11 +17,10 @@ from smmd_bench.results.frames import read_run
 from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.run_directory import RunDirectory, record_failure
 from smmd_bench.scoring import statistics
-from smmd_bench.storage.files import DamagedError, read_json, write_json
-from smmd_bench.storage.manifest import plugin_files_of, read_manifest
+from smmd_bench.storage.files import DamagedError, write_json
 
 from ..conftest import read_files
-from .finished_cells import PLAIN, claim, finish, keep_epochs, rate, train, trained_cell
+from .finished_cells import PLAIN, claim, finish, keep_epochs, rate, trained_cell
 
 
 @pytest.fixture
@@ -82,20 +80,6 @@ def test_only_what_a_setting_can_change_is_done_again(run, change, stage):
     assert missing(run, **change) == ("decode" if "learning_rate" not in str(change) else stage)
 
 
-def test_weights_that_are_gone_are_trained_again_where_something_needs_them(run):
-    cell = trained_cell()
-    shutil.rmtree(run.current(cell).checkpoint)
-    assert missing(run) is None
-    assert missing(run, recipe={"test_examples": 3}) == "train"
-    restoring = RunDirectory(run.path, restore=True)
-    assert restoring.missing([cell]) == {cell: "train"}
-    train(run, cell)
-    assert not restoring.missing([cell])
-    train(run, cell, weights="other weights")
-    assert missing(run) == "decode"
-    assert read_run(run.path).cells.set_index("loss").loc["ce", "status"] == "pending"
-
-
 def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
     run = RunDirectory(tmp_path / "run")
     parts = [dataclasses.replace(PLAIN, losses=losses) for losses in (("ce", "gce"), ("ntl", "ce"))]
@@ -107,25 +91,6 @@ def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
     assert manifest["experiment"]["losses"] == ["ce", "gce", "ntl"]
     assert manifest["experiments"] == [part.to_dict() for part in parts]
     assert list(read_run(run.path).cells.loss) == ["base", "ce", "gce", "ntl"]
-
-
-def test_a_cell_takes_the_place_of_the_one_that_it_replaces(run):
-    more = dataclasses.replace(PLAIN, losses=("ntl", "smmd"), base=False)
-    recipe = {**PLAIN.recipe, "learning_rate": 0.5}
-    claim(run, more, dataclasses.replace(more, losses=("ntl",), recipe=recipe))
-    cells = read_run(run.path).cells
-    assert list(cells.loss) == ["base", "ce", "ntl", "smmd"]
-    assert cells.recipe[2]["learning_rate"] == 0.5
-    assert read_run(run.path).manifest["experiment"]["losses"] == ["ce", "ntl", "smmd"]
-
-
-def test_what_a_manifest_says_of_the_data_follows_from_its_cells(run):
-    before = read_run(run.path).manifest
-    claim(run, dataclasses.replace(PLAIN, recipe={**PLAIN.recipe, "test_examples": 3}))
-    assert read_run(run.path).manifest["data"] != before["data"]
-    claim(run, PLAIN)
-    after = read_run(run.path).manifest
-    assert {**after, "experiments": []} == {**before, "experiments": []}
 
 
 @pytest.mark.parametrize("number", [1, 2, 4, None])
@@ -150,32 +115,16 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
         pass
 
 
-def test_a_plugin_file_is_found_from_anywhere_and_when_it_is_gone(run, tmp_path, monkeypatch):
-    def files():
-        return [*plugin_files_of(run.path, read_manifest(run.path)).values()]
-
-    monkeypatch.chdir(tmp_path)
+def test_a_plugin_file_is_copied_and_makes_no_other_experiment(run, tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text("# mine")
-    claim(run, dataclasses.replace(PLAIN, plugins=("mine.py",)))
-    other = tmp_path / "other"
-    other.mkdir()
-    (other / "mine.py").write_text("# of another project")
-    monkeypatch.chdir(other)
-    assert files() == [file]
-    file.unlink()
-    (kept,) = files()
-    assert kept.read_text() == "# mine"
-
-
-def test_a_folder_of_completions_made_elsewhere_belongs_to_another(tmp_path):
-    manifest = {"name": "scored", "format": 3, "cells": []}
-    write_json(tmp_path / "manifest.json", manifest)
-    with pytest.raises(
-        UserError, match=r"belongs to another experiment \(scored\): choose another"
-    ):
-        RunDirectory(tmp_path).require_own([PLAIN], extend=False)
-    assert read_json(tmp_path / "manifest.json") == manifest
+    file.write_text("# where it runs")
+    experiment = dataclasses.replace(PLAIN, plugins=(str(file),))
+    assert experiment.name == PLAIN.name
+    run.require_own([experiment], extend=False)
+    claim(run, experiment)
+    run.require_own([PLAIN], extend=False)
+    (copy,) = (run.path / "plugins").glob("*/mine.py")
+    assert copy.read_text() == "# where it runs"
 
 
 @pytest.mark.parametrize(

@@ -5,13 +5,14 @@ from typing import ClassVar, NamedTuple
 
 import pytest
 
-from smmd_bench.contracts import JobResult, Resources
-from smmd_bench.errors import CellSkippedError, UserError
+from smmd_bench.contracts import JobResult
+from smmd_bench.errors import UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.models.loading import add_adapter, load_model
 from smmd_bench.run import schedule
 from smmd_bench.run.run_directory import RunDirectory, record_failure
-from smmd_bench.run.schedule import Schedule
+from smmd_bench.run.schedule import Schedule, disk_bytes
 from smmd_bench.storage.addresses import file_word
 from smmd_bench.storage.files import read_json
 
@@ -142,39 +143,6 @@ def test_a_test_of_transfer_fails_with_the_training_of_its_source(play):
     assert all(" ce " not in label for _, labels in seen[2:] for label in labels)
 
 
-def test_a_test_of_transfer_is_skipped_with_the_training_of_its_source(play):
-    cells = cells_of(["ce"], task=WORDS, base=False)
-    _, failed = play(cells, fails=lambda *_: CellSkippedError("cannot apply"))
-    assert len(failed) == len(cells) > 1
-    assert all(failure["skipped"] for failure in failed.values())
-
-
-def test_what_a_job_needs_follows_from_its_stage_and_its_model(play):
-    cells = cells_of(["ce"])
-    base, cell = cells
-    play(cells, {base.label: ["measure"], cell.label: ALL})
-    weights = 4 * cell.card.parameter_count() / 2**30
-    assert cell.recipe.method == "full"
-    engine = cell.engine_settings.memory_gb
-    assert {job.stage: job.resources for job in play.jobs} == {
-        "measure": Resources(memory_gb=2.5),
-        "train": Resources(1, 1, 2.5 + 4 * weights),  # weights, gradient, two moments
-        "decode": Resources(1, 1, 2.5 + weights + engine),
-    }
-
-
-def test_progress_of_a_run_of_several_tasks_says_of_which_it_is(play):
-    play(cells_of(["ce"]))
-    assert {job.place for job in play.jobs} == {""}
-    cells = [*cells_of(["ce"]), *cells_of(["ce"], task=WORDS, base=False)]
-    play(cells, {cells[0].label: ["measure"]})
-    label = cells[0].card.label
-    trained = {("train", f"{label} {cell.task}") for cell in cells[1:] if cell.source is None}
-    places = {(job.stage, job.place) for job in play.jobs}
-    assert places == {("measure", ""), ("decode", label), *trained}
-    assert len(trained) == 2
-
-
 @pytest.mark.parametrize(("slots", "order"), [(1, [1, 3, 2]), (2, [3, 2, 1])])
 def test_trainings_go_seed_after_seed_and_side_by_side_the_longest_first(play, slots, order):
     cells = [
@@ -196,29 +164,23 @@ def test_nothing_is_trained_on_a_base_that_the_engine_cannot_run(play):
     assert {(f["stage"], f["error"]) for f in failed.values()} == {("decode", "head size 8")}
 
 
-def test_no_test_of_transfer_waits_for_a_training_on_a_base_that_the_engine_cannot_run(play):
-    cells = cells_of(["ce"], task=WORDS)
-    assert any(cell.source is not None for cell in cells)
-    _, failed = play(cells, fails=lambda stage, _: "head size 8" if stage == "decode" else None)
-    assert {f["stage"] for f in failed.values()} == {"decode"}
-    assert all("head size 8" in failure["error"] for failure in failed.values())
-
-
-def test_a_failure_of_an_earlier_command_goes_when_its_cell_is_tried_again(play):
-    cells = cells_of(["ce"], base=False)
-    for cell in cells:
-        record_failure(play.run.path, file_word(cell.label), "train", "of an earlier command")
-    _, failed = play(cells, {cell.label: ["measure"] for cell in cells})
-    assert not any(failed.values())
-
-
 def test_a_dead_job_fails_what_it_left(play):
     seen, failed = play(cells_of(["ce", "ntl"]), dies=["train"])
     assert stages(seen) == [("train", 1)] * 3
     assert {f["error"] for f in failed.values()} == {"the process was killed"}
 
 
-def test_what_only_needs_measuring_starts_no_engine(play):
-    cells = cells_of(["ce"], seeds=range(30), base=False)
-    seen, _ = play(cells, {cell.label: ["measure"] for cell in cells})
-    assert stages(seen) == [("measure", 25), ("measure", 5)]
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_the_disk_holds_one_checkpoint_a_cell_and_before_a_few_cells_epochs(method):
+    recipe = {"method": method, "epochs": 15}
+    experiment = Experiment(("arithmetic",), ("ce",), seeds=tuple(range(40)), recipe=recipe)
+    cells = experiment.cells
+    model = load_model(cells[1].card.folder, "float32")
+    if method == "lora":
+        model = add_adapter(model, cells[1].recipe)
+    saved = 4 * sum(p.numel() for p in model.parameters() if p.requires_grad)
+    end, peak = disk_bytes(cells, 2)
+    assert end == pytest.approx(40 * saved, rel=0.01)
+    waiting, states = 15 * (2 + 2 * 4), 2 * 2 * 3
+    assert peak == pytest.approx((40 + waiting + states) * saved, rel=0.01)
+    assert disk_bytes(cells[:1], 2) == (0, 0)

@@ -5,7 +5,6 @@ import shutil
 
 import pytest
 
-from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.run_directory import RunDirectory
@@ -37,33 +36,3 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path, word
     cells = read_run(run.path).cells
     assert list(cells.task) == ["gsm8k", "svamp"]
     assert list(cells.trained_on.astype("object").fillna("")) == ["", "gsm8k"]
-
-
-def test_an_extension_that_would_mix_two_trainings_in_one_test_is_refused(tmp_path, words):
-    kept = dataclasses.replace(
-        words, tasks=("gsm8k[source=corpus,calculator=keep]",), losses=("ce",)
-    )
-    run = RunDirectory(tmp_path / "run")
-    claim(run, words)
-    before = (run.path / "manifest.json").read_bytes()
-    with pytest.raises(UserError, match="has svamp as the test of gsm8k, and this experiment"):
-        run.require_own([kept], extend=True)
-    assert (run.path / "manifest.json").read_bytes() == before
-    claim(run, dataclasses.replace(kept, transfers=False))
-    data = read_run(run.path).manifest["data"]
-    assert set(data) == {"gsm8k", "svamp", "gsm8k[calculator=keep]"}
-    assert data["svamp"]["sizes"] == {"test": 11}
-    assert set(data["gsm8k"]["identity"]) == {"train", "validation", "test"}
-    assert data["svamp"]["identity"]["test"]["digest"]
-
-
-def test_a_test_of_transfer_goes_with_the_cell_that_trained_its_weights(tmp_path, words):
-    ce = dataclasses.replace(words, losses=("ce",), base=False)
-    run = RunDirectory(tmp_path / "run")
-    claim(run, ce, dataclasses.replace(ce, losses=("ntl",)))
-    assert sorted(read_run(run.path).cells.task) == ["gsm8k"] * 2 + ["svamp"] * 2
-    claim(run, dataclasses.replace(ce, recipe={"epochs": 3}, transfers=False))
-    cells = read_run(run.path).cells
-    assert sorted(zip(cells.loss, cells.task, strict=True)) == [
-        ("ce", "gsm8k"), ("ntl", "gsm8k"), ("ntl", "svamp"),
-    ]  # fmt: skip

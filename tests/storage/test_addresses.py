@@ -1,13 +1,11 @@
 """Addresses follow from content alone; names and digests from what they name."""
 
 import os
-from pathlib import Path
 
 import pytest
 
 from smmd_bench.storage.addresses import (
     address,
-    cache_folder,
     digest_of_files,
     digest_of_weights,
     folder_name,
@@ -31,25 +29,11 @@ def test_an_address_is_the_same_in_every_version_of_this_package():
     assert address({"tasks": {"c", "a", "b"}}) == address({"tasks": ["a", "b", "c"]})
 
 
-def test_what_has_no_canonical_form_has_no_address():
-    with pytest.raises(TypeError, match="<class 'object'> has no canonical form"):
-        address({"task": object()})
-
-
 def test_a_folders_name_can_be_read_and_follows_from_the_content():
     words = ("smmd[sigma=1.5]", "gsm8k-é", "a/b")
     assert folder_name(words, {"a": 1}) == f"smmd-sigma-1.5_gsm8k-é_a-b_{address({'a': 1})[:6]}"
     assert folder_name(words, {"a": 2}) != folder_name(words, {"a": 1})
     assert folder_name(["X" * 100, "b"], {}) == f"{'X' * 80}_{address({})[:6]}"
-
-
-def test_the_cache_is_in_the_home_unless_a_variable_names_it(cache, monkeypatch):
-    assert cache_folder() == cache
-    for value in ("", None):
-        monkeypatch.setenv("SMMD_BENCH_CACHE", value or "")
-        if value is None:
-            monkeypatch.delenv("SMMD_BENCH_CACHE")
-        assert cache_folder() == Path.home() / ".cache" / "smmd-bench"
 
 
 def test_a_digest_of_files_follows_from_names_and_contents_and_not_from_the_place(tmp_path):
@@ -62,8 +46,7 @@ def test_a_digest_of_files_follows_from_names_and_contents_and_not_from_the_plac
 
     one = digest("one", {"a": "1", "b": "2"})
     assert one == digest("two", {"b": "2", "a": "1"})
-    assert len({one, digest("three", {"a": "2", "b": "1"}), digest("four", {"a": "1"})}) == 3
-    assert digest("five", {"c": "1"}) != digest("four", {"a": "1"})
+    assert one not in (digest("three", {"a": "2", "b": "1"}), digest("four", {"a": "1"}))
 
 
 def test_a_file_is_digested_again_only_when_its_size_or_time_has_changed(tmp_path, cache):
@@ -77,14 +60,8 @@ def test_a_file_is_digested_again_only_when_its_size_or_time_has_changed(tmp_pat
     file.write_text("two")
     os.utime(file, ns=(0, 1_000))  # as large, and as old: nobody looks
     assert digest_of_files([file], tmp_path) == first
-    kept.unlink()
-    second = digest_of_files([file], tmp_path)
-    assert second != first
     os.utime(file, ns=(0, 2_000))
-    assert digest_of_files([file], tmp_path) == second
-    file.write_text("three")
-    os.utime(file, ns=(0, 2_000))
-    assert digest_of_files([file], tmp_path) not in (first, second)
+    assert digest_of_files([file], tmp_path) != first
 
 
 def test_a_digest_of_weights_is_of_safetensors_alone(tmp_path):

@@ -39,14 +39,12 @@ def test_nothing_is_known_of_a_cell_that_is_not_trained(tmp_path):
     cell = StoredCell(tmp_path, "train 1", PARTS)
     assert cell.receipt is None
     assert [cell.validated, cell.selected, cell.tested, cell.decoded, cell.measured] == [None] * 5
-    assert not cell.has("completions")
     assert [*cell.folders] == [cell.trained]
 
 
 def test_the_selected_epoch_is_tested_with_its_weights(cell):
     assert cell.tested == Weights(2, "w2")
     assert cell.checkpoint == cell.trained / "epochs" / "2"
-    assert cell.has_every_epoch
     cell.checkpoint.rmdir()
     assert again(cell).checkpoint is None
     assert again(cell).tested == Weights(2, "w2")  # which its results are still of
@@ -78,17 +76,6 @@ def test_other_weights_are_decoded_elsewhere_and_the_same_weights_in_one_place(c
     assert train(cell, "v").decoded != before
     assert train(cell, "w", best=1).decoded != before
     assert train(cell).decoded == before
-
-
-def test_beams_are_a_stage_of_their_own_that_the_measurement_follows_from(cell):
-    ruled = again(cell, parts={**PARTS, "beams": "beams 1"})
-    assert (ruled.decoded, cell.beamed) == (cell.decoded, None)
-    assert ruled.measured != cell.measured
-    cell.decoded.mkdir(parents=True)
-    assert cell.is_decoded
-    assert not ruled.is_decoded
-    ruled.beamed.mkdir(parents=True)
-    assert ruled.is_decoded
 
 
 def test_metrics_count_with_their_completions_and_a_failure_without_them(cell):
@@ -144,11 +131,3 @@ def test_a_tuned_cell_tests_the_chosen_trial_and_a_transfer_what_its_source_test
         },
     )
     assert retrained.choice is None  # it was of other weights
-
-
-def test_a_comparison_is_of_two_measurements(cell):
-    other = train(again(cell, parts={**PARTS, "train": "train 2"}), "v")
-    write_json(cell.compared_with(other) / "comparison.json", {"metrics": {}})
-    assert cell.comparison(other) == {"metrics": {}}
-    assert other.comparison(cell) is None
-    assert part(cell, "measure").comparison(other) is None

@@ -99,11 +99,6 @@ def test_a_broken_file_is_named_with_what_is_wrong(text, wrong, data):
     assert str(error.value) == f"{file} is not a readable jsonl file ({wrong}): copy it again."
 
 
-def test_an_absent_file_is_named_with_the_folder_that_lacks_it(data):
-    with pytest.raises(UserError, match=rf"{data} has no toy/train\.jsonl: put the file there"):
-        SOURCE.rows("train")
-
-
 @pytest.mark.usefixtures("no_copy")
 def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(tmp_path):
     with pytest.raises(UserError) as error:

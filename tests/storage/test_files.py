@@ -1,7 +1,6 @@
 """Files and folders are whole or absent, and tell of damage."""
 
 import errno
-import json
 import shutil
 
 import numpy as np
@@ -17,6 +16,7 @@ from smmd_bench.storage.files import (
     read_own_json,
     read_parquet,
     remove_tree,
+    set_damaged_aside,
     write_json,
     write_parquet,
     write_text,
@@ -77,44 +77,41 @@ def test_a_folder_appears_whole_and_goes_on_where_it_was_killed(tmp_path):
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", '{"a": 1} x', "[" * 100_000])
-def test_a_folder_with_damaged_json_is_set_aside(tmp_path, content, caplog):
+def test_damaged_json_counts_as_absent_and_its_folder_is_set_aside(tmp_path, content, caplog):
     folder = tmp_path / "measure" / "key"
     write_text(folder / "metrics.json", content)
-    with pytest.raises(DamagedError, match="delete it to have it made again"):
+    with pytest.raises(DamagedError):
         read_json(folder / "metrics.json")
     assert read_own_json(folder / "metrics.json") is None
+    assert "counts as absent" in caplog.text
+    assert folder.exists()  # reading moves nothing
+    set_damaged_aside([tmp_path / "measure"])
     assert [path.name for path in folder.parent.iterdir()] == ["key.damaged"]
     assert "is set aside and made again" in caplog.text
-
-
-def test_a_file_that_is_not_there_is_none(tmp_path):
-    assert read_json(tmp_path / "a") is None
-    write_text(tmp_path / "file", "x")
-    assert read_json(tmp_path / "file" / "a") is None
 
 
 def test_half_a_surrogate_pair_and_nan_are_not_written(tmp_path):
     write_text(tmp_path / "a", "x\ud83d")
     assert (tmp_path / "a").read_text() == "x?"
-    (tmp_path / "b").write_text(json.dumps({"a": "x\ud83d"}))
-    assert read_json(tmp_path / "b") == {"a": "x?"}
     with pytest.raises(ValueError, match="not JSON compliant"):
         write_json(tmp_path / "c", {"a": np.nan})
     assert not (tmp_path / "c").exists()
 
 
-def test_parquet_is_read_by_column_and_verified(tmp_path, caplog):
-    file = tmp_path / "decode" / "key" / "probes.parquet"
+@pytest.mark.parametrize("name", ["completions", "probes", "log"])
+def test_parquet_is_read_by_column_and_verified(tmp_path, name):
+    file = tmp_path / "decode" / "key" / f"{name}.parquet"
     write_parquet(file, FRAME)
     pd.testing.assert_frame_equal(read_parquet(file).to_pandas(), FRAME)
     assert read_parquet(file, ["b", "none"]).column_names == ["b"]
     assert read_parquet(file, without=["b"]).column_names == ["a", "c"]
+    set_damaged_aside([tmp_path / "decode"])
     content = bytearray(file.read_bytes())
     content[20] ^= 255
     file.write_bytes(content)
-    with pytest.raises(DamagedError, match="run the same command again"):
+    is_side_file = name != "completions"
+    remedy = "delete it, as nothing is made" if is_side_file else "repeat the command of the run"
+    with pytest.raises(DamagedError, match=remedy):
         read_parquet(file)
-    assert not file.exists()
-    assert [path.name for path in (tmp_path / "decode").iterdir()] == ["key.damaged"]
-    with pytest.raises(FileNotFoundError):
-        read_parquet(file)
+    set_damaged_aside([tmp_path / "decode"])
+    assert file.exists() == is_side_file
