@@ -119,7 +119,7 @@ class Experiment(Settings):
             for spec in self.tasks:
                 task = canonical(load_task(card.task_spec(spec)))
                 require_images(task, card)
-                recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
+                recipe = card.recipe(task.partition("[")[0], self.recipe)
                 require_effect(self.grids, recipe)
                 rows = [(BASE, 0)] if self.base else []
                 rows += [(loss, seed) for loss in losses for seed in self.seeds]
