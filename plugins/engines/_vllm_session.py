@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_LOGPROB_TOKEN_IDS = 128
 """vLLM's limit for `logprob_token_ids`, the cheaper way to the probabilities of chosen tokens."""
+MOST_ALLOWED_TOKEN_IDS = 1024
+"""The limit of its Model Runner V2 for `allowed_token_ids`."""
 IN_FLIGHT = 2048
 """Requests that wait in the engine at a time: enough for full batches."""
 IN_FLIGHT_WITH_IMAGES = 256
@@ -74,20 +76,33 @@ class VllmSession(CheckpointSession):
         import numpy as np
         from vllm import SamplingParams
 
-        how: dict[str, Any] = {"logprob_token_ids": token_ids}
-        if len(token_ids) > MOST_LOGPROB_TOKEN_IDS:
-            how = {"allowed_token_ids": token_ids, "logprobs": len(token_ids)}
-        params = SamplingParams(
-            temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, **how
+        count, step = len(token_ids), MOST_LOGPROB_TOKEN_IDS
+        asked: list[dict[str, Any]] = [
+            {"logprob_token_ids": token_ids[at : at + step]} for at in range(0, count, step)
+        ]
+        if step < count <= MOST_ALLOWED_TOKEN_IDS:  # else in parts, each over the whole vocabulary
+            asked = [{"allowed_token_ids": token_ids, "logprobs": count}]
+        params = [
+            SamplingParams(
+                temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, **how
+            )
+            for how in asked
+        ]
+        outputs = run(
+            self._llm,
+            [ids for ids in rows.ids for _ in asked],
+            [files for files in rows.images for _ in asked],
+            params * len(rows.ids),
+            self._adapter,
+            lambda done: report(done // len(asked)),
         )
-        outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, report)
         column = {token: index for index, token in enumerate(token_ids)}
-        log_p = np.full((len(outputs), len(token_ids)), np.nan)  # [n, N]
-        for row, output in zip(log_p, outputs, strict=True):
+        log_p = np.full((len(rows.ids), count), np.nan)  # [n, N]
+        for index, output in enumerate(outputs):
             found = output.outputs[0].logprobs
             for token, value in zip(found.token_ids, found.logprobs, strict=True):
                 if token in column:  # the sampled token comes too
-                    row[column[token]] = value
+                    log_p[index // len(asked), column[token]] = value
         if np.isnan(log_p).any():
             raise RuntimeError("vLLM left out log-probabilities that were asked for.")
         p = np.exp(log_p - log_p.max(axis=1, keepdims=True, initial=-np.inf))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from peft import PeftModel
+from smmd_bench.plugins.engines import _vllm_session
 from smmd_bench.plugins.engines.vllm import CPU_HEADS, VllmEngine
 
 from smmd_bench.encoding.images import read_image
@@ -81,6 +82,28 @@ def test_probabilities_are_the_softmax_over_the_chosen_tokens(case, kind):
         np.testing.assert_allclose(found, expected, atol=1e-4)
         back = probed(prompts, case.numbers[::-1], checkpoint, images=images)
         np.testing.assert_allclose(found, back[:, ::-1], atol=1e-6)
+
+
+@pytest.mark.parametrize("case", TEXT[1:], indirect=True, scope="module")
+@pytest.mark.parametrize("limit", [1024, 100])
+@pytest.mark.parametrize("count", [10, 200, 1000])
+def test_probabilities_of_more_tokens_than_vllm_takes_are_asked_for_in_parts(
+    case, count, limit, monkeypatch
+):
+    monkeypatch.setattr(_vllm_session, "MOST_ALLOWED_TOKEN_IDS", limit)
+    counts, prompts = [], case.prompts[:5]
+    expected, found = (
+        case.sessions[name].next_token_probabilities(
+            prompts,
+            case.numbers[:count],
+            case.checkpoints["lora1"],
+            progress=lambda what, done, total: counts.append((done, total)),
+        )
+        for name in ("transformers", "vllm")
+    )
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+    assert counts[-1] == (5, 5)
+    assert max(done for done, _ in counts) == 5
 
 
 @of_all
