@@ -17,7 +17,7 @@ from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images,
 from smmd_bench.decoding.canary_check import check_canary
 from smmd_bench.encoding.prompts import expanded_lengths, text_after_images
 from smmd_bench.models.checkpoints import (
-    context_length,
+    at_most_positions,
     require_room,
     require_safetensors,
     stop_token_ids,
@@ -48,7 +48,7 @@ class CheckpointSession(ABC):
         from smmd_bench.models.tokenizers import load_tokenizer
 
         self._base, self._settings = base, settings
-        self._context = context_length(base, settings)
+        self._context = at_most_positions(base, settings.max_model_length)
         self._tokenizer = load_tokenizer(base)
         self._stop = stop_token_ids(base, self._tokenizer)
         self._current: Checkpoint | None = None

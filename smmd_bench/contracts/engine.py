@@ -138,7 +138,8 @@ class Engine(Protocol):
     """Decodes prompts with many checkpoints of one base.
 
     It may have `refuses(base: Path) -> str | None`: why it cannot run a checkpoint, as a clause;
-    None: it can. What it refuses, transformers decodes.
+    None: it can. What it refuses, transformers decodes. And `require(settings: EngineSettings)`,
+    which raises UserError where this machine cannot run it so; it is called before training.
     """
 
     name: ClassVar[str]

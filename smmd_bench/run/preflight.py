@@ -10,6 +10,7 @@ from ..contracts import Checkpoint, Completion, Example, Progress, Split
 from ..errors import UserError, quoted
 from ..experiment.cell import Cell
 from ..plugin_system.checked_task import take_examples
+from ..plugin_system.registry import load_engine
 from ..scoring.decoding_rules import metrics_under
 from ..scoring.score import reads_numbers, value_of
 from .room import require_room
@@ -28,6 +29,9 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
 
     Raises UserError for the first mistake; of examples of a split that are too long, the longest.
     """
+    for name, settings in dict.fromkeys((c.engine, c.engine_settings) for c in cells):
+        if hasattr(engine := load_engine(name), "require"):
+            engine.require(settings)
     tokenizers, processors = check_models(cells)
     made: dict[Any, Sequence[Example]] = {}
     read: set[Any] = set()

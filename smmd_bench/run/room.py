@@ -18,13 +18,13 @@ def require_room(
     """Raise UserError for the example that needs the most room, where there is less; and for a
     prompt to decode that has no token. Returns how many targets no completion can equal, because
     they are longer than one may be."""
-    from ..models.checkpoints import at_most_positions, context_length
+    from ..models.checkpoints import at_most_positions
 
     training, new = split == "train", cell.task_plugin.max_new_tokens
     if training:
         most = at_most_positions(cell.card.folder, cell.recipe.max_length)
     else:
-        most = context_length(cell.card.folder, cell.engine_settings)
+        most = at_most_positions(cell.card.folder, cell.engine_settings.max_model_length)
     counts = _counts(cell, examples, tokenizer, processor)
     if not training and (empty := [uid for uid, prompt, _ in counts if not prompt]):
         raise UserError(
