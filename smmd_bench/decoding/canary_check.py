@@ -86,14 +86,6 @@ def could_pass(canary: Canary, rows: Rows, dtype: str) -> bool:
     return bool(rule.passes((_flat(rows) - rule.exact)[None], times=2)[0])
 
 
-def deviation(canary: Canary, seen: Rows, dtype: str) -> tuple[float, float]:
-    """How far a session is off in half precision, in units of the noise: the largest whole of a
-    part, and the largest share along a rival."""
-    rule = _Rule(canary, dtype)
-    whole, along = rule.sizes((rule.scored(seen) - rule.exact)[None])
-    return float(whole[0]), float(along[0])
-
-
 def resolution(canary: Canary, dtype: str) -> float:
     """How far other weights may move the scored tokens and still pass, in whatever direction.
 

@@ -16,7 +16,6 @@ from smmd_bench.decoding.canary_check import (
     WHOLE,
     check_canary,
     could_pass,
-    deviation,
     indistinguishable,
     resolution,
 )
@@ -126,8 +125,6 @@ def test_a_long_sequence_is_judged_by_itself():
     canary = Canary((*short, tuple(range(MANY + 1))), values, rounded=rounded)
     checkpoint = Checkpoint("epoch 3", "full", Path("here"), canary)
     stale = [*values[:-1], tuple(v + 3 * NOISE for v in values[-1])]
-    whole, along = deviation(canary, stale, "bfloat16")
-    assert (whole, along) == (pytest.approx(3), 0)
     with pytest.raises(RuntimeError, match="epoch 3"):
         check_canary(checkpoint, stale, "bfloat16")
     spread = [tuple(v + 2 * NOISE for v in row) for row in values]
