@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
 from smmd_bench.decoding.canary_check import check_canary
-from smmd_bench.encoding.prompts import expanded_lengths, text_after_images
+from smmd_bench.encoding.prompts import expanded_lengths
 from smmd_bench.models.checkpoints import (
     at_most_positions,
     require_room,
@@ -94,18 +94,6 @@ class CheckpointSession(ABC):
         self._use(checkpoint)
         report = _reporter(progress, f"beams of {checkpoint.name}", len(prefixes))
         return self._likeliest(rows, most, report)
-
-    def log_probabilities(
-        self,
-        sequences: Sequence[Sequence[int]],
-        checkpoint: Checkpoint,
-        *,
-        images: Images | None = None,
-    ) -> list[list[float]]:
-        rows = self._rows(sequences, images, 0)
-        self._use(checkpoint)
-        placeholder = self._processor.image_token_id if images else None
-        return self._score(rows, [text_after_images(ids, placeholder) for ids in sequences])
 
     @abstractmethod
     def _generate(self, rows: Rows, max_new_tokens: int, report: Report) -> list[Completion]:

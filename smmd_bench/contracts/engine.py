@@ -122,16 +122,6 @@ class EngineSession(Protocol):
         """The `most` likeliest next tokens after each prefix: token id and log p over the whole
         vocabulary. Decoding rules other than greedy need it."""
 
-    def log_probabilities(
-        self,
-        sequences: Sequence[Sequence[int]],
-        checkpoint: Checkpoint,
-        *,
-        images: Images | None = None,
-    ) -> list[list[float]]:
-        """For each sequence, log p of every token after the first, over the whole vocabulary; with
-        images, of every token after the last image."""
-
 
 @runtime_checkable
 class Engine(Protocol):

@@ -35,7 +35,7 @@ Rows = Sequence[Sequence[float]]
 Array = NDArray[np.float64]
 LARGEST = {"float32": 1e-3}
 """How far any token may be off, by the dtype that the engine runs in."""
-NOISE = {"bfloat16": 0.05, "float16": 0.015}
+NOISE = {"bfloat16": 0.05}
 """Root mean square of the rounding noise where a canary has not measured it."""
 LEAST_NOISE = 1e-3
 MANY = 24

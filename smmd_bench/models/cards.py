@@ -258,7 +258,8 @@ def _weights_on_the_hub(repository: str, commit: str) -> Mapping[str, int]:
     from huggingface_hub import get_safetensors_metadata
 
     try:
-        return dict(get_safetensors_metadata(repository, revision=commit).parameter_count)
+        found = get_safetensors_metadata(repository, revision=commit).parameter_count
+        return {str(dtype): count for dtype, count in found.items()}
     except Exception as error:  # whatever lies between here and the hub
         raise UserError(
             f"The size of the model '{repository}' cannot be read from the hub ({error}): fetch it "

@@ -24,17 +24,9 @@ from smmd_bench.training.canary import make_canary
 GIB = 1 << 30
 
 
-@pytest.mark.parametrize(
-    ("free", "total", "share"),
-    [
-        (80, 80, 0.9),  # an empty card
-        (40, 80, 0.45),  # half of it is taken: vLLM's own 0.92 would be refused
-        (8, 80, 0.0875),  # 7 GiB: 1 GiB is left, which is more than a tenth
-        (1.5, 24, 0.0208),
-    ],
-)
-def test_the_share_of_all_memory_follows_from_what_is_free(free, total, share):
-    assert memory_share(int(free * GIB), int(total * GIB)) == share
+def test_the_share_of_all_memory_follows_from_what_is_free():
+    assert memory_share(40 * GIB, 80 * GIB) == 0.45  # vLLM's own 0.92 would be refused
+    assert memory_share(8 * GIB, 80 * GIB) == 0.0875  # 1 GiB is left, more than a tenth
 
 
 @given(st.integers(GIB, 200 * GIB), st.floats(0, 1))
@@ -72,7 +64,6 @@ def card(monkeypatch):
     [
         ("float32", True, (9, 0), ADAPTERS),
         ("float32", False, (9, 0), None),
-        ("bfloat16", True, (8, 0), None),
         ("bfloat16", True, (7, 5), OLD),
         ("float32", False, (7, 5), None),
     ],
