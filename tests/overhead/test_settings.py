@@ -73,13 +73,13 @@ def test_a_config_json_is_a_geometry_whose_n_is_not_known(form, tmp_path):
     file.write_text(json.dumps(config))
     geometry = find_geometry(str(file if form == "file" else file.parent))
     assert (geometry.name, geometry.numeric_tokens) == ("Mine-7B", None)
-    check_geometry(geometry.name, geometry.config, Recipe())
+    check_geometry(geometry.name, geometry.config, Recipe(dtype="float32"))
     for text, words in (("{", "cannot be read"), ("[]", "no model_type and vocab_size")):
         file.write_text(text)
         with pytest.raises(UserError, match=words):
             find_geometry(str(file))
     with pytest.raises(UserError, match="cannot be built"):
-        check_geometry("mine", {**config, "model_type": "bert"}, Recipe())
+        check_geometry("mine", {**config, "model_type": "bert"}, Recipe(dtype="float32"))
 
 
 @given(st.integers(1, 600), st.floats(0.001, 1))
