@@ -9,11 +9,12 @@ import pytest
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(3600)
 @pytest.mark.engine
-def test_the_engines_pass_with_model_runner_v2():
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("which", ["not slow", "slow"], ids=["text", "pictures"])
+def test_the_engines_pass_with_model_runner_v2(which):
     """In a process of its own: vLLM reads which runner and which Triton it has when imported."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", "not slow"]
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", which]
     files = [Path(__file__).with_name(name) for name in ("test_engines.py", "test_starts.py")]
     environment = {**os.environ, "VLLM_USE_V2_MODEL_RUNNER": "1"}
     done = subprocess.run(
