@@ -191,7 +191,7 @@ def attempts(family: Family, to: Path, label: str) -> list[tuple[str, Checkpoint
 def outcome(session: EngineSession, checkpoint: Checkpoint, *, alike: bool = False) -> str:
     """Caught by the canary, refused by the engine itself, indistinguishable, or passed."""
     try:
-        session.log_probabilities([[5, 6]], checkpoint)
+        session.generate([[5, 6]], checkpoint, max_new_tokens=1)
     except Exception as error:
         return "caught" if "does not run the weights" in str(error) else "refused"
     return "indistinguishable" if alike else "passed"

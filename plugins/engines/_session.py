@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
 from smmd_bench.decoding.canary_check import check_canary
-from smmd_bench.encoding.prompts import expanded_lengths, text_after_images
+from smmd_bench.encoding.prompts import expanded_lengths
 from smmd_bench.models.checkpoints import (
-    context_length,
+    at_most_positions,
     require_room,
     require_safetensors,
     stop_token_ids,
@@ -48,7 +48,7 @@ class CheckpointSession(ABC):
         from smmd_bench.models.tokenizers import load_tokenizer
 
         self._base, self._settings = base, settings
-        self._context = context_length(base, settings)
+        self._context = at_most_positions(base, settings.max_model_length)
         self._tokenizer = load_tokenizer(base)
         self._stop = stop_token_ids(base, self._tokenizer)
         self._current: Checkpoint | None = None
@@ -94,18 +94,6 @@ class CheckpointSession(ABC):
         self._use(checkpoint)
         report = _reporter(progress, f"beams of {checkpoint.name}", len(prefixes))
         return self._likeliest(rows, most, report)
-
-    def log_probabilities(
-        self,
-        sequences: Sequence[Sequence[int]],
-        checkpoint: Checkpoint,
-        *,
-        images: Images | None = None,
-    ) -> list[list[float]]:
-        rows = self._rows(sequences, images, 0)
-        self._use(checkpoint)
-        placeholder = self._processor.image_token_id if images else None
-        return self._score(rows, [text_after_images(ids, placeholder) for ids in sequences])
 
     @abstractmethod
     def _generate(self, rows: Rows, max_new_tokens: int, report: Report) -> list[Completion]:

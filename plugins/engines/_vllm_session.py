@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 
 MOST_LOGPROB_TOKEN_IDS = 128
 """vLLM's limit for `logprob_token_ids`, the cheaper way to the probabilities of chosen tokens."""
+MOST_ALLOWED_TOKEN_IDS = 1024
+"""The limit of its Model Runner V2 for `allowed_token_ids`."""
 IN_FLIGHT = 2048
 """Requests that wait in the engine at a time: enough for full batches."""
 IN_FLIGHT_WITH_IMAGES = 256
@@ -72,33 +74,35 @@ class VllmSession(CheckpointSession):
         self, rows: Rows, token_ids: Sequence[int], report: Report
     ) -> NDArray[np.float64]:
         import numpy as np
-        from vllm import SamplingParams
 
-        how: dict[str, Any] = {"logprob_token_ids": token_ids}
-        if len(token_ids) > MOST_LOGPROB_TOKEN_IDS:
-            how = {"allowed_token_ids": token_ids, "logprobs": len(token_ids)}
-        params = SamplingParams(
-            temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, **how
+        count, step = len(token_ids), MOST_LOGPROB_TOKEN_IDS
+        asked: list[dict[str, Any]] = [
+            {"logprob_token_ids": token_ids[at : at + step]} for at in range(0, count, step)
+        ]
+        if step < count <= MOST_ALLOWED_TOKEN_IDS:  # else in parts, each over the whole vocabulary
+            asked = [{"allowed_token_ids": token_ids, "logprobs": count}]
+        outputs = run(
+            self._llm,
+            [ids for ids in rows.ids for _ in asked],
+            [files for files in rows.images for _ in asked],
+            [_next_token(**how) for how in asked] * len(rows.ids),
+            self._adapter,
+            lambda done: report(done // len(asked)),
         )
-        outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, report)
         column = {token: index for index, token in enumerate(token_ids)}
-        log_p = np.full((len(outputs), len(token_ids)), np.nan)  # [n, N]
-        for row, output in zip(log_p, outputs, strict=True):
+        log_p = np.full((len(rows.ids), count), np.nan)  # [n, N]
+        for index, output in enumerate(outputs):
             found = output.outputs[0].logprobs
             for token, value in zip(found.token_ids, found.logprobs, strict=True):
                 if token in column:  # the sampled token comes too
-                    row[column[token]] = value
+                    log_p[index // len(asked), column[token]] = value
         if np.isnan(log_p).any():
             raise RuntimeError("vLLM left out log-probabilities that were asked for.")
         p = np.exp(log_p - log_p.max(axis=1, keepdims=True, initial=-np.inf))
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def _likeliest(self, rows: Rows, most: int, report: Report) -> list[dict[int, float]]:
-        from vllm import SamplingParams
-
-        params = SamplingParams(
-            temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, logprobs=most
-        )
+        params = _next_token(logprobs=most)
         outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, report)
         found = (output.outputs[0].logprobs for output in outputs)
         return [dict(zip(row.token_ids, row.logprobs, strict=True)) for row in found]
@@ -106,22 +110,12 @@ class VllmSession(CheckpointSession):
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
         """One request a token, the way that decoding takes: with LoRA enabled, `prompt_logprobs`
         fails on a CPU, because the head's LoRA layer expects one row a request."""
-        from vllm import SamplingParams
-
         places = [
             (k, end)
             for k, (ids, count) in enumerate(zip(rows.ids, counts, strict=True))
             for end in range(len(ids) - count, len(ids))
         ]
-        params = [
-            SamplingParams(
-                temperature=0.0,
-                max_tokens=1,
-                logprob_token_ids=[rows.ids[k][end]],
-                detokenize=False,
-            )
-            for k, end in places
-        ]
+        params = [_next_token(logprob_token_ids=[rows.ids[k][end]]) for k, end in places]
         prefixes = [rows.ids[k][:end] for k, end in places]
         images = [rows.images[k] for k, _ in places]
         outputs = run(self._llm, prefixes, images, params, self._adapter)
@@ -164,6 +158,15 @@ class VllmSession(CheckpointSession):
             )
         number = self._adapters.setdefault(checkpoint.path, len(self._adapters) + 1)
         return LoRARequest(f"adapter-{number}", number, str(checkpoint.path))
+
+
+def _next_token(**asked: Any) -> SamplingParams:
+    """Of a request for log-probabilities of the next token."""
+    from vllm import SamplingParams
+
+    return SamplingParams(
+        temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, **asked
+    )
 
 
 def _pack_embeddings(model: Any) -> None:

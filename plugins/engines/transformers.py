@@ -7,16 +7,29 @@ the base until the base is asked for again.
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from smmd_bench.contracts import EngineSession, EngineSettings
+from smmd_bench.contracts import Checkpoint, Completion, EngineSession, EngineSettings
+from smmd_bench.encoding.prompts import decode_texts
 
-from ._transformers_session import TransformersSession
+from ._session import CheckpointSession, Report, Rows
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+    from torch import Tensor
+
+DECODE_TOKENS = 16_384
+"""Tokens of a batch when decoding: rows times (longest prompt + new tokens)."""
+LOGIT_TOKENS = 2_048
+"""Tokens of a batch where logits over the whole vocabulary are kept."""
+MOST_ROWS = 256
+MOST_ROWS_WITH_IMAGES = 32
 
 
 @dataclass(frozen=True)
@@ -44,3 +57,155 @@ class TransformersEngine:
             gc.collect()
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
+
+
+class TransformersSession(CheckpointSession):
+    """The model in memory, and the checkpoint that it is."""
+
+    def __init__(self, base: Path, settings: EngineSettings) -> None:
+        import torch
+
+        super().__init__(base, settings)
+        self._device = "cuda" if torch.cuda.is_available() else "cpu"
+        self._weights: Path | None = None
+        self._has_adapter = False
+        self._model: Any = None
+        self._load_weights(base)
+
+    def close(self) -> None:
+        """Free the model; the session cannot be used again."""
+        self._model = self._weights = self._current = None
+
+    def _generate(self, rows: Rows, max_new_tokens: int, report: Report) -> list[Completion]:
+        import torch
+        from transformers import GenerationConfig
+
+        greedy = GenerationConfig(
+            do_sample=False,
+            num_beams=1,
+            max_new_tokens=max_new_tokens,
+            eos_token_id=self._stop,
+            pad_token_id=self._tokenizer.pad_token_id,
+            use_cache=True,
+        )
+        found: dict[int, Completion] = {}
+        for batch in _batches(rows, DECODE_TOKENS, max_new_tokens):
+            inputs = self._inputs(rows, batch)
+            with torch.inference_mode():
+                written = self._model.generate(**inputs, generation_config=greedy)
+            for index, row in zip(batch, written[:, inputs["input_ids"].shape[1] :], strict=True):
+                found[index] = self._completion(row.tolist(), max_new_tokens)
+            report(len(found))
+        return [found[index] for index in range(len(rows.ids))]
+
+    def _probabilities(
+        self, rows: Rows, token_ids: Sequence[int], report: Report
+    ) -> NDArray[np.float64]:
+        import numpy as np
+        import torch
+
+        chosen = torch.tensor(token_ids, device=self._device)  # [N]
+        probabilities = np.empty((len(rows.ids), len(chosen)))
+        done = 0
+        for batch in _batches(rows, DECODE_TOKENS):
+            with torch.inference_mode():
+                logits = self._logits(self._inputs(rows, batch), keep=1)[:, -1]  # [B, V]
+                probabilities[batch] = logits[:, chosen].double().softmax(-1).cpu().numpy()
+            done += len(batch)
+            report(done)
+        return probabilities
+
+    def _likeliest(self, rows: Rows, most: int, report: Report) -> list[dict[int, float]]:
+        import torch
+
+        found: dict[int, dict[int, float]] = {}
+        for batch in _batches(rows, DECODE_TOKENS):
+            with torch.inference_mode():
+                logits = self._logits(self._inputs(rows, batch), keep=1)[:, -1]  # [B, V]
+                log_p, ids = logits.float().log_softmax(-1).topk(min(most, logits.shape[-1]))
+            for index, *row in zip(batch, ids.tolist(), log_p.tolist(), strict=True):
+                found[index] = dict(zip(*row, strict=True))
+            report(len(found))
+        return [found[index] for index in range(len(rows.ids))]
+
+    def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
+        import torch
+
+        found: dict[int, list[float]] = {}
+        for batch in _batches(rows, LOGIT_TOKENS):
+            inputs = self._inputs(rows, batch)
+            most = max(counts[index] for index in batch)
+            last = inputs["input_ids"][:, inputs["input_ids"].shape[1] - most :, None]  # [B, S, 1]
+            with torch.inference_mode():
+                logits = self._logits(inputs, keep=most + 1)[:, :-1]  # [B, S, V]
+                known = last.clamp(max=logits.shape[-1] - 1)  # Mllama's head has no image token
+                log_p = logits.float().log_softmax(-1).gather(-1, known)[..., 0]  # [B, S]
+            for index, row in zip(batch, log_p.tolist(), strict=True):
+                found[index] = row[most - counts[index] :]
+        return [found[index] for index in range(len(rows.ids))]
+
+    def _inputs(self, rows: Rows, batch: Sequence[int]) -> dict[str, Tensor]:
+        """What the model takes for some of the rows, padded on the left."""
+        import torch
+
+        from smmd_bench.encoding.pictures import expand, pad_rows
+
+        if rows.images[batch[0]]:
+            made = [expand(self._processor, rows.ids[i], rows.images[i]) for i in batch]
+        else:
+            ids = [torch.tensor([list(rows.ids[i])]) for i in batch]
+            made = [{"input_ids": row, "attention_mask": torch.ones_like(row)} for row in ids]
+        inputs = pad_rows(made, self._tokenizer.pad_token_id, "left")
+        return {name: value.to(self._device) for name, value in inputs.items()}
+
+    def _logits(self, inputs: dict[str, Tensor], keep: int) -> Tensor:
+        """Logits at the last `keep` positions: [B, keep, V]."""
+        if "image_grid_thw" not in inputs:  # else the model has its own positions, in 3 dimensions
+            positions = (inputs["attention_mask"].cumsum(-1) - 1).clamp(min=0)  # [B, T]
+            inputs = {**inputs, "position_ids": positions}
+        logits: Tensor = self._model(**inputs, use_cache=False, logits_to_keep=keep).logits
+        return logits
+
+    def _completion(self, row: Sequence[int], max_new_tokens: int) -> Completion:
+        """Cut after the first stop token: what follows is padding of the batch."""
+        end = next((i for i, token in enumerate(row) if token in self._stop), None)
+        kept = list(row[:max_new_tokens] if end is None else row[: end + 1])
+        (text,) = decode_texts(self._tokenizer, [kept], self._stop)
+        return Completion(text, tuple(kept), "length" if end is None else "stop")
+
+    def _load(self, checkpoint: Checkpoint) -> None:
+        if self._has_adapter:
+            self._model = self._model.unload()
+            self._has_adapter = False
+        weights = checkpoint.path if checkpoint.kind == "full" else self._base
+        if weights != self._weights:
+            self._load_weights(weights)
+        if checkpoint.kind == "lora":
+            from peft import PeftModel
+
+            self._model = PeftModel.from_pretrained(self._model, checkpoint.path).eval()
+            self._has_adapter = True
+
+    def _load_weights(self, weights: Path) -> None:
+        from transformers import GenerationConfig
+
+        from smmd_bench.models.loading import load_model
+
+        self._model = self._weights = None
+        self._model = load_model(weights, self._settings.dtype).to(self._device)
+        self._model.generation_config = GenerationConfig()  # no sampling defaults, no penalties
+        self._weights = weights
+
+
+def _batches(rows: Rows, tokens: int, new_tokens: int = 0) -> Iterator[list[int]]:
+    """Indices of rows, longest first, in batches of similar lengths that pad little; rows with
+    images are apart from those without."""
+    for with_images in (True, False):
+        chosen = [i for i, files in enumerate(rows.images) if bool(files) == with_images]
+        order = sorted(chosen, key=lambda index: -rows.lengths[index])
+        most = MOST_ROWS_WITH_IMAGES if with_images else MOST_ROWS
+        start = 0
+        while start < len(order):
+            size = max(1, min(most, tokens // (rows.lengths[order[start]] + new_tokens)))
+            yield order[start : start + size]
+            start += size

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from smmd_bench.contracts import EngineSession, EngineSettings, UserError
 from smmd_bench.contracts.executor import processes
-from smmd_bench.models.checkpoints import context_length
+from smmd_bench.models.checkpoints import at_most_positions
 from smmd_bench.models.processor import load_processor, reads_images
 from smmd_bench.storage.files import read_given_json
 
@@ -33,6 +33,8 @@ LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM takes for `max_lora_rank`."""
 CPU_HEADS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 """The sizes of attention heads that vLLM 0.32 has on a CPU."""
+AMPERE = 8
+"""The first major compute capability with bfloat16 in hardware."""
 IMAGE_CACHE_GB = 0.5
 """Processed images that are kept: the probes of one example read its image several times."""
 REFUSED = {"MllamaForConditionalGeneration": "vLLM 0.10.2 was the last that could run Mllama"}
@@ -65,11 +67,32 @@ class VllmEngine:
             return f"vLLM's attention on a CPU has heads of {sizes}, and none of {size}"
         return None
 
+    def require(self, settings: EngineSettings) -> None:
+        """Raise UserError where the GPU of this machine cannot run vLLM with these settings."""
+        import torch
+
+        if _on_cpu() or not torch.cuda.is_available():
+            return
+        if settings.dtype == "float32" and settings.adapters:
+            raise UserError(
+                "vLLM runs no adapters in float32 on a GPU: add --set dtype=bfloat16, or decode "
+                "with --engine transformers."
+            )
+        major, minor = torch.cuda.get_device_capability()
+        if settings.dtype == "bfloat16" and major < AMPERE:
+            raise UserError(
+                f"vLLM runs bfloat16 on GPUs of compute capability {AMPERE}.0 or more, and "
+                f"{torch.cuda.get_device_name()} has {major}.{minor}: decode with --engine "
+                "transformers, or add --set method=full --set dtype=float32."
+            )
+
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
         """Start vLLM on `base`; leaving the context frees its memory and its process group."""
-        context = context_length(base, settings)
-        with plain_path(base) as base, _environment(cpu=_on_cpu()):
+        self.require(settings)
+        context = at_most_positions(base, settings.max_model_length)
+        exact = settings.dtype == "float32"
+        with plain_path(base) as base, _environment(cpu=_on_cpu(), exact=exact):
             from vllm.distributed import cleanup_dist_env_and_memory
 
             session = None
@@ -176,18 +199,21 @@ def _on_cpu() -> bool:
 
 
 @contextmanager
-def _environment(cpu: bool) -> Iterator[None]:
+def _environment(*, cpu: bool, exact: bool) -> Iterator[None]:
     """What vLLM reads from the environment; afterwards everything is as it was before.
 
-    vLLM itself sets LD_PRELOAD for its children and replaces `torch.set_num_threads`. `OMP_*` count
-    only where torch was not imported before; without PASSIVE a busy machine decodes up to twenty
-    times slower.
+    exact: Triton's attention, which alone takes float32, is TF32 on NVIDIA by default, and so off
+    by more than the canary allows. vLLM itself sets LD_PRELOAD for its children and replaces
+    `torch.set_num_threads`. `OMP_*` count only where torch was not imported before; without PASSIVE
+    a busy machine decodes up to twenty times slower.
     """
     before = dict(os.environ)
     os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
     defaults = {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}
     if "SMMD_BENCH_DEBUG" not in os.environ:
         defaults |= {"VLLM_LOGGING_LEVEL": "ERROR", "TORCH_CPP_LOG_LEVEL": "ERROR"}
+    if exact:
+        defaults["TRITON_F32_DEFAULT"] = "ieee"
     if cpu:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
         defaults |= {

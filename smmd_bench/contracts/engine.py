@@ -122,23 +122,14 @@ class EngineSession(Protocol):
         """The `most` likeliest next tokens after each prefix: token id and log p over the whole
         vocabulary. Decoding rules other than greedy need it."""
 
-    def log_probabilities(
-        self,
-        sequences: Sequence[Sequence[int]],
-        checkpoint: Checkpoint,
-        *,
-        images: Images | None = None,
-    ) -> list[list[float]]:
-        """For each sequence, log p of every token after the first, over the whole vocabulary; with
-        images, of every token after the last image."""
-
 
 @runtime_checkable
 class Engine(Protocol):
     """Decodes prompts with many checkpoints of one base.
 
     It may have `refuses(base: Path) -> str | None`: why it cannot run a checkpoint, as a clause;
-    None: it can. What it refuses, transformers decodes.
+    None: it can. What it refuses, transformers decodes. And `require(settings: EngineSettings)`,
+    which raises UserError where this machine cannot run it so; it is called before training.
     """
 
     name: ClassVar[str]

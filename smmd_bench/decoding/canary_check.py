@@ -35,7 +35,7 @@ Rows = Sequence[Sequence[float]]
 Array = NDArray[np.float64]
 LARGEST = {"float32": 1e-3}
 """How far any token may be off, by the dtype that the engine runs in."""
-NOISE = {"bfloat16": 0.05, "float16": 0.015}
+NOISE = {"bfloat16": 0.05}
 """Root mean square of the rounding noise where a canary has not measured it."""
 LEAST_NOISE = 1e-3
 MANY = 24
@@ -84,14 +84,6 @@ def could_pass(canary: Canary, rows: Rows, dtype: str) -> bool:
     """Whether weights with these exact log-probabilities could pass with the help of rounding."""
     rule = _Rule(canary, dtype)
     return bool(rule.passes((_flat(rows) - rule.exact)[None], times=2)[0])
-
-
-def deviation(canary: Canary, seen: Rows, dtype: str) -> tuple[float, float]:
-    """How far a session is off in half precision, in units of the noise: the largest whole of a
-    part, and the largest share along a rival."""
-    rule = _Rule(canary, dtype)
-    whole, along = rule.sizes((rule.scored(seen) - rule.exact)[None])
-    return float(whole[0]), float(along[0])
 
 
 def resolution(canary: Canary, dtype: str) -> float:

@@ -2,11 +2,11 @@
 
 For every numeric token of a target the model reads the prompt and the target up to that token, and
 answers with its distribution over V_num: softmax(logits[V_num]). Each such prefix is a request of
-its own. One pass over a whole target would do the same work, but vLLM has no way to give chosen
-tokens' log-probabilities at every prompt position: `prompt_logprobs=-1` sends the whole vocabulary
-at each (17 s against 3.6 ms a request, see the notes on vLLM) and a top-k leaves most of V_num out.
-Prefixes of one example share their beginning, images and all, which the engine's prefix cache
-computes once.
+its own. One pass over a whole target would do the same work, but vLLM 0.32 gives chosen tokens'
+log-probabilities at every prompt position only in its Model Runner V2 (`prompt_logprob_token_ids`),
+and there, on a CPU, not with LoRA; `prompt_logprobs=-1` sends the whole vocabulary at each (17 s
+against 3.6 ms a request), and a top-k leaves most of V_num out. Prefixes of one example
+share their beginning, images and all, which the engine's prefix cache computes once.
 """
 
 from __future__ import annotations

@@ -1,4 +1,9 @@
-"""Which epoch of a cell is tested: the best by the task's first metric on the validation split."""
+"""Which weights a cell tests: the best epoch and, of a tuned cell, the best trial.
+
+The task's first metric on the validation split decides, never the test split; ties go to the
+earlier epoch or trial. The tuned cell's selection.json says how each trial validated, at the epoch
+that was selected of it.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +11,23 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..experiment.cell import Cell
 from ..scoring.score import score_frame
+from ..scoring.statistics import interval
 from ..storage.addresses import digest_of_weights
 from ..storage.files import DamagedError, making, read_parquet, remove_tree, write_json
-from .choice import choose
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from ..contracts import Metric
-    from ..experiment.cell import Cell
     from ..storage.cell import StoredCell
 
 
 def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
     """The content of selection.json: the best epoch, and metrics of every epoch.
 
-    `validation` has the columns of a completions frame and `epoch`. Ties go to the earlier epoch.
+    `validation` has the columns of a completions frame and `epoch`.
     """
     task = cell.task_plugin
     lines: list[dict[str, Any]] = []
@@ -44,7 +49,7 @@ def settle(cell: Cell, run: Path) -> None:
     if cell.is_base or cell.source is not None:
         return
     if cell.grid:
-        choose(cell, run)
+        _choose(cell, run)
         return
     now = cell.stored(run)
     if now.validated is not None and now.has_validation and now.selection is None:
@@ -56,6 +61,39 @@ def settle(cell: Cell, run: Path) -> None:
         _keep_selected(cell.stored(run))
 
 
+def _choose(cell: Cell, run: Path) -> None:
+    """Choose among the trials of a tuned cell, where that is missing and all have a selection."""
+    now = cell.stored(run)
+    if now.selected is None or now.choice is not None:
+        return
+    best = cell.task_plugin.metrics()[0]
+    sign = 1 if best.better == "higher" else -1
+    tried = [
+        {"address": trial.address, "text": configuration.text, **_validated(cell, trial)}
+        for configuration, trial in zip(cell.grid, now.trials, strict=True)
+    ]
+    values = [-math.inf if line["value"] is None else sign * line["value"] for line in tried]
+    content = {"metric": best.name, "chosen": values.index(max(values)), "trials": tried}
+    with making(now.selected) as folder:
+        write_json(folder / "selection.json", content)
+
+
+def _validated(cell: Cell, trial: StoredCell) -> dict[str, Any]:
+    """How a trial validated at its selected epoch: epoch, value, low, high, n."""
+    assert trial.selection is not None
+    metric, epoch = str(trial.selection["metric"]), int(trial.selection["best_epoch"])
+    (line,) = (line for line in trial.selection["epochs"] if line["epoch"] == epoch)
+    found = {"epoch": epoch, "value": line[metric], "low": None, "high": None, "n": line["n"]}
+    if not trial.has_validation:
+        return found
+    assert trial.validated is not None
+    frame = read_parquet(trial.validated / "validation.parquet").to_pandas()
+    frame = frame[frame["epoch"] == epoch].drop(columns="epoch").reset_index(drop=True)
+    scores = score_frame(cell.task_plugin, frame)
+    bounds = interval(cell.task_plugin.metrics()[0], scores)
+    return found | {"low": bounds.low, "high": bounds.high}
+
+
 def _keep_selected(now: StoredCell) -> None:
     """Remove the weights of all epochs but the selected one, where that is there."""
     if now.tested is None or now.checkpoint is None:
@@ -63,6 +101,17 @@ def _keep_selected(now: StoredCell) -> None:
     for epoch in now.weights:
         if epoch != now.tested.epoch:
             remove_tree(now.epoch(epoch))
+
+
+def find_trained_cell(cell: Cell, run: Path) -> Cell:
+    """The cell whose weights this one tests: itself, its source, or the trial that was chosen."""
+    owner = cell.owner
+    if not owner.grid:
+        return owner
+    choice = owner.stored(run).choice
+    if choice is None:
+        raise RuntimeError(f"No trial of {owner.label} is chosen yet.")
+    return owner.trials[int(choice["chosen"])]
 
 
 def require_whole(folder: Path, digest: str) -> None:

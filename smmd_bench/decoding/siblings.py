@@ -19,7 +19,7 @@ from ..storage.cell import BASE
 from ..storage.files import read_own_json
 from ..training.canary_texts import canary_from
 from .canary_check import indistinguishable, resolution
-from .choice import find_trained_cell
+from .selection import find_trained_cell
 
 _NAMED = 4
 Canaries = dict[str, dict[int, Canary]]

@@ -47,10 +47,9 @@ from ..plugin_system.registry import load_engine
 from ..storage.cell import StoredCell
 from ..storage.files import making, write_json, write_parquet
 from .beams import WIDTH, beams_frame, find_beams, require_beams
-from .choice import find_trained_cell
 from .decode import decode_checkpoint
 from .probe import answer_digits, probe, shifted
-from .selection import require_whole, settle
+from .selection import find_trained_cell, require_whole, settle
 from .siblings import Canaries, decode_receipt, session_canaries
 
 

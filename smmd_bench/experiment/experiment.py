@@ -104,7 +104,7 @@ class Experiment(Settings):
             for spec in self.tasks:
                 task = canonical(load_task(card.task_spec(spec)))
                 require_images(task, card)
-                recipe = card.recipe(task.partition("[")[0]).changed(self.recipe)
+                recipe = card.recipe(task.partition("[")[0], self.recipe)
                 base = Cell(model, task, BASE, 0, self.data_seed, recipe, engine)
                 base = replace(base, asked_engine=refused, decoders=rules_of(self.decoders))
                 rows = [base] if self.base else []

@@ -8,12 +8,14 @@ backbones have their cards in `models/backbones.yaml`.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
+from typing import Any, Literal
 
 from ..errors import UserError
 from ..plugin_system.checked_task import reads_files
@@ -27,6 +29,7 @@ from .recipe import Recipe
 
 _WITH_WEIGHTS = ContextVar("_WITH_WEIGHTS", default=True)
 _WEIGHTS = "*.safetensors"
+_SIXTEEN_BITS = ("float16", "bfloat16", "F16", "BF16")
 _PARTS = (
     _WEIGHTS, "*.safetensors.index.json", "config.json", "generation_config.json",
     "tokenizer*.json", "*.model", "special_tokens_map.json", "added_tokens.json", "tekken.json",
@@ -58,9 +61,24 @@ class ModelCard:
         need not be."""
         return _WITH_WEIGHTS.get() or "hub" not in self.identity
 
-    def recipe(self, task_name: str) -> Recipe:
-        """The card's own recipe if it has one, else the paper's; with the card's settings."""
-        return self.content.recipe_of(task_name)
+    def recipe(self, task_name: str, changes: Mapping[str, Any] | None = None) -> Recipe:
+        """The card's own recipe if it has one, else the paper's; with the card's settings, and then
+        with `changes`. `dtype` is what `auto` means here."""
+        recipe = self.content.recipe_of(task_name).changed(changes or {})
+        return replace(recipe, dtype=self.dtype) if recipe.dtype == "auto" else recipe
+
+    @property
+    def dtype(self) -> Literal["float32", "bfloat16"]:
+        """The checkpoint's own: by config.json, or, where that names none, of most of its weights.
+        One of 16 bits is bfloat16, as float16 overflows in training."""
+        config = read_given_json(self.folder / "config.json")
+        parts = (config, config.get("text_config") or {})
+        named = (part.get(key) for part in parts for key in ("dtype", "torch_dtype"))
+        found = next(filter(None, named), None)
+        if found is None:
+            counts = self._weights()
+            found = max(counts, key=counts.__getitem__, default=None)
+        return "bfloat16" if found in _SIXTEEN_BITS else "float32"
 
     def task_spec(self, spec: str) -> str:
         """The task spec with the card's task parameters where the spec names none.
@@ -93,11 +111,16 @@ class ModelCard:
         Within `without_weights`, of a hub model that is not here: what its tables or its files'
         headers on the hub say.
         """
+        known = self.content.params
+        if known.endswith("B") and not any(self.folder.glob(_WEIGHTS)):
+            return round(float(known.removesuffix("B")) * 1e9)
+        return sum(self._weights().values())
+
+    def _weights(self) -> Mapping[str, int]:
+        """How many weights there are of each dtype, as safetensors names it."""
         files = sorted(self.folder.glob(_WEIGHTS))
         if files or "hub" not in self.identity:
-            return sum(_weights_in(file) for file in files)
-        if (known := self.content.params).endswith("B"):
-            return round(float(known.removesuffix("B")) * 1e9)
+            return sum((_weights_in(file) for file in files), Counter())
         return _weights_on_the_hub(self.identity["hub"], self.identity["commit"])
 
     def require_numeric_tokens(self, found: int) -> None:
@@ -215,31 +238,33 @@ def _identity(folder: Path) -> dict[str, str]:
 
 
 @cache
-def _weights_in(file: Path) -> int:
+def _weights_in(file: Path) -> Counter[str]:
     from safetensors import SafetensorError, safe_open
 
+    found: Counter[str] = Counter()
     try:
         with safe_open(file, framework="numpy") as tensors:
-            names = tensors.keys()
-            return sum(math.prod(tensors.get_slice(name).get_shape()) for name in names)
+            for tensor in map(tensors.get_slice, tensors.keys()):
+                found[tensor.get_dtype()] += math.prod(tensor.get_shape())
     except SafetensorError as error:
         raise UserError(
             f"The weights {file} are not a whole safetensors file ({error}): copy or save the "
             "checkpoint again."
         ) from error
+    return found
 
 
-def _weights_on_the_hub(repository: str, commit: str) -> int:
+def _weights_on_the_hub(repository: str, commit: str) -> Mapping[str, int]:
     from huggingface_hub import get_safetensors_metadata
 
     try:
-        found = get_safetensors_metadata(repository, revision=commit)
+        found = get_safetensors_metadata(repository, revision=commit).parameter_count
+        return {str(dtype): count for dtype, count in found.items()}
     except Exception as error:  # whatever lies between here and the hub
         raise UserError(
             f"The size of the model '{repository}' cannot be read from the hub ({error}): fetch it "
             f"first with smmd-bench prepare --model {repository}."
         ) from error
-    return sum(found.parameter_count.values())
 
 
 def licence_of(card: ModelCard) -> str | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ..contracts import Checkpoint, EngineSettings
+from ..contracts import Checkpoint
 from ..errors import UserError
 
 if TYPE_CHECKING:
@@ -27,11 +27,6 @@ def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     if not found:
         raise UserError(f"The checkpoint {base} names no end-of-sequence token: set eos_token.")
     return sorted(found)
-
-
-def context_length(base: Path, settings: EngineSettings) -> int:
-    """The longest context: `max_model_length`, or the model's positions where they are fewer."""
-    return at_most_positions(base, settings.max_model_length)
 
 
 def at_most_positions(base: Path, tokens: int) -> int:

@@ -33,6 +33,7 @@ def load_model(folder: Path, dtype: str) -> Any:
     One that reads pictures comes with its vision tower. Raises UserError if the weights are not
     safetensors, or are not exactly those that the config describes.
     """
+    torch.backends.cudnn.allow_tf32 = False  # float32 is float32, also in convolutions of a GPU
     model = _load(folder, dtype=getattr(torch, dtype)).eval()
     if _has_own_head(model):
         raise UserError(

@@ -31,39 +31,26 @@ def load_processor(
 
     try:
         processor = AutoProcessor.from_pretrained(folder)
-    except (OSError, ValueError, KeyError, ImportError, TypeError) as error:
-        raise UserError(_unusable(folder, f" ({reason_of(error)})")) from error
-    if not hasattr(processor, "image_processor") or not hasattr(processor, "tokenizer"):
-        raise UserError(_unusable(folder, ""))
-    if not follows_its_file(processor.tokenizer, folder):
+        images, tokenizer = processor.image_processor, processor.tokenizer
+    except (OSError, ValueError, KeyError, ImportError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"The checkpoint {folder} has no processor of images and text that transformers can "
+            f"load ({reason_of(error)}): put its processor_config.json or preprocessor_config.json "
+            "there, and see that torchvision is installed."
+        ) from error
+    if not follows_its_file(tokenizer, folder):
         processor.tokenizer = load_tokenizer(folder)
     if processor.tokenizer.pad_token_id is None:
         processor.tokenizer.pad_token = processor.tokenizer.eos_token
     given = {"shortest_edge": min_pixels, "longest_edge": max_pixels}
-    if limits := {key: value for key, value in given.items() if value is not None}:
-        _limit_pixels(processor, folder, limits)
-    return processor
-
-
-def takes_pixel_limits(processor: Any) -> bool:
-    """Whether the processor scales pictures to an area between two limits, as Qwen2.5-VL's does."""
-    keywords = getattr(processor.image_processor, "valid_kwargs", None)
-    return "min_pixels" in getattr(keywords, "__annotations__", {})
-
-
-def _limit_pixels(processor: Any, folder: Path, limits: dict[str, int]) -> None:
-    if not takes_pixel_limits(processor):
+    limits = {edge: value for edge, value in given.items() if value is not None}
+    # Only a processor such as Qwen2.5-VL's scales pictures to an area between two limits.
+    known = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
+    if limits and "min_pixels" not in known:
         raise UserError(
             f"The processor of {folder} ({type(processor).__name__}) takes no min_pixels or "
             "max_pixels: leave them out."
         )
-    images = processor.image_processor
-    images.size = type(images.size)(**{**dict(images.size), **limits})
-
-
-def _unusable(folder: Path, reason: str) -> str:
-    return (
-        f"The checkpoint {folder} has no processor of images and text that transformers can load"
-        f"{reason}: put its processor_config.json or preprocessor_config.json there, and see that "
-        "torchvision is installed."
-    )
+    if limits:
+        images.size = type(images.size)(**{**dict(images.size), **limits})
+    return processor

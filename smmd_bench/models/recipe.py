@@ -72,7 +72,7 @@ class Recipe(Settings):
     min_pixels: Count | None = None  # smallest area a picture is scaled to; None: the checkpoint's
     max_pixels: Count | None = None  # largest such area; only where a processor has these
     chat_template: bool = False  # prompts by the chat template, for instruction-tuned models
-    dtype: Literal["float32", "bfloat16"] = "float32"  # of weights and activations
+    dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # of weights and activations
     group_by_length: bool = False  # batches of examples of like length: less padding
     gradient_checkpointing: bool = False  # recompute activations to save memory
     numeric_rule: Literal["integer", "float"] = "integer"  # which tokens are numeric

@@ -37,8 +37,3 @@ def declare_operators() -> None:
     _declared.append(torch.library.Library("torchvision", "FRAGMENT"))
     for operator in ("nms", "qnms"):
         _declared[0].define(f"{operator}{_SIGNATURE}")
-
-
-def operators_are_declared() -> bool:
-    """Whether this process uses declared operators in place of torchvision's own."""
-    return bool(_declared)

@@ -15,6 +15,7 @@ from ..contracts import Checkpoint, Completion, Example, Progress, Split
 from ..errors import UserError, quoted
 from ..experiment.cell import Cell
 from ..plugin_system.checked_task import take_examples
+from ..plugin_system.registry import load_engine
 from ..scoring.decoding_rules import metrics_under
 from ..scoring.score import reads_numbers, value_of
 
@@ -31,6 +32,9 @@ def preflight(cells: Sequence[Cell], progress: Progress) -> None:
     from ..models.checkpoints import embedding_rows
     from ..models.processor import load_processor
 
+    for name, settings in dict.fromkeys((c.engine, c.engine_settings) for c in cells):
+        if hasattr(engine := load_engine(name), "require"):
+            engine.require(settings)
     tokenizers, processor_of = check_models(cells), cache(load_processor)
     made: dict[Any, Sequence[Example]] = {}
     read: set[Any] = set()
@@ -176,13 +180,13 @@ def require_room(
     prompt to decode that has no token. Returns how many targets no completion can equal, because
     they are longer than one may be."""
     from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
-    from ..models.checkpoints import at_most_positions, context_length
+    from ..models.checkpoints import at_most_positions
 
     training, new = split == "train", cell.task_plugin.max_new_tokens
     if training:
         most = at_most_positions(cell.card.folder, cell.recipe.max_length)
     else:
-        most = context_length(cell.card.folder, cell.engine_settings)
+        most = at_most_positions(cell.card.folder, cell.engine_settings.max_model_length)
     chat = cell.recipe.chat_template
     encoded = encode_examples(tokenizer, processor, examples, chat=chat)
     prompts = expanded_lengths(processor, encoded, images_of(examples))

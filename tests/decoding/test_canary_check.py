@@ -16,7 +16,6 @@ from smmd_bench.decoding.canary_check import (
     WHOLE,
     check_canary,
     could_pass,
-    deviation,
     indistinguishable,
     resolution,
 )
@@ -89,7 +88,7 @@ def test_what_moves_more_than_the_resolution_fails_in_any_direction(way, far, no
 
 @pytest.mark.parametrize(
     ("dtype", "within", "beyond"),
-    [("float32", 0.0009, 0.5), ("bfloat16", 0.15, 0.5), ("float16", 0.05, 0.5)],
+    [("float32", 0.0009, 0.5), ("bfloat16", 0.15, 0.5)],
 )
 def test_one_without_rounded_values_is_judged_by_the_dtype(dtype, within, beyond):
     plain = Checkpoint("epoch 3", "lora", Path("here"), Canary(((1, 2, 3),), ((-1.0, -2.0),)))
@@ -126,8 +125,6 @@ def test_a_long_sequence_is_judged_by_itself():
     canary = Canary((*short, tuple(range(MANY + 1))), values, rounded=rounded)
     checkpoint = Checkpoint("epoch 3", "full", Path("here"), canary)
     stale = [*values[:-1], tuple(v + 3 * NOISE for v in values[-1])]
-    whole, along = deviation(canary, stale, "bfloat16")
-    assert (whole, along) == (pytest.approx(3), 0)
     with pytest.raises(RuntimeError, match="epoch 3"):
         check_canary(checkpoint, stale, "bfloat16")
     spread = [tuple(v + 2 * NOISE for v in row) for row in values]

@@ -4,8 +4,7 @@ import dataclasses
 
 import pytest
 
-from smmd_bench.decoding.choice import find_trained_cell
-from smmd_bench.decoding.selection import settle
+from smmd_bench.decoding.selection import find_trained_cell, settle
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.run_directory import RunDirectory
 from tests.run.finished_cells import PLAIN, claim, decode, rate, train
@@ -55,15 +54,6 @@ def test_nothing_is_chosen_before_every_trial_is_validated(run):
         find_trained_cell(tuned_cell(), run.path)
 
 
-def test_other_weights_of_any_trial_make_the_choice_again(run):
-    cell = tuned_cell()
-    assert validate(run, 1, 3, 2).choice is not None
-    train(run, cell.trials[0], right=4, weights="others")
-    assert run.current(cell).choice is None
-    settle(cell, run.path)
-    assert run.current(cell).chosen == run.current(cell).trials[0]
-
-
 def test_a_tuned_cell_is_tested_with_the_weights_of_the_chosen_trial(run):
     cell = tuned_cell()
     now = validate(run, 1, 3, 2)
@@ -74,5 +64,7 @@ def test_a_tuned_cell_is_tested_with_the_weights_of_the_chosen_trial(run):
     rate(run, cell)
     assert not run.missing([cell])
     train(run, cell.trials[2], right=4, weights="others")
+    assert run.current(cell).choice is None
     settle(cell, run.path)
+    assert run.current(cell).chosen == run.current(cell).trials[2]
     assert run.missing([cell]) == {cell: "decode"}

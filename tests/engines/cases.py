@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from PIL import Image
 from smmd_bench.plugins.engines.transformers import TransformersEngine
 from smmd_bench.plugins.engines.vllm import VllmEngine
 
@@ -121,8 +120,3 @@ def vision_case(name: str, root: Path, checkpoints: Any, sessions: Any) -> Case:
         [[picture] for picture in pictures],
         processor,
     )
-
-
-def blank(path: Path) -> Path:
-    Image.new("RGB", SIZES[0], "white").save(path)
-    return path

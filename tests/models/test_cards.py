@@ -1,7 +1,10 @@
+import json
 import shutil
 from pathlib import Path
 
 import pytest
+import torch
+from safetensors.torch import load_file, save_file
 from smmd_bench.reports._paper import paper_model
 
 from smmd_bench.errors import UserError
@@ -69,6 +72,29 @@ def test_settings_come_on_top_of_the_recipe(folder):
     model_card.cache_clear()
     recipe = made(folder, f"recipe: {{epochs: 2, lora_rank: 2}}\n{text}").recipe("arithmetic")
     assert (recipe.epochs, recipe.dtype, recipe.lora_rank) == (2, "bfloat16", 8)
+
+
+@pytest.mark.parametrize(
+    ("named", "weights", "own"),
+    [
+        ({"dtype": "float32"}, torch.float16, "float32"),
+        ({"torch_dtype": "float16"}, torch.float32, "bfloat16"),
+        ({"text_config": {"dtype": "bfloat16"}}, torch.float32, "bfloat16"),
+        ({}, torch.float16, "bfloat16"),
+        ({}, torch.float32, "float32"),
+    ],
+)
+def test_auto_is_the_checkpoints_own_dtype(folder, named, weights, own):
+    config = json.loads((folder / "config.json").read_text())
+    del config["dtype"]
+    (folder / "config.json").write_text(json.dumps({**config, **named}))
+    file = folder / "model.safetensors"
+    save_file({name: w.to(weights) for name, w in load_file(file).items()}, file)
+    card = model_card(str(folder))
+    asked = ({}, {"dtype": "auto"}, {"dtype": "float32"})
+    assert [card.recipe("gsm8k", changes).dtype for changes in asked] == [own, own, "float32"]
+    with pytest.raises(UserError, match="dtype must be 'auto', 'float32' or 'bfloat16', not"):
+        card.recipe("gsm8k", {"dtype": "float16"})
 
 
 @pytest.fixture

@@ -6,7 +6,7 @@ import pytest
 
 from smmd_bench.encoding.prompts import picture_tokens
 from smmd_bench.errors import UserError
-from smmd_bench.models.processor import load_processor, reads_images, takes_pixel_limits
+from smmd_bench.models.processor import load_processor, reads_images
 
 from ..tiny_vlms import ARCHITECTURES
 
@@ -23,7 +23,6 @@ def test_pixel_limits_change_what_a_picture_takes(tiny_vlm, tmp_path):
     folder = tiny_vlm("qwen2_5_vl")
     assert picture_tokens(load_processor(folder), (224, 224)) == 16
     processor = load_processor(folder, max_pixels=56 * 56)
-    assert takes_pixel_limits(processor)
     assert picture_tokens(processor, (224, 224)) == 4
     assert picture_tokens(load_processor(folder, min_pixels=112 * 112), (28, 28)) == 16
     processor.save_pretrained(tmp_path)
@@ -32,7 +31,6 @@ def test_pixel_limits_change_what_a_picture_takes(tiny_vlm, tmp_path):
 
 @pytest.mark.parametrize("architecture", ["mistral3", "mllama"])
 def test_limits_that_a_processor_does_not_have_are_refused(tiny_vlm, architecture):
-    assert not takes_pixel_limits(load_processor(tiny_vlm(architecture)))
     with pytest.raises(UserError, match="takes no min_pixels or max_pixels: leave them out"):
         load_processor(tiny_vlm(architecture), max_pixels=3136)
 

@@ -1,5 +1,3 @@
-import math
-
 import pytest
 
 from smmd_bench.errors import UserError
@@ -23,10 +21,8 @@ def test_settings_are_read_by_the_type_of_their_field():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("epochs", "inf", "must be an integer"),
         ("epochs", True, "must be an integer"),
         ("epochs", 0, "must be greater than 0"),
-        ("learning_rate", math.nan, "must be a finite number"),
         ("learning_rate", "inf", "must be a finite number"),
         ("warmup_ratio", 7, "must be less than or equal to 1"),
         ("group_by_length", "yes", "must be true or false"),

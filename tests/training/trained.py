@@ -16,7 +16,7 @@ def train(
 ):
     """The model and its log. watch: called with the model before the first step."""
     recipe.setdefault("micro_batch_size", recipe["batch_size"])
-    options = Recipe(lora_rank=4, learning_rate=1e-3).changed(recipe)
+    options = Recipe(dtype="float32", lora_rank=4, learning_rate=1e-3).changed(recipe)
     torch.manual_seed(0)
     model = load_model(base, "float32" if options.method == "full" else options.dtype)
     if options.method == "lora":

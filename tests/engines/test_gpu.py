@@ -1,0 +1,126 @@
+"""What vLLM is asked for on a GPU, and refused; the card itself is not there in these tests."""
+
+import math
+import os
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from smmd_bench.plugins.engines import vllm as module
+from smmd_bench.plugins.engines.vllm import FREE_RESERVE, FREE_SHARE, VllmEngine, memory_share
+from transformers import AttentionInterface
+
+from smmd_bench.contracts import Checkpoint, EngineSettings
+from smmd_bench.decoding.canary_check import check_canary
+from smmd_bench.errors import UserError
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.models.cards import model_card
+from smmd_bench.models.loading import load_model
+from smmd_bench.models.tokenizers import load_tokenizer
+from smmd_bench.run.preflight import preflight
+from smmd_bench.training.canary import make_canary
+
+GIB = 1 << 30
+
+
+def test_the_share_of_all_memory_follows_from_what_is_free():
+    assert memory_share(40 * GIB, 80 * GIB) == 0.45  # vLLM's own 0.92 would be refused
+    assert memory_share(8 * GIB, 80 * GIB) == 0.0875  # 1 GiB is left, more than a tenth
+
+
+@given(st.integers(GIB, 200 * GIB), st.floats(0, 1))
+def test_vllm_is_never_asked_for_more_than_is_free(total, part):
+    free = int(part * total)
+    try:
+        share = memory_share(free, total)
+    except UserError:
+        assert free - FREE_RESERVE < total / 10_000
+        return
+    asked = math.ceil(total * share)  # as vLLM's `request_memory` has it
+    assert asked <= min(FREE_SHARE * free, free - FREE_RESERVE) + 1
+    assert 0 < share <= FREE_SHARE
+
+
+ADAPTERS = r"no adapters in float32 on a GPU: add --set dtype=bfloat16, or .* --engine transformers"
+OLD = r"compute capability 8\.0 or more, and Tesla T4 has 7\.5: decode with --engine transformers"
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """`card(7, 5)`: a GPU of that compute capability, for all that anybody asks."""
+
+    def pretend(*capability):
+        monkeypatch.setattr(module, "_on_cpu", lambda: False)
+        monkeypatch.setattr(torch.cuda, "is_available", lambda: True)
+        monkeypatch.setattr(torch.cuda, "get_device_capability", lambda: capability)
+        monkeypatch.setattr(torch.cuda, "get_device_name", lambda: "Tesla T4")
+
+    return pretend
+
+
+@pytest.mark.parametrize(
+    ("dtype", "adapters", "capability", "refused"),
+    [
+        ("float32", True, (9, 0), ADAPTERS),
+        ("float32", False, (9, 0), None),
+        ("bfloat16", True, (7, 5), OLD),
+        ("float32", False, (7, 5), None),
+    ],
+)
+def test_what_a_card_cannot_run_is_refused_before_it_starts(
+    card, tmp_path, dtype, adapters, capability, refused
+):
+    settings = EngineSettings(dtype=dtype, adapters=adapters)
+    VllmEngine().require(settings)  # a CPU runs it all
+    card(*capability)
+    if refused is None:
+        VllmEngine().require(settings)
+    else:
+        with pytest.raises(UserError, match=refused), VllmEngine().open(tmp_path, settings):
+            pass
+
+
+def test_nothing_is_trained_that_a_card_cannot_decode(card):
+    recipe = {"method": "lora", "train_examples": 4}
+    cells = Experiment(tasks=("arithmetic",), losses=("ce",), recipe=recipe).cells
+    card(9, 0)
+    with pytest.raises(UserError, match=ADAPTERS):
+        preflight(cells, lambda *_: None)
+
+
+@pytest.mark.engine
+def test_tritons_products_are_of_float32_where_that_is_asked_for():
+    from triton import knobs
+
+    for exact, precision in ((True, "ieee"), (False, None)):
+        with module._environment(cpu=False, exact=exact):
+            assert knobs.language.fp32_default == precision
+    assert "TRITON_F32_DEFAULT" not in os.environ
+
+
+def attend_in_tf32(module, query, key, value, mask, scaling, **_):
+    """Causal attention with the ten bits of mantissa that TF32 keeps of each factor."""
+
+    def rounded(x):
+        return (x.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+
+    key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
+    scores = rounded(query) @ rounded(key).mT * scaling
+    future = torch.ones(scores.shape[-2:]).triu(1).bool()
+    p = scores.masked_fill(future, -torch.inf).softmax(-1)
+    return (rounded(p) @ rounded(value)).transpose(1, 2).contiguous(), None
+
+
+@pytest.mark.engine
+def test_the_canary_notices_tf32():
+    folder = model_card("builtin/tiny").folder
+    model, tokenizer = load_model(folder, "float32"), load_tokenizer(folder)
+    canary = make_canary(model, tokenizer)
+    AttentionInterface.register("tf32", attend_in_tf32)
+    model.set_attn_implementation("tf32")
+    seen = make_canary(model, tokenizer).log_probabilities
+    base = Checkpoint("base", "base", folder, canary)
+    check_canary(base, canary.log_probabilities, "float32")
+    with pytest.raises(RuntimeError, match=r"at most 0\.001 is allowed in float32"):
+        check_canary(base, seen, "float32")
