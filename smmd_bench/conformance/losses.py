@@ -13,7 +13,7 @@ from torch.autograd.gradcheck import GradcheckError, gradcheck
 from ..contracts import Loss, NumericLoss, NumericTargets, NumericVocabulary
 from ..errors import CellSkippedError
 from ..objective.objective import ObjectiveOutput, numeric_objective
-from ..objective.supervised import count_units, numeric_positions, supervised_targets
+from ..objective.supervised import count_units, supervised_targets
 from .checks import fail, require
 
 OTHERS = 5  # tokens of a case's vocabulary that are not numeric
@@ -145,11 +145,11 @@ def _separable(loss: Loss) -> None:
     case, bound = make_batch(), _bind(loss)
     if not bound.separable:
         return
-    positions = numeric_positions(bound, supervised_targets(case.labels, case.keys))
+    targets = supervised_targets(bound, case.labels, case.keys)
     whole = _numeric(case, bound)
 
     def part(p: slice) -> Tensor:
-        return bound(positions.targets(whole.logits[p], whole.log_partition[p], p))[0]
+        return bound(targets.numeric(whole.logits[p], whole.log_partition[p], p))[0]
 
     wanted = bound(whole)[0]
     for at in range(1, len(whole.target)):
@@ -194,10 +194,9 @@ def _bind(loss: Loss, n: int = 10) -> NumericLoss:
 
 
 def _numeric(case: Batch, bound: NumericLoss) -> NumericTargets:
-    targets = supervised_targets(case.labels, case.keys)
-    positions = numeric_positions(bound, targets)
-    logits = case.logits[targets.row, targets.position][positions.index]  # [M, V]
-    return positions.targets(logits[:, bound.token_ids], logits.logsumexp(-1), slice(None))
+    targets = supervised_targets(bound, case.labels, case.keys)
+    logits = case.logits[targets.row, targets.position][targets.index]  # [M, V]
+    return targets.numeric(logits[:, bound.token_ids], logits.logsumexp(-1), slice(None))
 
 
 def _require_finite(case: Batch, bound: NumericLoss, logits: Tensor, where: str = "") -> Tensor:

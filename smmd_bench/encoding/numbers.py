@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import Any, Literal, get_args
-from weakref import WeakKeyDictionary
 
 from ..contracts import NumericVocabulary
 from ..errors import UserError
@@ -40,7 +40,7 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
 
     if rule not in get_args(Rule):
         raise UserError(f"Unknown rule '{rule}' of the numeric vocabulary: known: float, integer.")
-    found, digit_tokens = _known_tokens(tokenizer, rule)
+    found, digit_tokens = _known_tokens(tokenizer, rule, len(tokenizer))
     if not found:
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
         other = "float" if rule == "integer" else "integer"
@@ -85,16 +85,13 @@ def _is_sign(text: str, signs: str) -> bool:
 _Tokens = tuple[dict[int, float], dict[int, tuple[int, bool, bool]]]
 """The tokens in V_num with their values; those that begin or end with digits, as `_digit_tokens`
 has them."""
-_known: WeakKeyDictionary[Any, dict[tuple[Rule, int], _Tokens]] = WeakKeyDictionary()
 
 
-def _known_tokens(tokenizer: Any, rule: Rule) -> _Tokens:
+@lru_cache(8)
+def _known_tokens(tokenizer: Any, rule: Rule, size: int) -> _Tokens:
     """Both, looked for once: a run asks many times, and each takes 0.1 to 0.3 s."""
-    known, key = _known.setdefault(tokenizer, {}), (rule, len(tokenizer))
-    if key not in known:
-        find = _integer_tokens if rule == "integer" else _float_tokens
-        known[key] = find(tokenizer), _digit_tokens(tokenizer)
-    return known[key]
+    find = _integer_tokens if rule == "integer" else _float_tokens
+    return find(tokenizer), _digit_tokens(tokenizer)
 
 
 def _integer_tokens(tokenizer: Any) -> dict[int, float]:

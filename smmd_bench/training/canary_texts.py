@@ -32,20 +32,15 @@ TEXTS = (
 """What a canary reads where there is no training data: numbers, because fine-tuning moves those."""
 
 SEQUENCES = 24
-MOST_TOKENS = 1024
-"""Of all sequences, where that leaves at least `SEQUENCES_WITH_PICTURES`."""
+MOST_TOKENS = 1024  # of all sequences, where that leaves at least SEQUENCES_WITH_PICTURES
 SEQUENCES_WITH_PICTURES = 8
-CANDIDATES = 128
-"""So many examples, evenly spaced, of which the shortest are read."""
-SCORED = 8
-"""The first tokens of each target: an engine makes one request a token."""
-BLOCK = 128
-"""Tokens of a block of vLLM's prefix cache on a CPU; on a GPU it has 16."""
+CANDIDATES = 128  # examples, evenly spaced, of which the shortest are read
+SCORED = 8  # the first tokens of each target: an engine makes one request a token
+BLOCK = 128  # tokens of a block of vLLM's prefix cache on a CPU; on a GPU it has 16
 CACHED = 160
 """Tokens of the one long sequence, whose first block a prefix cache holds: keys of other weights
 that are left there are seen by the tokens after it."""
-SIZE = 112
-"""Pixels of a side of the picture."""
+SIZE = 112  # pixels of a side of the picture
 
 
 @dataclass(frozen=True)

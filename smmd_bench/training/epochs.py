@@ -38,9 +38,9 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         self,
         folder: Path,
         tokenizer: Any,
-        processor: Any = None,
+        processor: Any,
+        texts: CanaryTexts,
         *,
-        texts: CanaryTexts | None = None,
         dtype: str = "float32",
         reload: Callable[[Path], Any] | None = None,
         save_minutes: float = math.inf,
@@ -108,9 +108,8 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         part.rename(final)
 
     def _canary(self, model: Any) -> Canary:
-        texts = self.texts or self.tokenizer
         # not the wrapper, which the Trainer makes compute in bfloat16
-        made = make_canary(causal_model(model), texts, self.processor, dtype=self.dtype)
+        made = make_canary(causal_model(model), self.texts, self.processor, dtype=self.dtype)
         if self.base is None:
             return made
         return replace(made, rivals=((BASE, self.base.log_probabilities),))

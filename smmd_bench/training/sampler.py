@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from accelerate.data_loader import SeedableRandomSampler
 from numpy.typing import NDArray
 from torch import Tensor
 
@@ -109,8 +108,3 @@ class RankLoader(torch.utils.data.DataLoader[dict[str, Tensor]]):  # type: ignor
     def set_epoch(self, epoch: int) -> None:
         """Called by the Trainer at the start of each epoch."""
         self.batch_sampler.set_epoch(epoch)
-
-
-def random_order(examples: Any, seed: int) -> SeedableRandomSampler:
-    """The order that the Trainer gives one process with this seed."""
-    return SeedableRandomSampler(examples, data_seed=seed)
