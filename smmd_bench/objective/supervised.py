@@ -6,7 +6,6 @@ together: nothing that a GPU computes is waited for.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -93,12 +92,6 @@ def supervised_targets(
 def count_units(loss: NumericLoss | None, labels: Tensor) -> int:
     """The units of a loss in aligned labels [B, T], known before any forward pass."""
     return supervised_targets(loss, labels).units
-
-
-def count_step(loss: NumericLoss, batches: Iterable[Mapping[str, Any]]) -> Tensor:
-    """The supervised tokens and the units of micro-batches with unshifted labels: [2] int64."""
-    found = [supervised_targets(loss, batch["labels"][:, 1:]) for batch in batches]
-    return torch.tensor([sum(map(len, found)), sum(targets.units for targets in found)])
 
 
 def _moved(found: Any, device: torch.device | str) -> Any:

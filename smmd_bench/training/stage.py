@@ -47,6 +47,7 @@ from .sampler import LengthGroups
 from .tracking import tracking
 from .trainer import ObjectiveTrainer, objective_forward
 
+_Note = Callable[[str | None], None]
 _DROWNS = 10  # times the cross-entropy
 _ALL_STEPS = math.nextafter(1.0, 0.0)  # to the Trainer, below 1 is a share, and 1 is one step
 _PATIENCE = 4 * 3600  # seconds that processes wait for the first one, which writes
@@ -184,7 +185,12 @@ def training_arguments(
     processes that make batches ahead, which a GPU would wait for. tracker: settings of one.
     """
     gpu = gpu and torch.cuda.is_available()
-    share = _share(recipe)
+    if recipe.batch_size % processes():
+        raise UserError(
+            f"A batch of {recipe.batch_size} examples cannot be shared by {processes()} GPUs: "
+            "choose gpus_per_cell= of the executor so that it divides batch_size."
+        )
+    share = recipe.batch_size // processes()
     micro = math.gcd(share, recipe.micro_batch_size)
     arguments = TrainingArguments(
         output_dir=str(folder),
@@ -220,28 +226,11 @@ def training_arguments(
     return arguments
 
 
-def _share(recipe: Recipe) -> int:
-    """The examples of a batch that this process has; raises UserError where they have not as many
-    each."""
-    count = processes()
-    if recipe.batch_size % count:
-        raise UserError(
-            f"A batch of {recipe.batch_size} examples cannot be shared by {count} GPUs: choose "
-            "gpus_per_cell= of the executor so that it divides batch_size."
-        )
-    return recipe.batch_size // count
-
-
 class _Steps(TrainerCallback):  # type: ignore[misc]
     """Reports progress, and stamps each step's line with its wall time."""
 
     def __init__(
-        self,
-        label: str,
-        name: str,
-        loss: NumericLoss,
-        progress: Progress,
-        note: Callable[[str | None], None],
+        self, label: str, name: str, loss: NumericLoss, progress: Progress, note: _Note
     ) -> None:
         self.label, self.progress, self.note = label, progress, note
         self.name, self.loss, self.weighed = name, loss, False

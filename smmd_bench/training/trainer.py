@@ -20,6 +20,7 @@ import torch
 from accelerate.data_loader import SeedableRandomSampler
 from accelerate.utils.memory import clear_device_cache
 from torch import Tensor
+from torch.utils.data import DataLoader
 from transformers import Trainer
 
 from ..contracts import NumericLoss
@@ -30,7 +31,7 @@ from ..objective.objective import ObjectiveOutput, hidden_objective, logits_obje
 from ..objective.output_head import causal_model, current, output_head
 from ..objective.supervised import SupervisedTargets, supervised_targets
 from .processes import let_cpu_shard, reduce_in_float32
-from .sampler import LengthGroups, RankBatches, RankLoader
+from .sampler import LengthGroups, RankBatches
 
 
 @contextmanager
@@ -80,7 +81,8 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
 
 @contextmanager
 def own_forward(model: Any) -> Iterator[None]:
-    """Inside, the model's forward is its own again, also within `objective_forward`."""
+    """Inside, the model's forward is its own again, also within `objective_forward`, and without
+    the autocast that the Trainer wraps it in."""
     causal = causal_model(model)
     replaced = [
         (module, module.__dict__.pop("forward"))
@@ -151,13 +153,15 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             rank=self.args.process_index,
             processes=self.args.world_size,
         )
-        return RankLoader(
+        loader: Any = DataLoader(
             self.train_dataset,
-            batches,
+            batch_sampler=batches,
             collate_fn=self.data_collator,
             num_workers=self.args.dataloader_num_workers,
             pin_memory=self.args.dataloader_pin_memory,
         )
+        loader.set_epoch = batches.set_epoch
+        return loader
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         """The Trainer's own leaves out, without an error, each weight that transformers saves under
@@ -210,8 +214,16 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             try:
                 return [self._train_parts(model, batch) for batch in batches][-1]
             except torch.OutOfMemoryError as error:
-                self._halve(error)
+                if self.micro_batch_size == 1 or self.args.world_size > 1:  # not one process alone
+                    peak = torch.cuda.max_memory_allocated() / 2**30
+                    raise UserError(
+                        f"Out of memory at a peak of {peak:.1f} GiB, with micro_batch_size="
+                        f"{self.micro_batch_size}: add --set gradient_checkpointing=true, or "
+                        "choose a smaller micro_batch_size, a smaller model or a larger GPU."
+                    ) from error
             self._forget(model)  # here, where the error no longer holds what the pass had made
+            self.micro_batch_size //= 2
+            self.on_halving(self.micro_batch_size)
             batches = step
 
     def _train_parts(self, model: Any, batch: dict[str, Any]) -> Tensor:
@@ -225,18 +237,6 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
 
     def _collate(self, rows: Any) -> Any:
         return self.data_collator([self.train_dataset[int(i)] for i in rows])
-
-    def _halve(self, error: Exception) -> None:
-        """Halve the micro-batch; raises UserError where one process cannot, or not alone."""
-        if self.micro_batch_size == 1 or self.args.world_size > 1:
-            peak = torch.cuda.max_memory_allocated() / 2**30
-            raise UserError(
-                f"Out of memory at a peak of {peak:.1f} GiB, with micro_batch_size="
-                f"{self.micro_batch_size}: add --set gradient_checkpointing=true, or choose a "
-                "smaller micro_batch_size, a smaller model or a larger GPU."
-            ) from error
-        self.micro_batch_size //= 2
-        self.on_halving(self.micro_batch_size)
 
     def _forget(self, model: Any) -> None:
         """Drop the gradients and sums of this step."""

@@ -164,10 +164,7 @@ class Synchronisations(TorchDispatchMode):
 
     NAMES = ("_local_scalar_dense", "nonzero", "unique_consecutive", "masked_select", "bincount",
              "is_nonzero", "equal", "_unique2", "repeat_interleave")  # fmt: skip
-
-    def __init__(self):
-        super().__init__()
-        self.count = 0
+    count = 0
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         name = function.name().removeprefix("aten::").partition(".")[0]

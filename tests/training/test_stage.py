@@ -1,6 +1,5 @@
 """What the train stage hands to the Trainer, and from which state a killed training goes on."""
 
-import math
 from contextlib import suppress
 from typing import Any
 
@@ -10,7 +9,6 @@ import torch
 
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.models.recipe import Recipe
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.training import stage
 from smmd_bench.training.epochs import Epochs
@@ -208,12 +206,3 @@ def test_every_option_of_the_recipe_reaches_the_trainer(monkeypatch, tmp_path):
     assert adapter.target_modules == {"q_proj", "down_proj"}
     frozen = {p.dtype for p in given["model"].parameters() if not p.requires_grad}
     assert frozen == {torch.bfloat16}
-
-
-@pytest.mark.parametrize("steps", [1, 2, 7, 240, 100_003])
-def test_a_warm_up_is_a_share_of_the_steps_also_all_of_them(steps, tmp_path):
-    for ratio in (0.0, 0.03, 0.5, 1.0):
-        arguments = stage.training_arguments(Recipe(warmup_ratio=ratio), 0, tmp_path, gpu=False)
-        assert arguments.get_warmup_steps(steps) == math.ceil(ratio * steps)
-    usual = stage.training_arguments(Recipe(), 0, tmp_path, gpu=False)
-    assert usual.warmup_steps == Recipe().warmup_ratio == 0.03  # results of before are the same
