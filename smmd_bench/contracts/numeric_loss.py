@@ -68,7 +68,8 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
         """What `forward` needs of the places beyond themselves, such as where numbers begin.
 
         Found on the CPU with the batch, it moves to the device with it: a `nonzero` or a count in
-        `forward` would make a GPU wait. `spans(numeric)` reads it there.
+        `forward` would make a GPU wait. `spans(numeric)` reads it there. Constants move with the
+        module: keep what `find_spans`, `units` and `covers` need as a plain attribute.
         """
         return {}
 

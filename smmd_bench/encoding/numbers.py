@@ -70,14 +70,8 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
 
 def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: str) -> tuple[int, ...]:
     """The tokens that are one of these signs, with a space before it or without, in these texts."""
-    ids = {
-        int(token) for text in texts for token in tokenizer.encode(text, add_special_tokens=False)
-    }
-    return tuple(sorted(token for token in ids if _is_sign(tokenizer.decode([token]), signs)))
-
-
-def _is_sign(text: str, signs: str) -> bool:
-    return len(text.strip()) == 1 and text.strip() in signs
+    ids = {int(token) for x in texts for token in tokenizer.encode(x, add_special_tokens=False)}
+    return tuple(sorted(token for token in ids if tokenizer.decode([token]).strip() in {*signs}))
 
 
 _Tokens = tuple[dict[int, float], dict[int, tuple[int, bool, bool]]]

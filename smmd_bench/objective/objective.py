@@ -100,17 +100,9 @@ def logits_objective(
         numeric_logits = logits[targets.index[:, None], loss.token_ids]  # [M, N]
         partition = log_partition[targets.index]  # [M]
         auxiliary, _ = loss(targets.numeric(numeric_logits, partition, slice(None)))
-    cross_entropy = losses.sum()
-    coefficient, factor, units = _weights(loss, targets, losses.detach(), num_tokens, num_units)
-    return ObjectiveOutput(
-        total=coefficient @ trained + factor * auxiliary,
-        cross_entropy=cross_entropy / _denominator(num_tokens, len(targets), losses),
-        auxiliary=auxiliary / units,
-        cross_entropy_sum=cross_entropy.detach(),
-        auxiliary_sum=auxiliary.detach(),
-        tokens=len(targets),
-        units=targets.units,
-    )
+    coefficient, factor, counts = _weights(loss, targets, losses.detach(), num_tokens, num_units)
+    total = coefficient @ trained + factor * auxiliary
+    return _output(total, losses.sum(), auxiliary, targets, counts)
 
 
 def hidden_objective(
@@ -137,7 +129,7 @@ def hidden_objective(
     _move(loss, hidden, head.weight.shape[0])
     wide = torch.promote_types(head.weight.dtype, torch.float32)
     like = torch.ones(len(targets), dtype=wide, device=hidden.device)  # [T]
-    coefficient, factor, units = _weights(loss, targets, like, num_tokens, num_units)
+    coefficient, factor, counts = _weights(loss, targets, like, num_tokens, num_units)
     auxiliary = like.new_zeros(())
     term = None
     if loss is not None and targets.units:
@@ -152,16 +144,20 @@ def hidden_objective(
     total, losses = chunked_cross_entropy(
         hidden, head.weight, targets.label, coefficient, term, smoothing, chunk_elements
     )
-    cross_entropy = losses.sum()
-    return ObjectiveOutput(
-        total=total,
-        cross_entropy=cross_entropy / _denominator(num_tokens, len(targets), like),
-        auxiliary=auxiliary / units,
-        cross_entropy_sum=cross_entropy,
-        auxiliary_sum=auxiliary,
-        tokens=len(targets),
-        units=targets.units,
-    )
+    return _output(total, losses.sum(), auxiliary, targets, counts)
+
+
+def _output(
+    total: Tensor,
+    cross_entropy: Tensor,
+    auxiliary: Tensor,
+    targets: SupervisedTargets,
+    counts: tuple[Tensor, Tensor],
+) -> ObjectiveOutput:
+    """The output of these sums over a batch; counts are those of the step."""
+    parts = cross_entropy / counts[0], auxiliary / counts[1]
+    sums = cross_entropy.detach(), auxiliary.detach()
+    return ObjectiveOutput(total, *parts, *sums, tokens=len(targets), units=targets.units)
 
 
 def _move(loss: NumericLoss | None, like: Tensor, width: int) -> None:
@@ -182,8 +178,8 @@ def _weights(
     like: Tensor,
     num_tokens: Count | None,
     num_units: Count | None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(coefficient of each cross-entropy [T], factor of the sum of the auxiliary, its units)."""
+) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+    """(coefficient of each cross-entropy [T], factor of the auxiliary's sum, (tokens, units))."""
     if (num_tokens is None) != (num_units is None):
         given, lacking = ("units", "tokens") if num_tokens is None else ("tokens", "units")
         raise ValueError(
@@ -195,10 +191,10 @@ def _weights(
     units = _denominator(num_units, targets.units, like)
     coefficient = torch.ones_like(like) / tokens  # [T]
     if loss is None:
-        return coefficient, torch.zeros_like(units), units
+        return coefficient, torch.zeros_like(units), (tokens, units)
     if loss.replaces_cross_entropy:
-        return coefficient.index_fill(0, targets.index, 0), 1 / tokens, units
-    return coefficient, loss.weight / units, units
+        return coefficient.index_fill(0, targets.index, 0), 1 / tokens, (tokens, units)
+    return coefficient, loss.weight / units, (tokens, units)
 
 
 def _denominator(given: Count | None, own: int, like: Tensor) -> Tensor:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
@@ -97,7 +98,8 @@ def own_forward(model: Any) -> Iterator[None]:
 
 
 class _WithTargets:
-    """A collator whose batches have the targets of their labels in place of these."""
+    """A collator whose batches have the targets of their labels in place of these; with a loss of
+    its own, which stays on the CPU."""
 
     def __init__(self, collate: Any, loss: NumericLoss) -> None:
         self.collate, self.loss = collate, loss
@@ -130,7 +132,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         let_cpu_shard()
         super().__init__(**arguments)
         reduce_in_float32(self.accelerator)
-        self.data_collator: Any = _WithTargets(self.data_collator, numeric_loss)
+        self.data_collator: Any = _WithTargets(self.data_collator, deepcopy(numeric_loss))
         self.sampler, self.numeric_loss = sampler, numeric_loss
         self.rehearse = rehearse
         self.on_halving: Callable[[int], None] = lambda size: None
