@@ -38,8 +38,9 @@ from transformers.loss.loss_utils import ForCausalLMLoss
 
 import smmd_bench as sb
 from smmd_bench.contracts import NumericVocabulary
-from smmd_bench.objective.objective import hidden_objective, supervised_targets
+from smmd_bench.objective.objective import hidden_objective
 from smmd_bench.objective.output_head import OutputHead
+from smmd_bench.objective.supervised import supervised_targets
 from smmd_bench.overhead.worker import peak_bytes, reset_peak
 
 V, T = 151_936, 512
@@ -70,7 +71,7 @@ class Case:
                 logits, None, weight.shape[0], len(self.labels), shift_labels=self.labels[None]
             )
             return total
-        targets = supervised_targets(self.labels[None])
+        targets = supervised_targets(self.loss, self.labels[None])
         return hidden_objective(self.loss, hidden, OutputHead(weight), targets).total
 
     def step(self, hidden: Tensor, weight: Tensor) -> None:

@@ -32,6 +32,7 @@ from transformers import AutoTokenizer, Qwen2Config, Qwen2ForCausalLM
 
 from smmd_bench.contracts import Checkpoint, EngineSettings
 from smmd_bench.training.canary import make_canary
+from smmd_bench.training.canary_texts import general_texts
 
 TOKENIZER = Path(__file__).parent.parent / "tests" / "data" / "tokenizers" / "digit"
 
@@ -70,7 +71,7 @@ def make_checkpoints(kind: str, count: int, root: Path) -> tuple[Path, list[Chec
         path = root / f"{kind}{index}"
         model.save_pretrained(path)
         checkpoints.append(
-            Checkpoint(path.name, kind, path, make_canary(model, tokenizer))  # type: ignore[arg-type]
+            Checkpoint(path.name, kind, path, make_canary(model, general_texts(tokenizer)))  # type: ignore[arg-type]
         )
     return root / "base", checkpoints
 

@@ -139,6 +139,7 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
     from transformers.utils import logging
 
     from smmd_bench.training.canary import make_canary
+    from smmd_bench.training.canary_texts import general_texts
 
     from .tiny_lms import tiny_config
 
@@ -165,7 +166,7 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
             name,
             name.rstrip("12"),
             root / name,
-            make_canary(trained, tokenizer),
+            make_canary(trained, general_texts(tokenizer)),
         )
 
     _train(model, tokenizer, steps=100, seed=0, offset=0, learning_rate=4e-3)

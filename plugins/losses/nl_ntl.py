@@ -66,38 +66,36 @@ class NumberLevelTokenLoss:
 class NumberLevelTerm(NumericLoss):
     """L_NL-NTL, summed over numbers."""
 
-    def numbers(self, places: NumericPlaces) -> tuple[Tensor, Tensor]:
-        """(number [W] int64, place value [W] float64) of the W positions of whole numbers."""
-        kept = places.whole
+    def find_spans(self, places: NumericPlaces) -> dict[str, Tensor]:
+        """The W positions of whole numbers (`index`), with number and place value of each [W]; and
+        which of them the S numbers start at [S]."""
+        index = places.whole.nonzero().squeeze(1)
         if self.loss.decimals:
-            number = places.number[kept].unique_consecutive(return_inverse=True)[1]
-            return number, places.place[kept]
-        digits = self.vocabulary.digits_of(places.target[kept])
-        number, after = number_spans(places.number[kept], places.position[kept], digits)
-        return number, 10.0 ** after.clamp(max=_LARGEST_EXPONENT).double()
+            number = places.number[index].unique_consecutive(return_inverse=True)[1]
+            place = places.place[index]
+        else:
+            digits = self.vocabulary.digits_of(places.target[index])
+            number, after = number_spans(places.number[index], places.position[index], digits)
+            place = 10.0 ** after.clamp(max=_LARGEST_EXPONENT).double()
+        starts = torch.diff(number, prepend=number.new_tensor([-1])).nonzero().squeeze(1)
+        return {"index": index, "number": number, "place": place, "starts": starts}
 
     def units(self, places: NumericPlaces) -> int:
         """How many numbers there are."""
-        number, _ = self.numbers(places)
-        return _count(number)
+        return len(self.spans(places)["starts"])
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numbers, and how many there are."""
-        x, target = numeric.logits[numeric.whole], numeric.target[numeric.whole]  # [W, N], [W]
+        spans = self.spans(numeric)
+        index, number, place = spans["index"], spans["number"], spans["place"]  # [W]
+        x, target = numeric.logits[index], numeric.target[index]  # [W, N], [W]
         v = self.values.to(x.device)  # [N] float64
-        number, place = self.numbers(numeric)
-        empty = place.new_zeros(_count(number))  # [S]
+        empty = place.new_zeros(len(spans["starts"]))  # [S]
         expected = (x.softmax(-1) @ v.to(x.dtype)).double()  # [W]
         X = empty.index_add(0, number, place * expected)
         Y = empty.index_add(0, number, place * v[target])
         error = (X - Y).abs() / (X.abs() + Y.abs() + _EPSILON)  # [S]
         if self.loss.reweigh:
-            starts = torch.diff(number, prepend=number.new_tensor([-1])) > 0  # [W]
-            mass = (x.logsumexp(-1) - numeric.log_partition[numeric.whole]).exp()[starts]  # [S]
+            mass = (x.logsumexp(-1) - numeric.log_partition[index]).exp()[spans["starts"]]  # [S]
             error = mass * error + 1.01 * (1 - mass)
         return error.sum().to(x.dtype), len(empty)
-
-
-def _count(number: Tensor) -> int:
-    """S of numbers 0..S-1, ascending."""
-    return int(number[-1]) + 1 if len(number) else 0

@@ -83,7 +83,6 @@ class IntegrityTerm(NumericLoss):
     """L_NTIL, summed over numbers (reduction=authors: over rows)."""
 
     columns: Tensor  # [10] int64: where in V_num the digits are
-    digit: Tensor  # [N] int64: which digit a numeric token is, -1 for none
 
     def __init__(self, loss: NumericTokenIntegrityLoss, vocabulary: NumericVocabulary) -> None:
         super().__init__(loss, vocabulary)
@@ -98,47 +97,59 @@ class IntegrityTerm(NumericLoss):
             )
         columns = matches.int().argmax(1)  # [10]
         self.constant("columns", columns)
-        self.constant("digit", torch.full((len(vocabulary),), -1).index_copy(0, columns, digits))
+        # which digit a numeric token is, -1 for none: [N], on the CPU, where spans are found
+        self.digit = torch.full((len(vocabulary),), -1).index_copy(0, columns, digits)
 
     def covers(self, target: Tensor) -> Tensor:
         """The single digits."""
-        return self.digit.to(target.device)[target] >= 0  # units are counted before the loss moves
+        return self.digit[target] >= 0
+
+    def find_spans(self, places: NumericPlaces) -> dict[str, Tensor]:
+        """The D digits among the positions (`index`), their values (`truth`), number, digits after
+        them in it, row (0..R-1) and place in the row; where the S numbers and R rows begin."""
+        index = self.covers(places.target).nonzero().squeeze(1)
+        row, position = places.row[index], places.position[index]
+        number, after = number_spans(row, position, torch.ones_like(row))  # a point ends a number
+        first = _changes(row)
+        rows = first.cumsum(0) - 1
+        return {
+            "index": index,
+            "truth": self.digit[places.target[index]],
+            "number": number,
+            "after": after.clamp(max=_LARGEST_EXPONENT),
+            "row": rows,
+            "offset": position - position[first][rows],  # padding changes nothing
+            "numbers": _changes(number).nonzero().squeeze(1),
+            "rows": first.nonzero().squeeze(1),
+        }
 
     def units(self, places: NumericPlaces) -> int:
         """How many numbers there are, or with reduction=authors how many rows with a number."""
-        kept = self.covers(places.target)
-        row, position = places.row[kept], places.position[kept]
-        if self.loss.reduction == "authors":
-            return int(_changes(row).sum())
-        return int(_changes(_digit_runs(row, position)[0]).sum())
+        return len(self.spans(places)["rows" if self.loss.reduction == "authors" else "numbers"])
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over numbers (or rows), and how many there are."""
-        kept = self.covers(numeric.target)
-        row, position = numeric.row[kept], numeric.position[kept]  # [D], D digits
-        logits = numeric.logits[:, self.columns][kept]  # [D, 10]
-        truth = self.digit[numeric.target[kept]]  # [D]
+        spans = self.spans(numeric)
+        number, truth, after = spans["number"], spans["truth"], spans["after"]  # [D], D digits
+        logits = numeric.logits[:, self.columns][spans["index"]]  # [D, 10]
         values = torch.arange(10, dtype=logits.dtype, device=logits.device)  # [10]
-        number, place = _digit_runs(row, position)  # [D], 0..S-1 and n-k-1
-        starts, place = _changes(number), place.clamp(max=_LARGEST_EXPONENT)
 
         emd = (logits.softmax(-1) * (values - truth[:, None]).abs()).sum(-1)  # [D]
-        emd = emd.double() * (1 + self.loss.tau) ** place.double()
-        predicted = self._digits(logits, self._noise(numeric.key[kept], row, position)) @ values
-        power = 10.0 ** place.double()  # [D]
-        empty = power.new_zeros(int(starts.sum()))  # [S]
+        emd = emd.double() * (1 + self.loss.tau) ** after.double()
+        noise = self._noise(numeric.key[spans["index"]], spans["offset"])
+        predicted = self._digits(logits, noise) @ values
+        power = 10.0 ** after.double()  # [D]
+        empty = power.new_zeros(len(spans["numbers"]))  # [S]
         X = empty.index_add(0, number, predicted.double() * power)
         Y = empty.index_add(0, number, truth * power)
         epsilon = self.loss.epsilon
         high, low = torch.maximum(X, Y) + epsilon, torch.minimum(X, Y) + epsilon
         sequence = self.loss.alpha * (X - Y).abs() / high + self.loss.beta * (high / low).log()
-        if self.loss.reduction == "numbers":
-            return (emd.sum() + sequence.sum()).to(logits.dtype), len(empty)
-        rows = _changes(row).cumsum(0) - 1  # [D]
-        rows_of_numbers = rows[starts]  # [S]
-        emd = emd / rows.bincount()[rows]
-        sequence = sequence / rows_of_numbers.bincount()[rows_of_numbers]
-        return (emd.sum() + sequence.sum()).to(logits.dtype), int(_changes(row).sum())
+        if self.loss.reduction == "authors":
+            row = spans["row"]  # [D]
+            emd = _shares(emd, row, spans["rows"])
+            sequence = _shares(sequence, row[spans["numbers"]], spans["rows"])
+        return (emd.sum() + sequence.sum()).to(logits.dtype), self.units(numeric)
 
     def _digits(self, logits: Tensor, noise: Tensor | None) -> Tensor:
         """The (Gumbel-)softmax: [D, 10]; hard digits have the soft ones' gradient."""
@@ -149,19 +160,18 @@ class IntegrityTerm(NumericLoss):
         hard = torch.zeros_like(soft).scatter(1, soft.argmax(1, keepdim=True), 1.0)
         return hard + (soft - soft.detach())  # the value is hard, to the last bit
 
-    def _noise(self, key: Tensor, row: Tensor, position: Tensor) -> Tensor | None:
+    def _noise(self, key: Tensor, offset: Tensor) -> Tensor | None:
         """[D, 10] float64, keyed to the example, the place in its row and the digit; or none."""
         if not self.loss.noise:
             return None
-        first = _changes(row)
-        offset = position - position[first][first.cumsum(0) - 1]  # [D]: padding changes nothing
         keys = mixed(key[:, None], offset[:, None], torch.arange(10, device=key.device))
         return self.loss.noise * gumbel(keys)
 
 
-def _digit_runs(row: Tensor, position: Tensor) -> tuple[Tensor, Tensor]:
-    """(number, digits after) of single digits that stand there: a point ends a number."""
-    return number_spans(row, position, torch.ones_like(row))
+def _shares(summands: Tensor, row: Tensor, rows: Tensor) -> Tensor:
+    """Each summand divided by how many its row has: of rows 0..R-1, where R = len(rows)."""
+    count = summands.new_zeros(len(rows)).index_add(0, row, torch.ones_like(summands))
+    return summands / count[row]
 
 
 def _changes(ascending: Tensor) -> Tensor:

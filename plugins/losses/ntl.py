@@ -71,6 +71,9 @@ class NumberTokenTerm(NumericLoss):
     def __init__(self, loss: NumberTokenLoss, vocabulary: NumericVocabulary) -> None:
         super().__init__(loss, vocabulary)
         self.range = distance_range(vocabulary.values)
+        farthest = vocabulary.values.new_tensor(self.range[1])
+        worst = farthest**2 if loss.kind == "mse" else self.distance(farthest)
+        self.worst = float(worst)  # what mass outside V_num is charged, but for the 1.01
 
     def distance(self, difference: Tensor) -> Tensor:
         """|v_i - v_j|, squashed where asked for; elementwise."""
@@ -86,7 +89,5 @@ class NumberTokenTerm(NumericLoss):
             cost = p * self.distance(v - v[numeric.target, None])  # [M, N]
         if self.loss.reweigh:
             mass = (numeric.logits.logsumexp(-1) - numeric.log_partition).exp()  # [M]
-            farthest = self.values.new_tensor(self.range[1])
-            worst = farthest**2 if self.loss.kind == "mse" else self.distance(farthest)
-            cost = mass * cost.sum(-1) + 1.01 * float(worst) * (1 - mass)  # [M]
+            cost = mass * cost.sum(-1) + 1.01 * self.worst * (1 - mass)  # [M]
         return cost.sum(), numeric.target.numel()

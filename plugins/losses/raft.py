@@ -81,22 +81,23 @@ class RegressionAware:
 class RegressionTerm(NumericLoss):
     """L_RAFT, summed over numbers; where it replaces it, also the cross-entropy of longer ones."""
 
-    def short(self, places: NumericPlaces) -> Tensor:
-        """Which positions are of a number of few digits, all in V_num: [M] bool."""
+    def find_spans(self, places: NumericPlaces) -> dict[str, Tensor]:
+        """Which positions are of a `short` number, of few digits and all in V_num [M] bool; and
+        where the units begin [U]: short numbers, and other positions where the loss replaces it."""
         digits = self.vocabulary.digits_of(places.target)  # [M]
         of_number = torch.zeros_like(digits).index_add(0, places.number, digits)
-        return (of_number[places.number] <= self.loss.digits) & places.whole
+        short = (of_number[places.number] <= self.loss.digits) & places.whole
+        starts = torch.diff(places.number, prepend=places.number[:1] - 1) != 0
+        units = short & starts if self.loss.add_cross_entropy else ~short | starts
+        return {"short": short, "units": units.nonzero().squeeze(1)}
 
     def units(self, places: NumericPlaces) -> int:
         """How many short numbers, and where the loss replaces it how many other positions."""
-        short = self.short(places)
-        starts = torch.diff(places.number, prepend=places.number[:1] - 1) != 0
-        counted = short & starts
-        return int((counted if self.loss.add_cross_entropy else counted | ~short).sum())
+        return len(self.spans(places)["units"])
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         """Sum over short numbers, and the units."""
-        x, short = numeric.logits, self.short(numeric)  # [M, N], [M]
+        x, short = numeric.logits, self.spans(numeric)["short"]  # [M, N], [M]
         v = self.values.to(x.device)  # [N] float64
         whole = self.loss.support == "vocabulary"
         p = (x - numeric.log_partition[:, None]).exp() if whole else x.softmax(-1)  # [M, N]

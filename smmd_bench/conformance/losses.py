@@ -116,7 +116,8 @@ def _micro_batches(loss: Loss) -> None:
 def _head_passes(loss: Loss) -> None:
     """The passes over the output head give the same, also where it is declared separable."""
     logits, labels, keys = make_batch()
-    bound, targets = loss.bind(integers(10)), supervised_targets(labels, keys)
+    bound = loss.bind(integers(10))
+    targets = supervised_targets(bound, labels, keys)
     hidden = logits[targets.row, targets.position].requires_grad_()  # [T, V]
     head = OutputHead(torch.eye(hidden.shape[1], dtype=hidden.dtype, requires_grad=True))
     whole = logits_objective(bound, hidden, targets).total

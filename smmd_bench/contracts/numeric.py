@@ -76,7 +76,8 @@ class NumericPlaces:
     number: int64, which number of the batch the token is a part of. place: float64, what the
     token's value counts in it, such as 100, 0.1 or -1, so that over a number place * value adds up
     to what the target says. whole: bool, whether all its digits are in V_num: 10005 is not, where
-    it is spelled 100 and "05".
+    it is spelled 100 and "05". spans: what the loss itself finds of the batch's positions, see
+    `NumericLoss.find_spans`.
     """
 
     target: Tensor
@@ -86,6 +87,7 @@ class NumericPlaces:
     number: Tensor
     place: Tensor
     whole: Tensor
+    spans: Mapping[str, Tensor] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,6 +7,7 @@ wrapping arithmetic of int64: every element is drawn by itself, without a genera
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 import torch
@@ -59,9 +60,22 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
     def units(self, places: NumericPlaces) -> int:
         """How many units these numeric positions make, known without any logits.
 
-        The Trainer counts with it over the micro-batches of a step before the first forward pass.
+        Asked on the CPU, when a batch is made: a step's units are counted before its first forward.
         """
         return int(places.target.numel())
+
+    def find_spans(self, places: NumericPlaces) -> dict[str, Tensor]:
+        """What `forward` needs of the places beyond themselves, such as where numbers begin.
+
+        Found on the CPU with the batch, it moves to the device with it: a `nonzero` or a count in
+        `forward` would make a GPU wait. `spans(numeric)` reads it there. Constants move with the
+        module: keep what `find_spans`, `units` and `covers` need as a plain attribute.
+        """
+        return {}
+
+    def spans(self, places: NumericPlaces) -> Mapping[str, Tensor]:
+        """What `find_spans` found of these places when their batch was made, or finds now."""
+        return places.spans or self.find_spans(places)
 
     def covers(self, target: Tensor) -> Tensor:
         """Which numeric targets [M] the loss acts on: [M] bool, by default all."""

@@ -21,11 +21,11 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
     """Examples tokenised once, in flat int32 arrays: 2M short ones take about 300 MB.
 
     Item k is a row of `expand` over prompt and target, with labels [1, L], unshifted, -100 over the
-    prompt and its pictures, and example [], which is k; int64. `lengths` [n] count what the model
-    reads. With a `processor` the prompts have one placeholder a picture, and nothing holds the
-    pictures; here only their headers are read. Raises UserError at the first example longer than
-    `max_length` tokens (nothing is ever cut), with a placeholder in its text, or without its
-    picture.
+    prompt and its pictures, and example [1], which is k; int64. Item -1 - k has no target.
+    `lengths` [n] count what the model reads. With a `processor` the prompts have one placeholder a
+    picture, and nothing holds the pictures; here only their headers are read. Raises UserError at
+    the first example longer than `max_length` tokens (nothing is ever cut), with a placeholder in
+    its text, or without its picture.
     """
 
     def __init__(
@@ -94,6 +94,9 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         return len(self.lengths)
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
+        if index < 0:
+            row = self[-1 - index]
+            return {**row, "labels": torch.full_like(row["labels"], IGNORE)}
         ids = torch.from_numpy(self.ids[self.starts[index] : self.ends[index]].astype(np.int64))
         if self.processor is None:
             row = {"input_ids": ids[None], "attention_mask": torch.ones_like(ids)[None]}
@@ -101,7 +104,7 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
             row = expand(self.processor, ids.tolist(), self.images[index])
         labels = row["input_ids"].clone()
         labels[:, : labels.shape[1] - (len(ids) - int(self.prompts[index]))] = IGNORE
-        return {**row, "labels": labels, "example": torch.tensor(index)}
+        return {**row, "labels": labels, "example": torch.tensor([index])}
 
 
 class RightPaddingCollator:
@@ -112,6 +115,4 @@ class RightPaddingCollator:
 
     def __call__(self, rows: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
         """Pad to the longest row."""
-        example = torch.stack([row["example"] for row in rows])
-        rows = [{k: v for k, v in row.items() if k != "example"} for row in rows]
-        return {**pad_rows(rows, self.pad_token_id, "right"), "example": example}
+        return pad_rows(rows, self.pad_token_id, "right")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from typing import Any, Literal, get_args
-from weakref import WeakKeyDictionary
+from functools import lru_cache
+from typing import Any, Literal
 
 from ..contracts import NumericVocabulary
 from ..errors import UserError
@@ -38,9 +38,7 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
     """
     import torch
 
-    if rule not in get_args(Rule):
-        raise UserError(f"Unknown rule '{rule}' of the numeric vocabulary: known: float, integer.")
-    found, digit_tokens = _known_tokens(tokenizer, rule)
+    found, digit_tokens = _known_tokens(tokenizer, rule, len(tokenizer))
     if not found:
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
         other = "float" if rule == "integer" else "integer"
@@ -72,29 +70,20 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
 
 def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: str) -> tuple[int, ...]:
     """The tokens that are one of these signs, with a space before it or without, in these texts."""
-    ids = {
-        int(token) for text in texts for token in tokenizer.encode(text, add_special_tokens=False)
-    }
-    return tuple(sorted(token for token in ids if _is_sign(tokenizer.decode([token]), signs)))
-
-
-def _is_sign(text: str, signs: str) -> bool:
-    return len(text.strip()) == 1 and text.strip() in signs
+    ids = {int(token) for x in texts for token in tokenizer.encode(x, add_special_tokens=False)}
+    return tuple(sorted(token for token in ids if tokenizer.decode([token]).strip() in {*signs}))
 
 
 _Tokens = tuple[dict[int, float], dict[int, tuple[int, bool, bool]]]
 """The tokens in V_num with their values; those that begin or end with digits, as `_digit_tokens`
 has them."""
-_known: WeakKeyDictionary[Any, dict[tuple[Rule, int], _Tokens]] = WeakKeyDictionary()
 
 
-def _known_tokens(tokenizer: Any, rule: Rule) -> _Tokens:
+@lru_cache(8)
+def _known_tokens(tokenizer: Any, rule: Rule, size: int) -> _Tokens:
     """Both, looked for once: a run asks many times, and each takes 0.1 to 0.3 s."""
-    known, key = _known.setdefault(tokenizer, {}), (rule, len(tokenizer))
-    if key not in known:
-        find = _integer_tokens if rule == "integer" else _float_tokens
-        known[key] = find(tokenizer), _digit_tokens(tokenizer)
-    return known[key]
+    find = {"integer": _integer_tokens, "float": _float_tokens}[rule]
+    return find(tokenizer), _digit_tokens(tokenizer)
 
 
 def _integer_tokens(tokenizer: Any) -> dict[int, float]:

@@ -27,7 +27,7 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from .head_passes import HeadInputs, frozen_head_pass, trainable_head_pass
-from .numeric_term import NumericTerm
+from .numeric_term import NumericShare, NumericTerm
 
 
 def chunked_cross_entropy(
@@ -49,16 +49,12 @@ def chunked_cross_entropy(
     device = hidden.device.type
     autocast = torch.is_autocast_enabled(device)
     compute = torch.get_autocast_dtype(device) if autocast else weight.dtype
-    inputs = HeadInputs(
-        hidden.detach().to(compute),
-        weight.detach().to(compute),
-        label,
-        coefficient.to(torch.promote_types(compute, torch.float32)),
-        term,
-        smoothing,
-        chunk_elements or _default_chunk_elements(weight),
-    )
+    coefficient = coefficient.to(torch.promote_types(compute, torch.float32))
+    plain = hidden.detach().to(compute), weight.detach().to(compute)
+    elements = chunk_elements or _default_chunk_elements(weight)
     with torch.autocast(device, enabled=False):
+        share = None if term is None else NumericShare(term, *plain, coefficient)
+        inputs = HeadInputs(*plain, label, coefficient, share, smoothing, elements)
         total, losses = _ChunkedCrossEntropy.apply(hidden, weight, inputs, torch.is_grad_enabled())
     return total, losses
 
@@ -95,9 +91,11 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
-        gradients = []
-        for gradient, dtype in zip(ctx.saved_tensors, ctx.dtypes, strict=True):
-            if gradient is not None and scale != 1:  # a copy as large as W: only where it must be
-                gradient = gradient * scale
-            gradients.append(None if gradient is None else gradient.to(dtype))
-        return *gradients, None, None
+        of_hidden, of_weight = ctx.saved_tensors
+        if of_hidden is not None:
+            of_hidden = (of_hidden * scale).to(ctx.dtypes[0])
+        if of_weight is not None:
+            if scale != 1:  # a copy as large as W, only where it must be: a GPU is waited for here
+                of_weight = of_weight * scale
+            of_weight = of_weight.to(ctx.dtypes[1])
+        return of_hidden, of_weight, None, None

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from .numeric_term import NumericShare, NumericTerm
+from .numeric_term import NumericShare
 
 _SLICE = 16384
 
@@ -22,29 +22,23 @@ class HeadInputs:
     """What a pass reads: hidden [T, H], weight [V, H], label [T] int64, coefficient [T].
 
     hidden and weight are in the dtype of the matrix products, 16 bits perhaps; everything else is
-    in the wide dtype, that of the coefficient. smoothing: of the labels. elements: how many logits
-    are made at a time.
+    in the wide dtype, that of the coefficient. share: of the auxiliary, not evaluated yet.
+    smoothing: of the labels. elements: how many logits are made at a time.
     """
 
     hidden: Tensor
     weight: Tensor
     label: Tensor
     coefficient: Tensor
-    term: NumericTerm | None
+    share: NumericShare | None
     smoothing: float
     elements: int
 
-    def share(self) -> NumericShare | None:
-        """The share of the auxiliary, before it is evaluated."""
-        if self.term is None:
-            return None
-        return NumericShare(self.term, self.hidden, self.weight, self.coefficient)
-
-    def total(self, losses: Tensor, log_partition: Tensor, share: NumericShare | None) -> Tensor:
+    def total(self, losses: Tensor, log_partition: Tensor) -> Tensor:
         """sum_t c_t l_t + F; smoothing adds s sum_t c_t (x_t,y - mean_v x_t,v)."""
         total = self.coefficient @ losses
-        if share:
-            total = total + share.value
+        if self.share:
+            total = total + self.share.value
         if self.smoothing:
             mean = self.weight.mean(0, dtype=self.coefficient.dtype)  # [H]
             logits = log_partition - losses - self.hidden.to(mean.dtype) @ mean  # [T]
@@ -67,11 +61,11 @@ def frozen_head_pass(
             hidden[rows], weight, inputs.label[rows], out, buffer
         )
     del buffer
-    if share := inputs.share():
-        share.evaluate(slice(None), log_partition, differentiate=differentiate)
+    if inputs.share:
+        inputs.share.evaluate(slice(None), log_partition, differentiate=differentiate)
     if expected is not None:
-        _finish_hidden_gradient(expected, inputs, share)
-    return inputs.total(losses, log_partition, share), losses, expected
+        _finish_hidden_gradient(expected, inputs)
+    return inputs.total(losses, log_partition), losses, expected
 
 
 def _online_softmax(
@@ -111,7 +105,7 @@ def trainable_head_pass(
     themselves; it is updated once a chunk.
     """
     hidden, weight, coefficient = inputs.hidden, inputs.weight, inputs.coefficient
-    label, smoothing, share = inputs.label, inputs.smoothing, inputs.share()
+    label, smoothing, share = inputs.label, inputs.smoothing, inputs.share
     losses, log_partition = coefficient.new_empty(2, len(hidden))  # [T], [T]
     expected = coefficient.new_zeros(hidden.shape) if for_hidden else None  # W^T p: [T, H]
     gradient = coefficient.new_zeros(weight.shape)  # [V, H]
@@ -144,8 +138,8 @@ def trainable_head_pass(
         numeric_hidden = hidden[share.term.rows].to(gradient.dtype)  # [M, H]
         gradient.index_add_(0, share.term.token_ids, share.logits.T @ numeric_hidden)
     if expected is not None:
-        _finish_hidden_gradient(expected, inputs, share)
-    return inputs.total(losses, log_partition, share), losses, expected, gradient
+        _finish_hidden_gradient(expected, inputs)
+    return inputs.total(losses, log_partition), losses, expected, gradient
 
 
 def _add_partition_gradient(
@@ -161,11 +155,10 @@ def _add_partition_gradient(
         _add_outer(gradient, probabilities, hidden, share.partition_gradient[part, None])
 
 
-def _finish_hidden_gradient(
-    expected: Tensor, inputs: HeadInputs, share: NumericShare | None
-) -> None:
+def _finish_hidden_gradient(expected: Tensor, inputs: HeadInputs) -> None:
     """W^T p [T, H] -> a W^T p - c ((1 - s) W_y + s mean_v W_v) + G W[V_num], in place."""
     weight, coefficient, smoothing = inputs.weight, inputs.coefficient, inputs.smoothing
+    share = inputs.share
     expected *= _softmax_coefficient(coefficient, share)[:, None]
     own = weight[inputs.label].to(expected.dtype)  # [T, H]
     expected.addcmul_(coefficient[:, None], own, value=smoothing - 1)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 _ON_CPU, _ON_GPU = 2**17, 2**24  # numeric logits of a separable loss to evaluate at once
@@ -16,12 +18,14 @@ _ON_CPU, _ON_GPU = 2**17, 2**24  # numeric logits of a separable loss to evaluat
 class NumericTerm:
     """F(x[rows, V_num], log Z[rows]), a scalar that is added to the total.
 
-    rows: [M] int64, ascending, which of the supervised tokens. token_ids: [N] int64.
+    rows: [M] int64, ascending, which of the supervised tokens; on_cpu: the same, on the CPU.
+    token_ids: [N] int64.
     value: (logits [m, N], log_partition [m], part of 0..M) -> F over that part, differentiable.
     separable: F is the sum of `value` over any parts of the rows.
     """
 
     rows: Tensor
+    on_cpu: NDArray[np.int64]
     token_ids: Tensor
     value: Callable[[Tensor, Tensor, slice], Tensor]
     separable: bool
@@ -47,8 +51,8 @@ class NumericShare:
 
     def parts(self, tokens: int, chunk_rows: int) -> list[slice]:
         """For each chunk of the T supervised tokens, its numeric rows as a slice of 0..M."""
-        starts = torch.arange(0, tokens + chunk_rows, chunk_rows, device=self.term.rows.device)
-        bounds = torch.searchsorted(self.term.rows, starts).tolist()
+        starts = np.arange(0, tokens + chunk_rows, chunk_rows)
+        bounds = np.searchsorted(self.term.on_cpu, starts).tolist()
         return [slice(low, high) for low, high in pairwise(bounds)]
 
     def evaluate(self, part: slice, log_partition: Tensor, *, differentiate: bool) -> None:

@@ -27,7 +27,7 @@ from ..contracts import NumericLoss
 from .chunked_cross_entropy import chunked_cross_entropy
 from .numeric_term import NumericTerm
 from .output_head import OutputHead
-from .supervised import NumericPositions, SupervisedTargets, numeric_positions, supervised_targets
+from .supervised import SupervisedTargets, supervised_targets
 
 Count: TypeAlias = int | Tensor
 
@@ -74,7 +74,7 @@ def numeric_objective(
             f"logits {tuple(logits.shape)} and labels {tuple(labels.shape)} are not aligned: pass "
             "logits [B, T, V] and labels [B, T]."
         )
-    targets = supervised_targets(labels.to(logits.device), keys)
+    targets = supervised_targets(loss, labels, keys).to(logits.device)
     supervised = logits[targets.row, targets.position]  # [T, V]
     return logits_objective(loss, supervised, targets, num_tokens, num_units)
 
@@ -87,7 +87,7 @@ def logits_objective(
     num_units: Count | None = None,
 ) -> ObjectiveOutput:
     """As `numeric_objective`, over the logits [T, V] of the supervised tokens alone."""
-    positions = _bind_to(loss, logits, logits.shape[-1], targets)
+    _move(loss, logits, logits.shape[-1])
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # [T, V]
     log_partition = logits.logsumexp(-1)  # [T]
     label_logit = logits.gather(-1, targets.label[:, None]).squeeze(-1)  # [T]
@@ -96,21 +96,13 @@ def logits_objective(
     if loss is not None and loss.label_smoothing:
         trained = losses + loss.label_smoothing * (label_logit - logits.mean(-1))
     auxiliary = logits[:0].sum()
-    if loss is not None and positions is not None and positions.units:
-        numeric_logits = logits[positions.index[:, None], loss.token_ids]  # [M, N]
-        numeric = positions.targets(numeric_logits, log_partition[positions.index], slice(None))
-        auxiliary, _ = loss(numeric)
-    cross_entropy = losses.sum()
-    coefficient, factor, units = _weights(loss, positions, losses.detach(), num_tokens, num_units)
-    return ObjectiveOutput(
-        total=coefficient @ trained + factor * auxiliary,
-        cross_entropy=cross_entropy / _denominator(num_tokens, len(targets), losses),
-        auxiliary=auxiliary / units,
-        cross_entropy_sum=cross_entropy.detach(),
-        auxiliary_sum=auxiliary.detach(),
-        tokens=len(targets),
-        units=positions.units if positions else 0,
-    )
+    if loss is not None and targets.units:
+        numeric_logits = logits[targets.index[:, None], loss.token_ids]  # [M, N]
+        partition = log_partition[targets.index]  # [M]
+        auxiliary, _ = loss(targets.numeric(numeric_logits, partition, slice(None)))
+    coefficient, factor, counts = _weights(loss, targets, losses.detach(), num_tokens, num_units)
+    total = coefficient @ trained + factor * auxiliary
+    return _output(total, losses.sum(), auxiliary, targets, counts)
 
 
 def hidden_objective(
@@ -134,63 +126,60 @@ def hidden_objective(
             "are held at once."
         )
         return logits_objective(loss, head.logits(hidden), targets, num_tokens, num_units)
-    positions = _bind_to(loss, hidden, head.weight.shape[0], targets)
+    _move(loss, hidden, head.weight.shape[0])
     wide = torch.promote_types(head.weight.dtype, torch.float32)
     like = torch.ones(len(targets), dtype=wide, device=hidden.device)  # [T]
-    coefficient, factor, units = _weights(loss, positions, like, num_tokens, num_units)
+    coefficient, factor, counts = _weights(loss, targets, like, num_tokens, num_units)
     auxiliary = like.new_zeros(())
     term = None
-    if loss is not None and positions is not None and positions.units:
+    if loss is not None and targets.units:
 
         def value(logits: Tensor, log_partition: Tensor, part: slice) -> Tensor:
-            summed, _ = loss(positions.targets(logits, log_partition, part))
+            summed, _ = loss(targets.numeric(logits, log_partition, part))
             auxiliary.add_(summed.detach())
             return factor * summed
 
-        term = NumericTerm(positions.index, loss.token_ids, value, loss.separable)
+        term = NumericTerm(targets.index, targets.rows, loss.token_ids, value, loss.separable)
     smoothing = 0.0 if loss is None else loss.label_smoothing
     total, losses = chunked_cross_entropy(
         hidden, head.weight, targets.label, coefficient, term, smoothing, chunk_elements
     )
-    cross_entropy = losses.sum()
-    return ObjectiveOutput(
-        total=total,
-        cross_entropy=cross_entropy / _denominator(num_tokens, len(targets), like),
-        auxiliary=auxiliary / units,
-        cross_entropy_sum=cross_entropy,
-        auxiliary_sum=auxiliary,
-        tokens=len(targets),
-        units=positions.units if positions else 0,
-    )
+    return _output(total, losses.sum(), auxiliary, targets, counts)
 
 
-def _bind_to(
-    loss: NumericLoss | None, like: Tensor, width: int, targets: SupervisedTargets
-) -> NumericPositions | None:
-    """The loss on the device of `like`, checked against V = width; its positions."""
+def _output(
+    total: Tensor,
+    cross_entropy: Tensor,
+    auxiliary: Tensor,
+    targets: SupervisedTargets,
+    counts: tuple[Tensor, Tensor],
+) -> ObjectiveOutput:
+    """The output of these sums over a batch; counts are those of the step."""
+    parts = cross_entropy / counts[0], auxiliary / counts[1]
+    sums = cross_entropy.detach(), auxiliary.detach()
+    return ObjectiveOutput(total, *parts, *sums, tokens=len(targets), units=targets.units)
+
+
+def _move(loss: NumericLoss | None, like: Tensor, width: int) -> None:
+    """The loss to the device of `like`, checked against V = width."""
     if loss is None:
-        return None
-    if not isinstance(loss, NumericLoss):
-        raise TypeError(
-            f"{loss!r} is not bound to a vocabulary: pass loss.bind(numeric_vocabulary(tokenizer))."
-        )
+        return
     if loss.largest_token_id >= width:
         raise ValueError(
             f"The numeric vocabulary has token {loss.largest_token_id}, but the logits have only "
             f"{width} columns: make the vocabulary from the tokenizer of this model."
         )
     loss.to(like.device)
-    return numeric_positions(loss, targets)
 
 
 def _weights(
     loss: NumericLoss | None,
-    positions: NumericPositions | None,
+    targets: SupervisedTargets,
     like: Tensor,
     num_tokens: Count | None,
     num_units: Count | None,
-) -> tuple[Tensor, Tensor, Tensor]:
-    """(coefficient of each cross-entropy [T], factor of the sum of the auxiliary, its units)."""
+) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
+    """(coefficient of each cross-entropy [T], factor of the auxiliary's sum, (tokens, units))."""
     if (num_tokens is None) != (num_units is None):
         given, lacking = ("units", "tokens") if num_tokens is None else ("tokens", "units")
         raise ValueError(
@@ -199,21 +188,22 @@ def _weights(
             "neither."
         )
     tokens = _denominator(num_tokens, like.numel(), like)
-    units = _denominator(num_units, positions.units if positions else 0, like)
+    units = _denominator(num_units, targets.units, like)
     coefficient = torch.ones_like(like) / tokens  # [T]
-    if loss is None or positions is None:
-        return coefficient, torch.zeros_like(units), units
+    if loss is None:
+        return coefficient, torch.zeros_like(units), (tokens, units)
     if loss.replaces_cross_entropy:
-        return coefficient.index_fill(0, positions.index, 0), 1 / tokens, units
-    return coefficient, loss.weight / units, units
+        return coefficient.index_fill(0, targets.index, 0), 1 / tokens, (tokens, units)
+    return coefficient, loss.weight / units, (tokens, units)
 
 
 def _denominator(given: Count | None, own: int, like: Tensor) -> Tensor:
     """A count as a scalar of the dtype and device of `like`, at least 1."""
     if own and isinstance(given, int) and given < 1:
         raise ValueError(f"A count of the step is {given}, but this batch alone has {own}.")
-    count = own if given is None else given
-    return torch.as_tensor(count, dtype=like.dtype, device=like.device).clamp(min=1)
+    if isinstance(given, Tensor):
+        return given.to(like).clamp(min=1)
+    return like.new_full((), max(own if given is None else given, 1))
 
 
 @functools.cache

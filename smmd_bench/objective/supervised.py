@@ -1,93 +1,106 @@
-"""The supervised tokens of a batch, and those of them that are numeric."""
+"""The supervised tokens of a batch, and those of them that are numeric.
+
+Both are found on the CPU, where labels are when a batch is made, and move to the model's device
+together: nothing that a GPU computes is waited for.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any
 
+import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
-from ..contracts import NumericLoss, NumericPlaces, NumericTargets
+from ..contracts import NumericLoss, NumericPlaces, NumericTargets, mixed
 from .number_places import number_places
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class SupervisedTargets:
-    """The supervised tokens of a batch, flat: [T] int64 each.
+    """The T supervised tokens of a batch, flat, and the M of them that are in a loss's V_num.
 
-    label: the token to predict. row, position: where the logits that predict it stand. key: of the
-    example and step, see `NumericTargets`.
+    label: the token to predict. row, position: where the logits that predict it stand: [T] int64.
+    index: [M] int64, which of them are numeric, ascending; rows: the same, always on the CPU.
+    places: what the loss sees of these without logits. units: of the loss, on them.
     """
 
     label: Tensor
     row: Tensor
     position: Tensor
-    key: Tensor
+    index: Tensor
+    rows: NDArray[np.int64]
+    places: NumericPlaces | None
+    units: int
 
     def __len__(self) -> int:
         return int(self.label.numel())
 
+    def to(self, device: torch.device | str, non_blocking: bool = True) -> SupervisedTargets:
+        """The same on a device, as a DataLoader asks for it."""
+        moved: SupervisedTargets = _moved(self, device)
+        return moved
 
-@dataclass(frozen=True, slots=True, eq=False)
-class NumericPositions:
-    """The supervised tokens that are in the V_num of a loss.
+    def at_step(self, seed: int, step: int) -> SupervisedTargets:
+        """With keys of seed, step and example in place of the examples' own."""
+        assert self.places is not None
+        return replace(self, places=replace(self.places, key=mixed(seed, step, self.places.key)))
 
-    index: [M] int64, which of the supervised tokens, ascending. places: what the loss sees of them
-    without logits. units: of the loss, on these positions.
-    """
-
-    index: Tensor
-    places: NumericPlaces
-    units: int
-
-    def targets(self, logits: Tensor, log_partition: Tensor, part: slice) -> NumericTargets:
-        """What the loss sees of a part of the positions: logits [m, N], log_partition [m]."""
-        found = {
-            field.name: getattr(self.places, field.name)[part] for field in fields(self.places)
-        }
+    def numeric(self, logits: Tensor, log_partition: Tensor, part: slice) -> NumericTargets:
+        """What the loss sees of a part of 0..M: logits [m, N], log_partition [m]."""
+        found = {field.name: getattr(self.places, field.name) for field in fields(NumericPlaces)}
+        found = {name: x[part] if isinstance(x, Tensor) else x for name, x in found.items()}
         return NumericTargets(logits=logits, log_partition=log_partition, **found)
 
 
 def supervised_targets(
-    labels: Tensor, keys: Tensor | None = None, ignore_index: int = -100
+    loss: NumericLoss | None, labels: Tensor, keys: Tensor | None = None, ignore_index: int = -100
 ) -> SupervisedTargets:
     """The supervised tokens of aligned labels [B, T]: the caller has done any shift.
 
-    keys: [B] int64, of examples and step; without them, the numbers of the rows.
+    keys: [B] int64, of the examples, see `NumericPlaces`; without them, the numbers of the rows.
+    Without a loss no token is numeric.
     """
+    if loss is not None and not isinstance(loss, NumericLoss):
+        raise TypeError(
+            f"{loss!r} is not bound to a vocabulary: pass loss.bind(numeric_vocabulary(tokenizer))."
+        )
+    labels = labels.cpu()
     row, position = (labels != ignore_index).nonzero(as_tuple=True)
-    key = row if keys is None else keys.to(row.device)[row]
-    return SupervisedTargets(labels[row, position], row, position, key)
-
-
-def numeric_positions(loss: NumericLoss, targets: SupervisedTargets) -> NumericPositions:
-    """The numeric ones among the supervised tokens."""
-    target = loss.vocabulary.index_of(targets.label)  # [T]
+    label = labels[row, position]
+    if loss is None:
+        return SupervisedTargets(label, row, position, row[:0], row[:0].numpy(), None, 0)
+    target = loss.vocabulary.index_of(label)  # [T]
     index = (target >= 0).nonzero().squeeze(1)  # [M]
-    number, place, whole = number_places(
-        loss.vocabulary, targets.label, target, targets.row, targets.position
-    )
+    number, place, whole = number_places(loss.vocabulary, label, target, row, position)
     places = NumericPlaces(
         target=target[index],
-        row=targets.row[index],
-        position=targets.position[index],
-        key=targets.key[index],
+        row=row[index],
+        position=position[index],
+        key=(row if keys is None else keys.cpu()[row])[index],
         number=number,
         place=place,
         whole=whole,
     )
-    return NumericPositions(index, places, loss.units(places))
+    places = replace(places, spans=loss.spans(places))
+    units = loss.units(places)
+    return SupervisedTargets(label, row, position, index, index.numpy(), places, units)
 
 
 def count_units(loss: NumericLoss | None, labels: Tensor) -> int:
     """The units of a loss in aligned labels [B, T], known before any forward pass."""
-    return 0 if loss is None else numeric_positions(loss, supervised_targets(labels)).units
+    return supervised_targets(loss, labels).units
 
 
-def count_step(loss: NumericLoss | None, batches: Iterable[Mapping[str, Any]]) -> Tensor:
-    """The supervised tokens and the units of micro-batches with unshifted labels: [2] int64."""
-    shifted = [batch["labels"][:, 1:] for batch in batches]
-    tokens = sum(int(labels.ne(-100).sum()) for labels in shifted)
-    return torch.tensor([tokens, sum(count_units(loss, labels) for labels in shifted)])
+def _moved(found: Any, device: torch.device | str) -> Any:
+    """The same with every tensor in it on a device."""
+    if isinstance(found, Tensor):
+        return found.to(device, non_blocking=True)
+    if isinstance(found, dict):
+        return {name: _moved(value, device) for name, value in found.items()}
+    if isinstance(found, SupervisedTargets | NumericPlaces):
+        values = {field.name: getattr(found, field.name) for field in fields(found)}
+        return replace(found, **_moved(values, device))
+    return found

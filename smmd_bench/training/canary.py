@@ -10,46 +10,29 @@ picture, and so see the vision tower. `smmd_bench.decoding.canary_check` has the
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
 from ..contracts import Canary
 from ..encoding.pictures import expand
-from .canary_texts import CanaryTexts, canary_picture, general_texts
+from .canary_texts import CanaryTexts, canary_picture
 
-if TYPE_CHECKING:
-    from transformers import PreTrainedTokenizerBase
-
-BATCH = 8
-"""Sequences of a forward pass without a picture."""
+BATCH = 8  # sequences of a forward pass without a picture
 Rows = tuple[tuple[float, ...], ...]
 
 
 def make_canary(
-    model: Any,
-    texts: CanaryTexts | Sequence[Sequence[int]] | PreTrainedTokenizerBase,
-    processor: Any | None = None,
-    *,
-    dtype: str = "float32",
+    model: Any, texts: CanaryTexts, processor: Any | None = None, *, dtype: str = "float32"
 ) -> Canary:
     """Log-probabilities of fixed sequences under a transformers (or PEFT) model as it is now.
 
-    `texts` are token ids, two or more each, all scored except the first, or a tokenizer that makes
-    them from `TEXTS`. The model computes in float32 whatever its dtype is, and once more in
-    `dtype`, the one that engines will run it in.
+    The model computes in float32 whatever its dtype is, and once more in `dtype`, the one that
+    engines will run it in.
     """
-    if not isinstance(texts, CanaryTexts):
-        if isinstance(texts, Sequence):
-            rows = tuple(tuple(int(token) for token in sequence) for sequence in texts)
-            texts = CanaryTexts(rows, tuple(len(row) - 1 for row in rows))
-        else:
-            texts = general_texts(texts, processor)
-    if not texts.token_ids or min(map(len, texts.token_ids)) < 2:
-        raise ValueError("A canary needs sequences of two tokens or more.")
     with _evaluating(model):
         exact = _log_probabilities(model, texts, processor, "float32")
         rounded = _log_probabilities(model, texts, processor, dtype) if dtype != "float32" else ()

@@ -32,20 +32,15 @@ TEXTS = (
 """What a canary reads where there is no training data: numbers, because fine-tuning moves those."""
 
 SEQUENCES = 24
-MOST_TOKENS = 1024
-"""Of all sequences, where that leaves at least `SEQUENCES_WITH_PICTURES`."""
+MOST_TOKENS = 1024  # of all sequences, where that leaves at least SEQUENCES_WITH_PICTURES
 SEQUENCES_WITH_PICTURES = 8
-CANDIDATES = 128
-"""So many examples, evenly spaced, of which the shortest are read."""
-SCORED = 8
-"""The first tokens of each target: an engine makes one request a token."""
-BLOCK = 128
-"""Tokens of a block of vLLM's prefix cache on a CPU; on a GPU it has 16."""
+CANDIDATES = 128  # examples, evenly spaced, of which the shortest are read
+SCORED = 8  # the first tokens of each target: an engine makes one request a token
+BLOCK = 128  # tokens of a block of vLLM's prefix cache on a CPU; on a GPU it has 16
 CACHED = 160
 """Tokens of the one long sequence, whose first block a prefix cache holds: keys of other weights
 that are left there are seen by the tokens after it."""
-SIZE = 112
-"""Pixels of a side of the picture."""
+SIZE = 112  # pixels of a side of the picture
 
 
 @dataclass(frozen=True)
@@ -87,8 +82,11 @@ def canary_texts(
     chosen = [examples[k * len(examples) // count] for k in range(count)]
     if processor is not None:
         chosen = [example for example in chosen if len(example.images) == 1]
-    rows = _encode(chosen, tokenizer, processor, chat=chat)
-    rows = [row for row in dict.fromkeys(rows) if len(row[0]) <= longest]
+    prompts = encode_examples(tokenizer, processor, chosen, chat=chat)
+    targets = encode_targets(tokenizer, [example.target for example in chosen], chat=chat)
+    cut = [target[:SCORED] for target in targets]
+    pairs = {((*p, *t), len(t)): None for p, t in zip(prompts, cut, strict=True) if p}
+    rows = [row for row in pairs if len(row[0]) <= longest]
     shortest = sorted(rows, key=lambda row: len(row[0]))
     general = general_texts(tokenizer, processor)
     if not rows:
@@ -148,18 +146,6 @@ def canary_images(canary: Canary | CanaryTexts) -> list[list[Path]] | None:
         return None
     without = len(canary.token_ids) - canary.pictures
     return [[]] * without + [[canary_picture()]] * canary.pictures
-
-
-def _encode(
-    examples: Sequence[Example], tokenizer: Any, processor: Any | None, *, chat: bool
-) -> list[tuple[tuple[int, ...], int]]:
-    """Token ids of prompts with the first tokens of their targets, and how many those are."""
-    if not examples:
-        return []
-    prompts = encode_examples(tokenizer, processor, examples, chat=chat)
-    targets = encode_targets(tokenizer, [e.target for e in examples], chat=chat)
-    cut = [target[:SCORED] for target in targets]
-    return [((*p, *t), len(t)) for p, t in zip(prompts, cut, strict=True) if p]
 
 
 def _on_end(rows: Sequence[tuple[tuple[int, ...], int]], longest: int) -> CanaryTexts:

@@ -10,6 +10,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
+from accelerate import PartialState
+from accelerate.utils import broadcast_object_list
 from transformers import TrainerCallback
 
 from ..contracts import Canary
@@ -19,11 +21,10 @@ from ..storage.cell import BASE
 from ..storage.files import part_of, read_json, write_json
 from .canary import make_canary
 from .canary_texts import CanaryTexts
-from .processes import can_resume, decided_by_first, is_first, wait_for_all, whole_weights
+from .processes import can_resume, is_first, whole_weights
 from .trainer import own_forward
 
-WHOLE = "whole.json"
-"""Written last to a state of the Trainer: the epochs behind it."""
+WHOLE = "whole.json"  # written last to a state of the Trainer: the epochs behind it
 
 
 class Epochs(TrainerCallback):  # type: ignore[misc]
@@ -38,9 +39,9 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         self,
         folder: Path,
         tokenizer: Any,
-        processor: Any = None,
+        processor: Any,
+        texts: CanaryTexts,
         *,
-        texts: CanaryTexts | None = None,
         dtype: str = "float32",
         reload: Callable[[Path], Any] | None = None,
         save_minutes: float = math.inf,
@@ -61,12 +62,12 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         """Ask the Trainer for its state where the last one is old enough, at the same step in all
         processes; at the end of an epoch it writes one anyway."""
         self.step_ended = time.monotonic()
-        due = decided_by_first(self.step_ended - self.saved >= self.save_every)
+        (due,) = broadcast_object_list([self.step_ended - self.saved >= self.save_every])
         control.should_save = due and not float(state.epoch).is_integer()
 
     def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
         """Called when the Trainer has written its state."""
-        wait_for_all()
+        PartialState().wait_for_everyone()
         if float(state.epoch).is_integer():
             self._keep_epoch(state, model)
         if state.is_world_process_zero:
@@ -95,22 +96,14 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         if canary is None:
             assert self.reload is not None
             canary = self._canary(self.reload(part))
-        write_json(
-            part / "canary.json",
-            {
-                "epoch": epoch,
-                "step": state.global_step,
-                "weights": digest_of_weights(part),
-                "canary": asdict(canary),
-            },
-        )
+        made = {"epoch": epoch, "step": state.global_step, "weights": digest_of_weights(part)}
+        write_json(part / "canary.json", {**made, "canary": asdict(canary)})
         shutil.rmtree(final, ignore_errors=True)
         part.rename(final)
 
     def _canary(self, model: Any) -> Canary:
-        texts = self.texts or self.tokenizer
         # not the wrapper, which the Trainer makes compute in bfloat16
-        made = make_canary(causal_model(model), texts, self.processor, dtype=self.dtype)
+        made = make_canary(causal_model(model), self.texts, self.processor, dtype=self.dtype)
         if self.base is None:
             return made
         return replace(made, rivals=((BASE, self.base.log_probabilities),))
@@ -118,7 +111,10 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
     def last_complete(self) -> str | None:
         """The newest complete state of the Trainer, as the first process finds it, which removes
         later ones and those of another strategy. Every process must call it."""
-        return decided_by_first(self._find_state() if is_first() else None)
+        found: list[str | None] = broadcast_object_list(
+            [self._find_state() if is_first() else None]
+        )
+        return found[0]
 
     def _find_state(self) -> str | None:
         ends = [receipt["step"] for receipt in self.receipts()]

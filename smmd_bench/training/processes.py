@@ -12,14 +12,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 from ..contracts.executor import is_sharded, processes
 
 if TYPE_CHECKING:
     from torch import Tensor
 
-_Decision = TypeVar("_Decision")
 Start = Callable[[int, dict[str, str]], Callable[[], str | None]]
 """Starts the process of a rank with this environment; gives what waits for its end and says how it
 failed."""
@@ -28,25 +27,6 @@ failed."""
 def is_first() -> bool:
     """Whether this is the process that reports and writes."""
     return int(os.environ.get("RANK", 0)) == 0
-
-
-def decided_by_first(decision: _Decision) -> _Decision:
-    """What the first process decided. Every process must call it."""
-    from torch import distributed
-
-    if not distributed.is_initialized():
-        return decision
-    shared = [decision]
-    distributed.broadcast_object_list(shared, src=0)
-    return shared[0]
-
-
-def wait_for_all() -> None:
-    """Until every process of the training has come here."""
-    from torch import distributed
-
-    if distributed.is_initialized():
-        distributed.barrier()
 
 
 @contextmanager

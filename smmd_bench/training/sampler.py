@@ -3,16 +3,12 @@ those of one process, split, nothing repeated."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
 import torch
-from accelerate.data_loader import SeedableRandomSampler
 from numpy.typing import NDArray
-from torch import Tensor
-
-from ..encoding.pictures import IGNORE
 
 _BATCHES_A_GROUP = 16
 
@@ -58,7 +54,7 @@ class RankBatches(torch.utils.data.Sampler[list[int]]):  # type: ignore[misc]
 
     A step has the next `size` examples of the order, the last one what is left; it is cut in
     micro-batches, which the processes take in turn. Where none is left for a process, it gets one
-    example without targets, written as -1 - k: all processes must take part in every step.
+    example without targets, -1 - k of `TokenisedExamples`: all must take part in every step.
     """
 
     def __init__(
@@ -82,35 +78,3 @@ class RankBatches(torch.utils.data.Sampler[list[int]]):  # type: ignore[misc]
             for number in range(self.accumulation):
                 at = (number * self.processes + self.rank) * micro
                 yield step[at : at + micro] or [-1 - step[0]]
-
-
-class _Rows(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: ignore[misc]
-    """Examples by number; -1 - k is example k without targets."""
-
-    def __init__(self, examples: Sequence[dict[str, Tensor]]) -> None:
-        self.examples = examples
-
-    def __len__(self) -> int:
-        return len(self.examples)
-
-    def __getitem__(self, index: int) -> dict[str, Tensor]:
-        if index >= 0:
-            return self.examples[index]
-        row = self.examples[-1 - index]
-        return {**row, "labels": torch.full_like(row["labels"], IGNORE)}
-
-
-class RankLoader(torch.utils.data.DataLoader[dict[str, Tensor]]):  # type: ignore[misc]
-    """The batches of one process; `more`: of DataLoader."""
-
-    def __init__(self, examples: Any, batches: RankBatches, **more: Any) -> None:
-        super().__init__(_Rows(examples), batch_sampler=batches, **more)
-
-    def set_epoch(self, epoch: int) -> None:
-        """Called by the Trainer at the start of each epoch."""
-        self.batch_sampler.set_epoch(epoch)
-
-
-def random_order(examples: Any, seed: int) -> SeedableRandomSampler:
-    """The order that the Trainer gives one process with this seed."""
-    return SeedableRandomSampler(examples, data_seed=seed)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from functools import partial
 from pathlib import Path
@@ -40,13 +40,14 @@ from ..models.tokenizers import load_tokenizer
 from ..storage.cell import BASE
 from ..storage.files import part_of, remove_tree, write_json, write_parquet
 from .canary import make_canary
-from .canary_texts import canary_texts
+from .canary_texts import canary_texts, general_texts
 from .epochs import Epochs
 from .processes import is_first
 from .sampler import LengthGroups
 from .tracking import tracking
 from .trainer import ObjectiveTrainer, objective_forward
 
+_Note = Callable[[str | None], None]
 _DROWNS = 10  # times the cross-entropy
 _ALL_STEPS = math.nextafter(1.0, 0.0)  # to the Trainer, below 1 is a share, and 1 is one step
 _PATIENCE = 4 * 3600  # seconds that processes wait for the first one, which writes
@@ -81,7 +82,8 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     processor = load_processor(cell.card.folder, *pixels) if cell.reads_images else None
     if cell.is_base:
         model = load_model(cell.card.folder, recipe.dtype)
-        canary = asdict(make_canary(model, tokenizer, processor, dtype=recipe.dtype))
+        texts = general_texts(tokenizer, processor)
+        canary = asdict(make_canary(model, texts, processor, dtype=recipe.dtype))
         _write_receipt(folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
         return
     loss = cell.loss_plugin.bind(numeric_vocabulary(tokenizer, recipe.numeric_rule))
@@ -94,17 +96,26 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
         progress(label.replace("train", what, 1), done, total)
 
     data = TokenisedExamples(examples, tokenizer, longest, report, processor=processor, chat=chat)
-    targets = data.numeric_targets(tokenizer, loss)
-    if (note := _coverage_note(cell.loss, loss, targets)) is not None:
-        progress(note, 0, 0)
+    targets, notes = data.numeric_targets(tokenizer, loss), list[str]()
+
+    def note(sentence: str | None) -> None:
+        if sentence is not None:
+            notes.append(sentence)
+            progress(sentence, 0, 0)
+
+    note(_coverage_note(cell.loss, loss, targets))
     reload = partial(load_trained, base=cell.card.folder, recipe=recipe)
     texts = canary_texts(examples, tokenizer, processor, longest, chat=chat)
     epochs = Epochs(
-        folder, tokenizer, processor, texts=texts, dtype=recipe.dtype, reload=reload,
+        folder, tokenizer, processor, texts, dtype=recipe.dtype, reload=reload,
         save_minutes=recipe.save_minutes,
     )  # fmt: skip
-    steps = _Steps(label, cell.loss, loss, progress)
+    steps = _Steps(label, cell.loss, loss, progress, note)
     trainer = _make_trainer(cell, folder, data, loss, tokenizer, [epochs, steps], track)
+    trainer.on_halving = lambda size: note(
+        f"Out of memory: from here on a forward pass has {size} of the batch's "
+        f"{recipe.batch_size} examples (micro_batch_size={size})."
+    )
     base = epochs.read_base(trainer.model)
     progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
     with objective_forward(trainer.model, trainer.numeric_loss):
@@ -116,9 +127,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     kept = epochs.receipts()
     frame = pd.DataFrame(log).reindex(columns=_LOG_COLUMNS)
     write_parquet(folder / "log.parquet", frame)
-    relative = (line["relative_auxiliary"] for line in log if "relative_auxiliary" in line)
-    notes = [note, _scale_note(cell.loss, loss, next(relative, None))]
-    facts = {"numeric_targets": targets, "notes": [n for n in notes if n is not None]}
+    facts = {"numeric_targets": targets, "notes": notes}
     _write_receipt(folder, recipe.method, kept, asdict(base), **facts)
 
 
@@ -153,8 +162,9 @@ def _make_trainer(
         train_dataset=data,
         data_collator=RightPaddingCollator(tokenizer.pad_token_id),
         callbacks=callbacks,
-        numeric_loss=loss.to("cuda" if on_gpu else "cpu"),
+        numeric_loss=loss,
         sampler=sampler if recipe.group_by_length else None,
+        rehearse=on_gpu,
     )
 
 
@@ -175,7 +185,12 @@ def training_arguments(
     processes that make batches ahead, which a GPU would wait for. tracker: settings of one.
     """
     gpu = gpu and torch.cuda.is_available()
-    share = _share(recipe)
+    if recipe.batch_size % processes():
+        raise UserError(
+            f"A batch of {recipe.batch_size} examples cannot be shared by {processes()} GPUs: "
+            "choose gpus_per_cell= of the executor so that it divides batch_size."
+        )
+    share = recipe.batch_size // processes()
     micro = math.gcd(share, recipe.micro_batch_size)
     arguments = TrainingArguments(
         output_dir=str(folder),
@@ -211,26 +226,14 @@ def training_arguments(
     return arguments
 
 
-def _share(recipe: Recipe) -> int:
-    """The examples of a batch that this process has; raises UserError where they have not as many
-    each."""
-    count = processes()
-    if recipe.batch_size % count:
-        raise UserError(
-            f"A batch of {recipe.batch_size} examples cannot be shared by {count} GPUs: choose "
-            "gpus_per_cell= of the executor so that it divides batch_size."
-        )
-    return recipe.batch_size // count
-
-
 class _Steps(TrainerCallback):  # type: ignore[misc]
     """Reports progress, and stamps each step's line with its wall time."""
 
     def __init__(
-        self, label: str, loss: str, numeric_loss: NumericLoss, progress: Progress
+        self, label: str, name: str, loss: NumericLoss, progress: Progress, note: _Note
     ) -> None:
-        self.label, self.loss, self.progress = label, loss, progress
-        self.numeric_loss, self.weighed = numeric_loss, False
+        self.label, self.progress, self.note = label, progress, note
+        self.name, self.loss, self.weighed = name, loss, False
         self.began = time.monotonic()
 
     def on_step_begin(self, *_: Any, **__: Any) -> None:
@@ -246,9 +249,9 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
         state.log_history[-1]["seconds"] = time.monotonic() - self.began
         if not self.weighed and "relative_auxiliary" in logs:
             self.weighed = True
-            note = _scale_note(self.loss, self.numeric_loss, logs["relative_auxiliary"])
-            if note is not None and state.global_step < 10:  # of a training from its beginning
-                self.progress(note, 0, 0)
+            found = (line.get("relative_auxiliary") for line in state.log_history)
+            first = next(relative for relative in found if relative is not None)
+            self.note(_scale_note(self.name, self.loss, first))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         self.progress(self.label, state.global_step, state.max_steps)
@@ -262,9 +265,9 @@ def _coverage_note(name: str, loss: NumericLoss, targets: dict[str, int]) -> str
     return f"{name} acts on {covered:,} of {numeric:,} numeric targets ({covered / numeric:.1%})."
 
 
-def _scale_note(name: str, loss: NumericLoss, relative: float | None) -> str | None:
+def _scale_note(name: str, loss: NumericLoss, relative: float) -> str | None:
     """A warning where the auxiliary drowns the cross-entropy at the first step that has it."""
-    if relative is None or relative <= _DROWNS or loss.replaces_cross_entropy:
+    if relative <= _DROWNS or loss.replaces_cross_entropy:
         return None
     return (
         f"{name}: at the first step the weighted auxiliary is {relative:.0f} times the "

@@ -1,13 +1,8 @@
 """Experiment trackers, through the Trainer's own integrations (`--track`).
 
-A tracker hears what a training logs and changes no address and no result. What it writes on this
-machine goes to
-
-RUN/tracking/tensorboard/CELL/   event files; `tensorboard --logdir RUN/tracking/tensorboard`
-RUN/tracking/wandb/              of wandb, also offline (`WANDB_MODE=offline`)
-RUN/tracking/trackio/            of trackio
-
-unless WANDB_DIR or TRACKIO_DIR name another place. A cell's run is called by its label.
+A tracker hears what a training logs and changes no address and no result. It writes to
+RUN/tracking/tensorboard/CELL, or RUN/tracking/wandb or trackio unless WANDB_DIR or TRACKIO_DIR name
+another place. A cell's run is called by its label.
 """
 
 from __future__ import annotations

@@ -4,37 +4,44 @@ The model's `forward` is replaced while it trains: it runs the decoder, keeps th
 supervised positions and gives them to the objective, so that the full logits are never built. The
 objective runs as the forward of the output head, for which weights that are spread over processes
 come together. The denominators T and U are counted over all micro-batches and processes of an
-optimiser step before its first forward pass.
+optimiser step before its first forward pass. What they and the objective need to know of the labels
+is found when a batch is made, so that a GPU waits for nothing until the step's log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from copy import deepcopy
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
+from accelerate.data_loader import SeedableRandomSampler
+from accelerate.utils.memory import clear_device_cache
 from torch import Tensor
+from torch.utils.data import DataLoader
 from transformers import Trainer
 
-from ..contracts import NumericLoss, mixed
+from ..contracts import NumericLoss
 from ..contracts.executor import is_sharded
+from ..errors import UserError
 from ..models.loading import load_model
 from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective
 from ..objective.output_head import causal_model, current, output_head
-from ..objective.supervised import count_step, supervised_targets
+from ..objective.supervised import SupervisedTargets, supervised_targets
 from .processes import let_cpu_shard, reduce_in_float32
-from .sampler import LengthGroups, RankBatches, RankLoader, random_order
+from .sampler import LengthGroups, RankBatches
 
 
 @contextmanager
 def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
-    """Inside, calling the model (PEFT-wrapped or not) on a batch with labels gives the objective.
+    """Inside, calling the model (PEFT-wrapped or not) on a batch with targets gives the objective.
 
-    `model(input_ids=..., attention_mask=..., labels=..., num_tokens=T, num_units=U, keys=...)`
-    returns {"loss", "objective"}; labels are unshifted, as usual, and keys [B] as in
-    `numeric_objective`. Other tensors, those of pictures, go to the model as they are.
+    `model(input_ids=..., attention_mask=..., targets=..., num_tokens=T, num_units=U)` returns
+    {"loss", "objective"}; targets are those of the labels without the first column. Other tensors,
+    those of pictures, go to the model as they are.
     """
     causal = causal_model(model)
     plain_forward = causal.forward
@@ -46,18 +53,13 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         return hidden_objective(loss, hidden, current(found, causal), *step)
 
     def forward(
-        input_ids: Tensor,
-        attention_mask: Tensor | None = None,
-        labels: Tensor | None = None,
+        targets: SupervisedTargets,
         num_tokens: Tensor | None = None,
         num_units: Tensor | None = None,
-        keys: Tensor | None = None,
-        **others: Any,
+        **inputs: Any,
     ) -> dict[str, Any]:
-        assert labels is not None
-        targets = supervised_targets(labels[:, 1:], keys)
-        inputs = {"input_ids": input_ids, "attention_mask": attention_mask, "use_cache": False}
-        inputs |= {key: value for key, value in others.items() if isinstance(value, Tensor)}
+        inputs = {key: value for key, value in inputs.items() if isinstance(value, Tensor)}
+        inputs["use_cache"] = False
         step = targets, num_tokens, num_units
         if found is None:
             logits = plain_forward(**inputs).logits[targets.row, targets.position]  # [T, V]
@@ -80,7 +82,8 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
 
 @contextmanager
 def own_forward(model: Any) -> Iterator[None]:
-    """Inside, the model's forward is its own again, also within `objective_forward`."""
+    """Inside, the model's forward is its own again, also within `objective_forward`, and without
+    the autocast that the Trainer wraps it in."""
     causal = causal_model(model)
     replaced = [
         (module, module.__dict__.pop("forward"))
@@ -94,24 +97,48 @@ def own_forward(model: Any) -> Iterator[None]:
             module.forward = forward
 
 
+class _WithTargets:
+    """A collator whose batches have the targets of their labels in place of these; with a loss of
+    its own, which stays on the CPU."""
+
+    def __init__(self, collate: Any, loss: NumericLoss) -> None:
+        self.collate, self.loss = collate, loss
+
+    def __call__(self, rows: list[Any]) -> dict[str, Any]:
+        batch = dict(self.collate(rows))
+        labels = batch.pop("labels")
+        return {**batch, "targets": supervised_targets(self.loss, labels[:, 1:], batch["example"])}
+
+
 class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     """Trains under `objective_forward`; logs the parts of the objective at every step.
 
-    Batches may carry `example` [B] int64, which with seed and step keys the noise of a loss.
+    Batches carry `example` [B] int64, which with seed and step keys the noise of a loss. Where
+    memory ends, a step is done again in micro-batches of half the size, `micro_batch_size`;
+    on_halving is told of it. rehearse: run the longest micro-batch before the first step, so that
+    it ends there; it changes no weight.
     """
 
     loss_is_scaled_for_ga = True
 
     def __init__(
-        self, *, numeric_loss: NumericLoss, sampler: LengthGroups | None, **arguments: Any
+        self,
+        *,
+        numeric_loss: NumericLoss,
+        sampler: LengthGroups | None,
+        rehearse: bool = False,
+        **arguments: Any,
     ) -> None:
         let_cpu_shard()
         super().__init__(**arguments)
         reduce_in_float32(self.accelerator)
-        self.sampler = sampler
-        self.numeric_loss = numeric_loss
-        self._step_counts: tuple[Tensor, Tensor] | None = None
-        self._sums: Tensor | None = None
+        self.data_collator: Any = _WithTargets(self.data_collator, deepcopy(numeric_loss))
+        self.sampler, self.numeric_loss = sampler, numeric_loss
+        self.rehearse = rehearse
+        self.on_halving: Callable[[int], None] = lambda size: None
+        self.micro_batch_size = self.args.per_device_train_batch_size
+        self._step: list[dict[str, Any]] = []  # the micro-batches that are done of it
+        self._counts = self._sums = torch.zeros(2)  # tokens and units; cross-entropy and auxiliary
 
     def _get_train_sampler(self, *arguments: Any) -> Any:
         return super()._get_train_sampler(*arguments) if self.sampler is None else self.sampler
@@ -122,19 +149,21 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             return super().get_train_dataloader()
         steps = self.args.gradient_accumulation_steps
         batches = RankBatches(
-            self.sampler or random_order(self.train_dataset, self.args.seed),
+            self.sampler or SeedableRandomSampler(self.train_dataset, data_seed=self.args.seed),
             self.args.per_device_train_batch_size * steps * self.args.world_size,
             accumulation=steps,
             rank=self.args.process_index,
             processes=self.args.world_size,
         )
-        return RankLoader(
+        loader: Any = DataLoader(
             self.train_dataset,
-            batches,
+            batch_sampler=batches,
             collate_fn=self.data_collator,
             num_workers=self.args.dataloader_num_workers,
             pin_memory=self.args.dataloader_pin_memory,
         )
+        loader.set_epoch = batches.set_epoch
+        return loader
 
     def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
         """The Trainer's own leaves out, without an error, each weight that transformers saves under
@@ -150,11 +179,72 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     ) -> tuple[list[Any], Any]:
         """The micro-batches of a step; counts their supervised tokens and units on the way."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
-        counts = count_step(self.numeric_loss, batches).to(device)
-        counts = self.accelerator.reduce(counts, "sum").clamp(min=1)
-        self._step_counts = (counts[0], counts[1])
-        self._sums = torch.zeros(4, dtype=torch.float64)
+        targets = [batch["targets"] for batch in batches]
+        counts = torch.tensor([sum(map(len, targets)), sum(t.units for t in targets)])
+        self._counts = self.accelerator.reduce(counts.to(device), "sum")
+        self._sums = torch.zeros(2, dtype=torch.float64, device=device)
+        self._step = []
         return batches, items
+
+    def training_step(
+        self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None
+    ) -> Tensor:
+        """Forward and backward of a micro-batch."""
+        if self.rehearse:
+            self.rehearse = False
+            self._rehearse(model)
+        self._step.append(inputs)
+        return self._train(model, [inputs], self._step)
+
+    def _rehearse(self, model: Any) -> None:
+        """Run the longest micro-batch, beside room for the optimiser's moments, and forget it."""
+        rows = np.argsort(self.train_dataset.lengths)[-self.micro_batch_size :]
+        with torch.random.fork_rng([self.args.device] if self.args.device.type == "cuda" else []):
+            trained = [p for p in model.parameters() if p.requires_grad]
+            moments = [] if self.optimizer.state else [torch.empty_like(p) for p in 2 * trained]
+            longest = [self._collate(rows)]
+            self._train(model, longest, longest)
+            del moments
+        self._forget(model)
+
+    def _train(
+        self, model: Any, batches: list[dict[str, Any]], step: list[dict[str, Any]]
+    ) -> Tensor:
+        """Forward and backward of batches; of the whole step again where memory ends. The loss of
+        the last one."""
+        while True:
+            try:
+                return [self._train_parts(model, batch) for batch in batches][-1]
+            except torch.OutOfMemoryError as error:
+                if self.micro_batch_size == 1 or self.args.world_size > 1:  # not one process alone
+                    peak = torch.cuda.max_memory_allocated() / 2**30
+                    raise UserError(
+                        f"Out of memory at a peak of {peak:.1f} GiB, with micro_batch_size="
+                        f"{self.micro_batch_size}: add --set gradient_checkpointing=true, or "
+                        "choose a smaller micro_batch_size, a smaller model or a larger GPU."
+                    ) from error
+            self._forget(model)  # here, where the error no longer holds what the pass had made
+            self.micro_batch_size //= 2
+            self.on_halving(self.micro_batch_size)
+            batches = step
+
+    def _train_parts(self, model: Any, batch: dict[str, Any]) -> Tensor:
+        if len(batch["example"]) <= self.micro_batch_size:
+            return super().training_step(model, batch)
+        parts = batch["example"].cpu().split(self.micro_batch_size)
+        losses = [
+            super(ObjectiveTrainer, self).training_step(model, self._collate(p)) for p in parts
+        ]
+        return torch.stack(losses).sum()
+
+    def _collate(self, rows: Any) -> Any:
+        return self.data_collator([self.train_dataset[int(i)] for i in rows])
+
+    def _forget(self, model: Any) -> None:
+        """Drop the gradients and sums of this step."""
+        model.zero_grad()
+        self._sums.zero_()
+        clear_device_cache(garbage_collection=True)
 
     def compute_loss(
         self,
@@ -164,28 +254,22 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         num_items_in_batch: Any = None,
     ) -> Any:
         """This micro-batch's share of the step's objective."""
-        assert self._step_counts is not None
-        assert self._sums is not None
-        tokens, units = self._step_counts
-        inputs = dict(inputs)
-        example = inputs.pop("example", None)
-        step = self.args.seed, self.state.global_step
-        keys = None if example is None else mixed(*step, example)
-        outputs = model(**inputs, num_tokens=tokens, num_units=units, keys=keys)
+        inputs = {name: value for name, value in inputs.items() if name != "example"}
+        targets = inputs.pop("targets").to(self.args.device)
+        targets = targets.at_step(self.args.seed, self.state.global_step)
+        tokens, units = self._counts
+        outputs = model(**inputs, targets=targets, num_tokens=tokens, num_units=units)
         out: ObjectiveOutput = outputs["objective"]
-        self._sums += torch.tensor(
-            [float(out.cross_entropy_sum), float(out.auxiliary_sum), out.tokens, out.units],
-            dtype=torch.float64,
-        )
+        self._sums += torch.stack([out.cross_entropy_sum, out.auxiliary_sum])
         # Data parallelism averages gradients over processes; the counts are already the step's.
         loss = outputs["loss"] * self.accelerator.num_processes
         return (loss, outputs) if return_outputs else loss
 
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """Add the parts of the objective to a step's line."""
-        if "loss" in logs and self._sums is not None:
-            sums = self.accelerator.reduce(self._sums.to(self.args.device), "sum").tolist()
-            cross_entropy, auxiliary, tokens, units = sums
+        if "loss" in logs:
+            cross_entropy, auxiliary = self.accelerator.reduce(self._sums, "sum").tolist()
+            tokens, units = map(float, self._counts.tolist())
             logs["cross_entropy"] = cross_entropy / max(tokens, 1)
             logs["tokens"], logs["units"] = tokens, units
             if units:

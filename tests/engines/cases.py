@@ -17,6 +17,7 @@ from smmd_bench.models.loading import add_adapter, load_model
 from smmd_bench.models.processor import load_processor
 from smmd_bench.models.recipe import Recipe
 from smmd_bench.training.canary import make_canary
+from smmd_bench.training.canary_texts import general_texts
 
 from ..tiny_vlms import build_vlm, draw_picture
 
@@ -99,7 +100,7 @@ def build_variants(architecture: str, root: Path) -> dict[str, Checkpoint]:
                 parameter += spread * torch.randn_like(parameter)
         if kind != "base":
             model.save_pretrained(root / name)
-        canary = make_canary(model, processor.tokenizer, processor)
+        canary = make_canary(model, general_texts(processor.tokenizer, processor), processor)
         checkpoints[name] = Checkpoint(name, kind, root / name, canary)
     return checkpoints
 

@@ -3,14 +3,7 @@
 import pytest
 import torch
 
-from .cases import (
-    DIGITS,
-    THOUSAND,
-    UNEVEN,
-    bind,
-    predictions,
-    random_targets,
-)
+from .cases import DIGITS, THOUSAND, UNEVEN, bind, predictions, random_targets
 
 
 @pytest.mark.parametrize("values", [DIGITS, UNEVEN])

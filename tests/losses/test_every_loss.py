@@ -11,14 +11,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.parameters import canonical
 from smmd_bench.plugin_system.registry import load_loss
 
-from .cases import (
-    DIGITS,
-    UNEVEN,
-    bind,
-    perfect_targets,
-    random_targets,
-    value,
-)
+from .cases import DIGITS, UNEVEN, bind, perfect_targets, random_targets, value
 from .test_ntl import VARIANTS as NTL
 from .test_smmd import VARIANTS as SMMD
 

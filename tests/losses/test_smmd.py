@@ -8,16 +8,7 @@ import torch
 
 from smmd_bench.plugin_system.registry import load_loss
 
-from .cases import (
-    DIGITS,
-    THOUSAND,
-    UNEVEN,
-    bind,
-    predictions,
-    random_targets,
-    value,
-    vocabulary,
-)
+from .cases import DIGITS, THOUSAND, UNEVEN, bind, predictions, random_targets, value, vocabulary
 
 VARIANTS = [
     "smmd",

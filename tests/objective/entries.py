@@ -4,8 +4,9 @@ import pytest
 import torch
 
 from smmd_bench import numeric_objective
-from smmd_bench.objective.objective import hidden_objective, supervised_targets
+from smmd_bench.objective.objective import hidden_objective
 from smmd_bench.objective.output_head import OutputHead
+from smmd_bench.objective.supervised import supervised_targets
 
 from .toys import LOSSES
 
@@ -19,7 +20,7 @@ def of_logits(loss, hidden, weight, labels, **counts):
 
 def of_hidden(loss, hidden, weight, labels, keys=None, **options):
     """options: counts, and `chunk_elements`."""
-    targets = supervised_targets(labels, keys)
+    targets = supervised_targets(loss, labels, keys)
     states = hidden[targets.row, targets.position]
     return hidden_objective(loss, states, OutputHead(weight), targets, **options)
 

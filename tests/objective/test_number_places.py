@@ -10,8 +10,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from transformers import AutoTokenizer
 
+import smmd_bench as sb
 from smmd_bench.encoding.numbers import numeric_vocabulary
-from smmd_bench.objective.supervised import numeric_positions, supervised_targets
+from smmd_bench.objective.supervised import supervised_targets
 from smmd_bench.plugin_system.registry import load_loss
 
 from ..conftest import TOKENIZERS
@@ -32,7 +33,7 @@ def places(name, *texts):
     rows = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
     width = max(map(len, rows))
     labels = torch.tensor([row + [-100] * (width - len(row)) for row in rows])
-    return numeric_positions(loss, supervised_targets(labels)).places, loss
+    return supervised_targets(loss, labels).places, loss
 
 
 def numbers(name, *texts):
@@ -98,11 +99,11 @@ def test_digits_outside_the_vocabulary_are_a_part_of_their_number(text, number, 
     assert tokenizer.convert_tokens_to_ids("05") in vocabulary.others[2]
     labels = torch.tensor([tokenizer.encode(text, add_special_tokens=False)])
     loss = load_loss("raft").bind(vocabulary)
-    found = numeric_positions(loss, supervised_targets(labels))
+    found = supervised_targets(loss, labels)
     assert found.places.number.tolist() == number
     assert found.places.place.tolist() == place
     assert found.places.whole.tolist() == [whole] * len(number)
-    numbers = load_loss("nl_ntl[decimals=true]").bind(vocabulary).units(found.places)
+    numbers = sb.count_units(load_loss("nl_ntl[decimals=true]").bind(vocabulary), labels)
     assert numbers == whole * (1 + max(number))
     assert found.units == (numbers if text != "12345" else 0)  # of three digits at most
 
@@ -139,14 +140,15 @@ def test_digits_within_larger_tokens_are_seen(text, values, whole):
     assert {80, 75, 5} < {*vocabulary.values.tolist()}
     labels = torch.tensor([tokenizer.encode(text, add_special_tokens=False)])
     loss = load_loss("raft").bind(vocabulary)
-    found = numeric_positions(loss, supervised_targets(labels)).places
+    found = supervised_targets(loss, labels).places
     read = vocabulary.values[found.target] * found.place
     seen = dict.fromkeys(found.number.tolist(), 0.0)
     for number, value in zip(found.number.tolist(), read.tolist(), strict=True):
         seen[number] += value
     assert [*seen.values()] == values
     assert [bool(found.whole[found.number == n].all()) for n in seen] == whole
-    assert load_loss("nl_ntl[decimals=true]").bind(vocabulary).units(found) == sum(whole)
+    of_numbers = load_loss("nl_ntl[decimals=true]").bind(vocabulary)
+    assert sb.count_units(of_numbers, labels) == sum(whole)
 
 
 def word_tokenizer(vocabulary):
@@ -171,5 +173,5 @@ def test_a_row_ends_a_number_and_an_unsupervised_token_does():
     tokenizer, loss = load("digit")
     labels = torch.tensor([tokenizer.encode("1.23456", add_special_tokens=False)] * 2)
     labels[1, 1] = labels[1, 4] = -100  # the point, and a 4
-    found = numeric_positions(loss, supervised_targets(labels)).places
+    found = supervised_targets(loss, labels).places
     assert found.number.tolist() == [0] * 6 + [1, 2, 2, 3, 3]

@@ -1,10 +1,12 @@
 """The objective, over logits and over hidden states, against its definition."""
 
 import logging
+from contextlib import nullcontext
 
 import pytest
 import torch
 from torch.nn import functional as F
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from smmd_bench import numeric_objective
 from smmd_bench.objective import objective
@@ -14,7 +16,17 @@ from smmd_bench.objective.supervised import count_units, supervised_targets
 from smmd_bench.plugin_system.registry import load_loss
 
 from .entries import assert_same, both_entries, each_loss, gradients, of_logits, parts
-from .toys import IDS, V, bind, literal, random_batch, random_hidden, random_labels
+from .toys import (
+    IDS,
+    OF_THE_PACKAGE,
+    H,
+    V,
+    bind,
+    literal,
+    random_batch,
+    random_hidden,
+    random_labels,
+)
 
 
 @pytest.mark.parametrize("shares", [{}, {"numeric": 1, "ignored": 0}])
@@ -121,7 +133,8 @@ def test_a_head_that_is_more_than_a_weight_takes_the_plain_path_and_says_so(name
     logits = F.linear(hidden, weight, bias) * options.get("scale", 1.0)
     if cap := options.get("soft_cap"):
         logits = cap * torch.tanh(logits / cap)
-    targets, loss = supervised_targets(labels), bind(name)
+    loss = bind(name)
+    targets = supervised_targets(loss, labels)
     objective._say_once.cache_clear()
     with caplog.at_level(logging.WARNING, logger="smmd_bench"):
         out = hidden_objective(loss, hidden[targets.row, targets.position], head, targets)
@@ -144,3 +157,53 @@ def test_mistakes_of_the_caller_are_errors():
         numeric_objective(bind("smmd"), logits, labels, num_tokens=4, num_units=0)
     with pytest.raises(TypeError, match=r"pass loss\.bind"):
         numeric_objective(load_loss("smmd"), logits, labels)
+
+
+class Synchronisations(TorchDispatchMode):
+    """Counts the operations for which a GPU is waited."""
+
+    NAMES = ("_local_scalar_dense", "nonzero", "unique_consecutive", "masked_select", "bincount",
+             "is_nonzero", "equal", "_unique2", "repeat_interleave")  # fmt: skip
+    count = 0
+
+    def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+        name = function.name().removeprefix("aten::").partition(".")[0]
+        masks = name.lstrip("_") in ("index", "index_put", "index_put_", "index_put_impl_") and any(
+            index is not None and index.dtype == torch.bool for index in args[1]
+        )
+        self.count += masks or name in self.NAMES
+        return function(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("name", OF_THE_PACKAGE)
+def test_a_gpu_is_waited_for_once_at_most_and_only_by_a_trainable_head(name):
+    labels, hidden, weight = random_batch(ignored=0)
+    loss, chunk = bind(name), 2 * V
+    targets = supervised_targets(loss, labels)
+    hidden = hidden[targets.row, targets.position].detach().requires_grad_()
+    for trainable in (False, True):
+        head = OutputHead(weight.requires_grad_(trainable))
+        counts = torch.tensor(24), torch.tensor(9)
+        for _ in range(2):  # constants of a dtype are made at the first step
+            with Synchronisations() as seen:
+                out = hidden_objective(loss, hidden, head, targets.at_step(0, 1), *counts, chunk)
+                out.total.backward()
+        assert seen.count <= trainable
+    with Synchronisations() as seen:
+        supervised_targets(loss, labels)
+    assert seen.count > 2  # what is counted
+
+
+@pytest.mark.parametrize("name", OF_THE_PACKAGE)
+def test_nothing_is_left_on_another_device(name, monkeypatch):
+    """The device `meta` has shapes alone: a value that the host asks for is an error there."""
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # which meta has not
+    monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
+    labels, _, weight = random_batch(dtype=torch.float32)
+    loss = bind(name)
+    targets = supervised_targets(loss, labels).to("meta").at_step(0, 1)
+    states = torch.empty(len(targets), H, device="meta").requires_grad_()
+    counts = torch.tensor(24, device="meta"), torch.tensor(9, device="meta")
+    out = hidden_objective(loss, states, OutputHead(weight.detach().to("meta")), targets, *counts)
+    out.total.backward()
+    assert states.grad.shape == states.shape

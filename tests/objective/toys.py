@@ -157,7 +157,7 @@ def literal(loss, logits, labels):
             picked["place"].append(torch.tensor(place, dtype=torch.float64))
             picked["whole"].append(torch.tensor(True))
     tokens = int((labels != -100).sum())
-    summed, units = loss(NumericTargets(**{k: torch.stack(v) for k, v in picked.items()}))
+    summed, units = loss(NumericTargets(**{k: torch.stack(v) for k, v in picked.items() if v}))
     share = summed / tokens
     if not loss.replaces_cross_entropy:
         share = loss.weight * summed / max(units, 1)

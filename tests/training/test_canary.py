@@ -12,14 +12,20 @@ from transformers import AutoModelForCausalLM
 from smmd_bench.models.loading import load_model
 from smmd_bench.models.processor import load_processor
 from smmd_bench.training.canary import computing_in, make_canary
-from smmd_bench.training.canary_texts import canary_from, canary_images, canary_picture
+from smmd_bench.training.canary_texts import (
+    CanaryTexts,
+    canary_from,
+    canary_images,
+    canary_picture,
+    general_texts,
+)
 
 from ..tiny_vlms import each
 
 
 def test_it_holds_the_log_probabilities_of_a_plain_forward_pass(tiny):
     model = AutoModelForCausalLM.from_pretrained(tiny.base)
-    canary = make_canary(model, [[4, 5, 6, 7], [8, 9]])
+    canary = make_canary(model, CanaryTexts(((4, 5, 6, 7), (8, 9)), (3, 1)))
     with torch.no_grad():
         log_p = model(torch.tensor([[4, 5, 6, 7]])).logits[0].log_softmax(-1)
     expected = [float(log_p[i, token]) for i, token in enumerate((5, 6, 7))]
@@ -33,7 +39,7 @@ def test_making_one_leaves_the_modes_of_every_module(tiny):
     model.train()
     next(model.children()).eval()  # as a frozen part is
     before = [module.training for module in model.modules()]
-    first, second = make_canary(model, tiny.tokenizer), make_canary(model, tiny.tokenizer)
+    first, second = (make_canary(model, general_texts(tiny.tokenizer)) for _ in range(2))
     assert first == second  # no dropout while it reads
     assert [module.training for module in model.modules()] == before
 
@@ -42,7 +48,9 @@ def test_making_one_leaves_the_modes_of_every_module(tiny):
 def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
     folder = tiny_vlm(architecture)
     processor, model = load_processor(folder), load_model(folder, "float32")
-    text, seeing = (make_canary(model, processor.tokenizer, p) for p in (None, processor))
+    text, seeing = (
+        make_canary(model, general_texts(processor.tokenizer, p), p) for p in (None, processor)
+    )
     assert seeing.pictures == 1
     assert seeing.token_ids[:-1] == text.token_ids
     assert seeing.log_probabilities[:-1] == text.log_probabilities
@@ -53,7 +61,7 @@ def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
         for name, parameter in model.named_parameters():
             if ("visual" in name or "vision" in name) and parameter.dim() > 1:
                 parameter.mul_(1.5)
-    other = make_canary(model, processor.tokenizer, processor)
+    other = make_canary(model, general_texts(processor.tokenizer, processor), processor)
     assert other.log_probabilities[:-1] == seeing.log_probabilities[:-1]
     assert np.abs(np.subtract(other.log_probabilities[-1], seeing.log_probabilities[-1])).max() > 1
 

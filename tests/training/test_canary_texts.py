@@ -1,8 +1,6 @@
 """What a canary reads: training prompts with their targets, the same for every loss and seed."""
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from smmd_bench.contracts import Answer, Example
 from smmd_bench.encoding.prompts import encode_prompts, encode_targets
@@ -16,8 +14,6 @@ from smmd_bench.training.canary_texts import (
     canary_texts,
     general_texts,
 )
-
-Make = Callable[[str], Any]
 
 
 def sums(count, words=0):

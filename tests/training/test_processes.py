@@ -9,10 +9,11 @@ import sys
 
 import pytest
 import torch
+from accelerate.data_loader import SeedableRandomSampler
 from hypothesis import given
 from hypothesis import strategies as st
 
-from smmd_bench.training.sampler import RankBatches, random_order
+from smmd_bench.training.sampler import RankBatches
 
 LOSSES = ("ce", "ntil", "smmd")
 
@@ -51,15 +52,16 @@ def test_the_order_is_that_of_one_process(tmp_path):
     from smmd_bench.training.trainer import ObjectiveTrainer
 
     arguments = training_arguments(Recipe(micro_batch_size=4), 7, tmp_path, saves=False)
+    rows = [{"labels": torch.zeros(2), "example": torch.tensor(i)} for i in range(50)]
     trainer = ObjectiveTrainer(
-        model=torch.nn.Linear(1, 1), args=arguments, train_dataset=[*range(50)],
-        data_collator=lambda rows: rows, numeric_loss=None, sampler=None,
+        model=torch.nn.Linear(1, 1), args=arguments, train_dataset=rows,
+        numeric_loss=None, sampler=None,
     )  # fmt: skip
-    loader, order = trainer.get_train_dataloader(), random_order([*range(50)], 7)
+    loader, order = trainer.get_train_dataloader(), SeedableRandomSampler(rows, data_seed=7)
     for epoch in range(2):
         loader.set_epoch(epoch)
         order.set_epoch(epoch)
-        assert [i for batch in loader for i in batch] == [*order]
+        assert [int(i) for batch in loader for i in batch["example"]] == [*order]
 
 
 @pytest.fixture(scope="module")

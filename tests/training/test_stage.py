@@ -1,6 +1,5 @@
 """What the train stage hands to the Trainer, and from which state a killed training goes on."""
 
-import math
 from contextlib import suppress
 from typing import Any
 
@@ -8,13 +7,14 @@ import pandas as pd
 import pytest
 import torch
 
+from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.models.recipe import Recipe
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.training import stage
 from smmd_bench.training.epochs import Epochs
 from smmd_bench.training.sampler import LengthGroups
 from smmd_bench.training.stage import train_cell
+from smmd_bench.training.trainer import ObjectiveTrainer
 
 pytestmark = pytest.mark.engine
 
@@ -41,7 +41,7 @@ def add_state(cell, step, epochs):
 
 
 def test_it_goes_on_after_the_last_whole_epoch(cell):
-    epochs = Epochs(cell, None)
+    epochs = Epochs(cell, None, None, None)
     assert epochs.last_complete() == str(cell / "training" / "checkpoint-20")
     left = {p.name for p in (cell / "training").iterdir()}
     assert left == {"checkpoint-10", "checkpoint-20"}  # states without their weights are removed
@@ -56,14 +56,16 @@ def test_a_state_of_another_strategy_is_not_gone_on_with(cell, monkeypatch, spre
     else:
         monkeypatch.setenv("SMMD_BENCH_PROCESSES", "2")
         monkeypatch.setenv("SMMD_BENCH_STRATEGY", "fsdp2")
-    assert Epochs(cell, None).last_complete() is None
+    assert Epochs(cell, None, None, None).last_complete() is None
     assert not (cell / "epochs").exists()
 
 
 @pytest.mark.parametrize(("step", "epochs", "kept"), [(25, 2, 25), (25, 1, 20), (5, 0, 20)])
 def test_it_goes_on_inside_of_an_epoch_where_all_before_it_is_whole(cell, step, epochs, kept):
     add_state(cell, step, epochs)
-    assert Epochs(cell, None).last_complete() == str(cell / "training" / f"checkpoint-{kept}")
+    assert Epochs(cell, None, None, None).last_complete() == str(
+        cell / "training" / f"checkpoint-{kept}"
+    )
 
 
 SMALL = {
@@ -118,6 +120,47 @@ def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_pat
     pd.testing.assert_frame_equal(log, other)
 
 
+def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
+    """The longest micro-batch comes first and leaves nothing; a later failure repeats its step."""
+    compute_loss, sizes, settings = (
+        ObjectiveTrainer.compute_loss,
+        [],
+        {**SMALL, **LORA, "epochs": 1},
+    )
+
+    def trained(name, most, start=0, rehearse=False, **more):
+        def limited(trainer, model, inputs, **options):
+            sizes.append(len(inputs["example"]))
+            if sizes[-1] > most and len(sizes) > start:
+                raise torch.OutOfMemoryError
+            return compute_loss(trainer, model, inputs, **options)
+
+        def make(**arguments):
+            return ObjectiveTrainer(**{**arguments, "rehearse": rehearse})
+
+        monkeypatch.setattr(ObjectiveTrainer, "compute_loss", limited)
+        monkeypatch.setattr(stage, "ObjectiveTrainer", make)
+        sizes.clear()
+        experiment = Experiment(
+            tasks=("arithmetic",), losses=("ntil",), base=False, recipe={**settings, **more}
+        )
+        train_cell(experiment.cells[0], tmp_path / name, lambda *_: None)
+        now = experiment.cells[0].stored(tmp_path / name)
+        return now.receipt, pd.read_parquet(now.place("train_log")).drop(columns="seconds")
+
+    plain, log = trained("plain", 8, micro_batch_size=2)
+    halved, _ = trained("halved", 2, rehearse=True, micro_batch_size=8)
+    assert sizes[:7] == [8, 4, 2, 2, 2, 2, 2]
+    assert halved["epochs"] == plain["epochs"]  # the digests of the weights
+    assert "Out of memory" in halved["notes"][-1]
+    assert "micro_batch_size=2" in halved["notes"][-1]
+    _, later = trained("later", 2, start=3)
+    assert sizes[:8] == [4, 4, 4, 4, 2, 2, 2, 2]  # the second step failed in its second half
+    pd.testing.assert_frame_equal(later, log, rtol=2e-2)  # other draws of dropout
+    with pytest.raises(UserError, match=r"micro_batch_size=1: .* gradient_checkpointing=true"):
+        trained("never", 0)
+
+
 class _StoppedError(Exception):
     """Ends a training before it begins."""
 
@@ -163,12 +206,3 @@ def test_every_option_of_the_recipe_reaches_the_trainer(monkeypatch, tmp_path):
     assert adapter.target_modules == {"q_proj", "down_proj"}
     frozen = {p.dtype for p in given["model"].parameters() if not p.requires_grad}
     assert frozen == {torch.bfloat16}
-
-
-@pytest.mark.parametrize("steps", [1, 2, 7, 240, 100_003])
-def test_a_warm_up_is_a_share_of_the_steps_also_all_of_them(steps, tmp_path):
-    for ratio in (0.0, 0.03, 0.5, 1.0):
-        arguments = stage.training_arguments(Recipe(warmup_ratio=ratio), 0, tmp_path, gpu=False)
-        assert arguments.get_warmup_steps(steps) == math.ceil(ratio * steps)
-    usual = stage.training_arguments(Recipe(), 0, tmp_path, gpu=False)
-    assert usual.warmup_steps == Recipe().warmup_ratio == 0.03  # results of before are the same

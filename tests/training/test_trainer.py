@@ -78,10 +78,6 @@ def test_no_option_that_saves_memory_changes_the_losses(
     for options in ({"gradient_checkpointing": True}, {"micro_batch_size": 2}, {"pad": 9}):
         assert losses(**options) == pytest.approx(plain, rel=within), options
     assert calls[:2] == [6, 12]  # each forward pass once more in the backward pass
-    if dtype == "bfloat16" and spec == "smmd":
-        exact = [line["loss"] for line in trained(tiny, tmp_path, spec, method=method)[1]]
-        assert plain != exact
-        assert plain == pytest.approx(exact, rel=0.05)
 
 
 def test_the_logged_cross_entropy_is_the_models_own(tiny):

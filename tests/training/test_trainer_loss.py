@@ -5,16 +5,10 @@ from typing import Any
 
 import pytest
 import torch
-from transformers import (
-    AutoModelForCausalLM,
-    DataCollatorForSeq2Seq,
-    Trainer,
-    TrainingArguments,
-)
+from transformers import AutoModelForCausalLM, DataCollatorForSeq2Seq, Trainer, TrainingArguments
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
-from smmd_bench.plugin_system import registry
 
 pytestmark = pytest.mark.engine
 
@@ -93,20 +87,3 @@ def test_gradient_accumulation_changes_nothing(tiny, tmp_path, loss):
         assert losses(trainer(tiny, tmp_path, loss, 1, False)) == pytest.approx(of_whole, rel=1e-4)
         with pytest.raises(UserError, match=r"numeric units .*watch\(trainer\)"):
             trainer(tiny, tmp_path, loss, 4, False).train()
-
-
-def test_its_loss_is_cross_entropy_and_three_times_smmd(tiny, tmp_path):
-    own = trainer(tiny, tmp_path, "smmd")
-    batch = own.data_collator(sums(tiny.tokenizer, 8))
-    own.model.eval()
-    with torch.no_grad():
-        total, outputs = own.compute_loss(own.model, dict(batch), return_outputs=True)
-        cross_entropy = own.model(**batch).loss
-    vocabulary = sb.numeric_vocabulary(tiny.tokenizer)
-    target = vocabulary.index_of(batch["labels"][:, 1:])  # [B, T]
-    numeric = target >= 0
-    p = outputs.logits[:, :-1][numeric][:, vocabulary.token_ids].double().softmax(-1)  # [M, N]
-    r = p - torch.nn.functional.one_hot(target[numeric], 10)
-    matrix = registry.load_loss("smmd").matrix(vocabulary)
-    auxiliary = ((r @ matrix) * r).sum(-1).mean()
-    assert float(total) == pytest.approx(float(cross_entropy + 3 * auxiliary), rel=1e-5)

@@ -7,6 +7,7 @@ import torch
 import smmd_bench as sb
 from smmd_bench.models.loading import add_adapter, load_model
 from smmd_bench.models.recipe import Recipe
+from smmd_bench.objective.supervised import supervised_targets
 from smmd_bench.training.stage import training_arguments
 from smmd_bench.training.trainer import ObjectiveTrainer, objective_forward
 
@@ -59,8 +60,10 @@ def require_objective_of(model, batch, loss):
     """The objective of a batch is the model's own cross-entropy, and the auxiliary of numbers."""
     with torch.no_grad():
         expected = float(model(**batch).loss)
+    targets = supervised_targets(loss, batch["labels"][:, 1:])
+    inputs = {name: value for name, value in batch.items() if name != "labels"}
     with objective_forward(model, loss):
-        out = model(**batch)["objective"]
+        out = model(**inputs, targets=targets)["objective"]
     total = expected + loss.weight * float(out.auxiliary)
     torch.testing.assert_close(float(out.cross_entropy), expected, rtol=1e-5, atol=0)
     torch.testing.assert_close(float(out.total.detach()), total, rtol=1e-5, atol=0)
