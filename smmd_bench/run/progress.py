@@ -10,6 +10,8 @@ from rich.console import Console
 from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
+    ProgressColumn,
+    Task,
     TaskID,
     TextColumn,
     TimeElapsedColumn,
@@ -17,6 +19,7 @@ from rich.progress import (
 )
 from rich.progress import Progress as RichProgress
 from rich.table import Column
+from rich.text import Text
 
 from ..contracts import Progress
 
@@ -25,8 +28,8 @@ _PLAIN_SECONDS = 15.0
 
 @contextmanager
 def shown(console: Console) -> Iterator[Progress]:
-    """Yield `progress(what, done, total)`: shows what, how many of how many, time left. With a
-    total of 0, `what` is a message, and stands on a line of its own."""
+    """Yield `progress(what, done, total)`: shows what, how many of how many, rate, time left. With
+    a total of 0, `what` is a message, and stands on a line of its own."""
     if not console.is_terminal:
         yield _Plain(console)
         return
@@ -35,11 +38,17 @@ def shown(console: Console) -> Iterator[Progress]:
         TextColumn("{task.description}", markup=False, table_column=column),
         BarColumn(bar_width=16),
         MofNCompleteColumn(),
+        _Rate(),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=console,
     ) as bars:
         yield _Bars(bars)
+
+
+class _Rate(ProgressColumn):
+    def render(self, task: Task) -> Text:
+        return Text(f"{task.speed:.1f}/s" if task.speed else "")
 
 
 @dataclass
