@@ -9,7 +9,7 @@ from torch.utils.checkpoint import checkpoint
 from smmd_bench.objective import numeric_term
 
 from .entries import assert_same, each_loss, gradients, of_hidden, parts, trainable_or_not
-from .toys import H, T, V, bind, literal, random_batch
+from .toys import H, T, V, bind, literal, random_batch, random_hidden, random_labels
 
 
 @pytest.mark.parametrize("one_by_one", [False, True], ids=["", "position by position"])
@@ -30,6 +30,31 @@ def test_equals_cross_entropy_over_all_logits_whatever_the_chunk(
     expected = literal(loss, hidden @ weight.T, labels)
     assert_same(parts(out), expected)
     assert_same(gradients(out.total, *leaves), gradients(expected[0], *leaves))
+
+
+@each_loss
+def test_a_tied_head_adds_to_the_gradient_of_the_embedding(name):
+    labels = random_labels()
+    _, weight = random_hidden(labels)
+    ids = torch.randint(V, labels.shape, generator=torch.Generator().manual_seed(2))
+    loss, states = bind(name), F.embedding(ids, weight).tanh()
+    out = of_hidden(loss, states, weight, labels, chunk_elements=3 * V)
+    expected, *_ = literal(loss, states @ weight.T, labels)
+    assert_same(gradients(out.total, weight), gradients(expected, weight))
+
+
+@trainable_or_not
+@each_loss
+def test_gradient_is_that_of_finite_differences(name, trainable):
+    labels = random_labels(rows=2)[:, :6]
+    hidden, weight = random_hidden(labels)
+    loss = bind(name)
+
+    def total(hidden, weight):
+        return of_hidden(loss, hidden, weight, labels, chunk_elements=2 * V).total
+
+    leaves = (hidden, weight.requires_grad_(trainable))
+    assert torch.autograd.gradcheck(total, leaves, fast_mode=True)
 
 
 @trainable_or_not
