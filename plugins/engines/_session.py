@@ -6,6 +6,7 @@ answered with other weights.
 
 from __future__ import annotations
 
+import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+_LOG = logging.getLogger(__name__)
 Report = Callable[[int], None]
 """`report(done)`: how many rows are done."""
 
@@ -128,7 +130,8 @@ class CheckpointSession(ABC):
         if (canary := checkpoint.canary) is not None:
             rows = self._rows(canary.token_ids, canary_images(canary), 0)
             seen = self._score(rows, [len(known) for known in canary.log_probabilities])
-            check_canary(checkpoint, seen, self._settings.dtype)
+            most = check_canary(checkpoint, seen, self._settings.dtype)
+            _LOG.info("canary of %s: off by at most %.2g", checkpoint.name, most)
         self._current = checkpoint
 
     def _rows(self, ids: Sequence[Sequence[int]], images: Images | None, new: int) -> Rows:

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from rich.filesize import decimal
 
 from ..errors import UserError, did_you_mean
 from . import options
@@ -58,6 +57,8 @@ def command(
     if as_json:
         print_json({"parts": listed, "removed_bytes": freed})
     elif yes:
+        from rich.filesize import decimal
+
         click.echo(f"Removed {decimal(freed)}.")
     else:
         click.echo("Nothing was removed: --what PART,... --yes removes.")
@@ -76,6 +77,8 @@ def _remove(parts: Sequence[Part]) -> int:
 
 
 def _print(parts: Sequence[Part]) -> None:
+    from rich.filesize import decimal
+
     from ..run.removal import COSTS, PARTS
 
     console = new_console()

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import platform
+import re
+import shutil
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
 
@@ -14,6 +17,10 @@ import click
 from . import options
 from .voice import new_console, print_json
 
+_STAGES = (("lora", "bfloat16"), ("full", "float32"))
+_OF_VLLM = re.compile(r"canary of .*|.*attention backend.*|.*[Mm]odel [Rr]unner V.*")
+_DRIVERS = {12: 525, 13: 580}
+"""The oldest NVIDIA driver for a major version of CUDA."""
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 _TORCH = """
 import torch
@@ -46,17 +53,22 @@ class Finding:
 
 
 @click.command()
+@click.option("--gpu", is_flag=True, help="Also run every stage once: two minutes.")
 @options.as_json
 @options.plugin
-def command(*, as_json: bool) -> int:
+def command(*, gpu: bool, as_json: bool) -> int:
     """Say what works here, and how to fix the rest.
+
+    --gpu trains the built-in checkpoint, with LoRA in bfloat16 and fully in float32, and decodes it
+    by vLLM, on the GPU or else on the CPU.
 
     \b
     Examples:
       smmd-bench doctor
+      smmd-bench doctor --gpu --json
     """
     console, findings = new_console(), []
-    for one in examine():
+    for one in examine(stages=_STAGES if gpu else ()):
         findings.append(one)
         if not as_json:
             console.print(f"{one.state:<7}", style=_STYLES[one.state], end="  ")
@@ -69,14 +81,16 @@ def command(*, as_json: bool) -> int:
     return 1 if problems else 0
 
 
-def examine() -> Iterator[Finding]:
-    """Look at everything; torch and vLLM take half a minute."""
+def examine(stages: Sequence[tuple[str, str]] = (), engine: str = "vllm") -> Iterator[Finding]:
+    """Look at everything; torch and vLLM take half a minute. stages: methods and dtypes to run."""
     from ..plugin_system.registry import GROUPS, entries
 
     own = f"{version('smmd-bench')}, Python {platform.python_version()}, {platform.platform()}"
     yield Finding("smmd-bench", "ok", own)
     torch = "pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' where there is no GPU"
-    yield try_code("torch", _TORCH, torch)
+    yield (found := try_code("torch", _TORCH, torch))
+    if (driver := find_driver()) is not None:
+        yield check_driver(driver, found.text)
     yield try_code("vLLM", _VLLM, f"{torch}; or give --engine transformers")
     broken = [entry for group in GROUPS for entry in entries(group) if entry.error]
     for entry in broken:
@@ -84,6 +98,8 @@ def examine() -> Iterator[Finding]:
         yield Finding("plugins", "problem", text, f"fix or uninstall {entry.origin}")
     if not broken:
         yield Finding("plugins", "ok", "all can be used")
+    for method, dtype in stages:
+        yield try_stages(method, dtype, engine)
 
 
 def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding:
@@ -98,3 +114,48 @@ def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding
     errors = [line for line in done.stderr.splitlines() if line and not line[0].isspace()]
     why = errors[-1] if errors else f"the process ended with status {done.returncode}"
     return Finding(name, "problem", f"it cannot be used: {why[:300]}", remedy)
+
+
+def try_stages(method: str, dtype: str, engine: str) -> Finding:
+    """Run every stage in a process of its own. The text has deviations of canaries, vLLM's backend
+    and runner; where it fails, the end of its log."""
+    words = [sys.executable, "-W", "ignore", "-m", "smmd_bench.run.smoke", method, dtype, engine]
+    done = subprocess.run(
+        words,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={"VLLM_LOGGING_LEVEL": "INFO", **os.environ},
+        check=False,
+    )
+    lines, name = done.stdout.strip().splitlines(), f"{method} {dtype}"
+    if done.returncode:
+        tried = "VLLM_USE_V2_MODEL_RUNNER=0 in the environment, or --engine transformers"
+        return Finding(name, "problem", "\n".join(lines[-40:]), tried)
+    seen = [found[0].strip() for line in lines if (found := _OF_VLLM.search(line))]
+    return Finding(name, "ok", "\n".join([lines[-1], *seen]))
+
+
+def find_driver() -> str | None:
+    """The version of the NVIDIA driver; None: there is none."""
+    if (program := shutil.which("nvidia-smi")) is None:
+        return None
+    words = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
+    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    return done.stdout.split("\n", maxsplit=1)[0].strip() or None
+
+
+def check_driver(driver: str, torch: str) -> Finding:
+    """Whether a driver runs the CUDA that `torch`, the text of its finding, was built for."""
+    if (cuda := re.search(r"for (\d+)\.\d+", torch)) is None:
+        text = f"NVIDIA driver {driver}, and torch ({torch}) is a build for the CPU"
+        return Finding("driver", "problem", text, "pip install 'smmd-bench[gpu]'")
+    least = _DRIVERS.get(int(cuda[1]), 0)
+    if int(driver.partition(".")[0]) >= least:
+        return Finding("driver", "ok", f"NVIDIA driver {driver}")
+    text = (
+        f"NVIDIA driver {driver} is too old for CUDA {cuda[1]} of torch: it needs {least} or newer"
+    )
+    return Finding(
+        "driver", "problem", text, "update the driver, or install an older torch and vLLM"
+    )

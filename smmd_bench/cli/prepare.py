@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, get_args
 
 import click
-from rich.filesize import decimal
 
 from ..errors import UserError
 from . import options
@@ -124,4 +123,6 @@ def _prepare_model(name: str) -> tuple[str, Path]:
 
 
 def _size(files: list[Path]) -> str:
+    from rich.filesize import decimal
+
     return decimal(sum(file.stat().st_size for file in files))

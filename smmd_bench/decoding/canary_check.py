@@ -44,19 +44,19 @@ WHOLE = 2.5
 ALONG = 1.25
 
 
-def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> None:
+def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> float:
     """Compare a session's log-probabilities of the canary's sequences with the canary.
 
-    `seen[k]` ends with those of the tokens that the canary scores. Raises RuntimeError, which names
-    the largest deviation and the nearest rival, where the rule above fails.
+    `seen[k]` ends with those of the tokens that the canary scores. Returns the largest deviation of
+    a token. Raises RuntimeError, which names it and the nearest rival, where the rule above fails.
     """
     if checkpoint.canary is None:
-        return
+        return 0.0
     rule = _Rule(checkpoint.canary, dtype)
     found = rule.scored(seen)
     off = found - rule.exact  # [n]
     if rule.passes(off[None])[0]:
-        return
+        return float(np.abs(off).max(initial=0))
     if dtype in LARGEST:
         allowed = f"at most {LARGEST[dtype]:g} is allowed in {dtype}"
     else:

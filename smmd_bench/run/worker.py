@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from ..contracts import Progress
+from ..errors import UserError
 from ..experiment.cell import Cell
 from ..storage.cell import StoredCell, stored_cell
 from ..training.processes import is_first, with_others
@@ -44,6 +45,7 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
         except Exception as error:
             failures[planned.key] = error
     try:
+        _require_gpu()
         if stage == "train":
             from ..training.stage import train_cell
 
@@ -81,6 +83,20 @@ def _fail(cell: Cell, run: Path, reason: str) -> None:
     record_failure(run, cell.stored(run).key, "train", reason)
     print(reason, flush=True)
     os._exit(1)
+
+
+def _require_gpu() -> None:
+    """Raise UserError where this job was given a GPU that torch cannot use."""
+    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if given in ("", "-1", "NoDevFiles"):
+        return
+    import torch
+
+    if not torch.cuda.is_available():
+        raise UserError(
+            f"This job was given the GPU {given} (CUDA_VISIBLE_DEVICES), and torch cannot use it: "
+            "`smmd-bench doctor` says why. Set CUDA_VISIBLE_DEVICES= to work on the CPU."
+        )
 
 
 def _require_planned(cell: Cell, planned: StoredCell) -> None:

@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 import yaml
 
-from smmd_bench.cli import cli, doctor
+from smmd_bench.cli import cli
 from smmd_bench.cli.voice import rows_of
 from smmd_bench.results.frames import read_run
 from tests.plugin_system.loss_file import LOSS
@@ -152,20 +152,3 @@ def test_validate_says_what_fails_with_status_1(tmp_path):
     (loss,) = json.loads(out.stdout)["plugins"]
     assert (out.returncode, loss["plugin"]) == (1, "broken")
     assert any("not a dataclass" in check["detail"] for check in loss["checks"])
-
-
-@pytest.mark.engine
-@pytest.mark.slow
-def test_the_doctor_decodes_with_vllm(tmp_path):
-    content = json.loads(run_here("doctor", "--json", cwd=tmp_path).stdout)
-    states = {finding["name"]: finding["state"] for finding in content["findings"]}
-    assert states["vLLM"] == states["torch"] == states["plugins"] == "ok"
-    assert all((f["state"] == "ok") == (f["remedy"] is None) for f in content["findings"])
-
-
-def test_a_crash_is_a_problem():
-    crash = doctor.try_code("x", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "mend")
-    assert (crash.state, crash.remedy) == ("problem", "mend")
-    raises = doctor.try_code("x", "raise ImportError('libcudart.so')", "mend")
-    assert "ImportError: libcudart.so" in raises.text
-    assert doctor.try_code("x", "while True: pass", "mend", seconds=1).state == "note"

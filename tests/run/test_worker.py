@@ -10,6 +10,7 @@ import pytest
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system.registry import load_plugin_file
 from smmd_bench.run.cell_json import cell_to_json
+from smmd_bench.run.worker import run
 from smmd_bench.storage.cell import StoredCell
 from smmd_bench.storage.files import read_json, write_json
 
@@ -35,6 +36,17 @@ def test_a_plugin_that_is_edited_after_planning_fails_its_cells(tmp_path, stage)
         "alters the stage train): run the same command again."
     )
     assert [path.name for path in (tmp_path / "run").iterdir()] == ["failed"]
+
+
+@pytest.mark.parametrize("stage", ["train", "decode"])
+def test_a_job_with_a_gpu_that_torch_cannot_use_does_not_take_the_cpu(tmp_path, monkeypatch, stage):
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
+    request = {"stage": stage, "run": str(tmp_path), "cells": [cell_to_json(cell)]}
+    (failure,) = run(request, lambda *_: None).values()
+    assert str(failure).startswith("This job was given the GPU 7 (CUDA_VISIBLE_DEVICES), and torch")
+    assert not [*tmp_path.iterdir()]
 
 
 def failed(folder: Path, planned: StoredCell) -> Path:
