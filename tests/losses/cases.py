@@ -1,5 +1,7 @@
 """Vocabularies and numeric targets to evaluate losses on."""
 
+import math
+import re
 from functools import cache
 
 import torch
@@ -67,14 +69,6 @@ def perfect_targets(values):
     return alone(logits, torch.arange(n))
 
 
-def of_wrong_prediction(loss, wrong):
-    """What a loss charges for `wrong` in place of 0."""
-    targets = random_targets(DIGITS, positions=1)
-    targets.target.zero_()
-    targets.logits.data.zero_()[0, wrong] = 20.0
-    return value(loss, targets)
-
-
 def value(loss, targets):
     """The sum that a bound loss gives, as a Python number."""
     return loss(targets)[0].item()
@@ -84,6 +78,12 @@ def softmax(logits):
     """p as a list of lists of Python numbers (eq:pq_p)."""
     exponentials = [[2.718281828459045 ** float(x) for x in row] for row in logits.detach()]
     return [[e / sum(row) for e in row] for row in exponentials]
+
+
+def gaussian(values, y, sigma):
+    """q of GCE: a Gaussian around the target, over the values."""
+    weights = [math.exp(-((v - values[y]) ** 2) / (2 * sigma**2)) for v in values]
+    return [w / sum(weights) for w in weights]
 
 
 def predictions(targets):
@@ -109,3 +109,20 @@ def random_logits(labels, size, seed=0):
     return torch.randn(
         *labels.shape, size, generator=generator, dtype=torch.float64
     ).requires_grad_()
+
+
+def numbers(tokenizer, text, pattern=r"\d+(?:\.\d+)?"):
+    """(spelling, [(index, token, exponent of ten)]) of each number of a text; a loop over its
+    characters."""
+    starts, at = {}, 0
+    for index, token in enumerate(tokenizer.tokenize(text)):
+        starts[at] = index, token
+        at += len(token)
+    for match in re.finditer(pattern, text):
+        decimals, tokens = len(match[0].partition(".")[2]), []
+        for place in range(match.start(), match.end()):
+            index, token = starts.get(place, (None, "."))
+            if token != ".":
+                rest = text[place + len(token) : match.end()].replace(".", "")
+                tokens.append((index, token, len(rest) - decimals))
+        yield match[0], tokens
