@@ -1,7 +1,5 @@
 """Copies of a synthetic run that say, or lack, something else."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path

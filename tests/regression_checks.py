@@ -1,7 +1,5 @@
 """What `smmd-bench regress` leaves in a synthetic run, from a seeded generator."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from typing import Any

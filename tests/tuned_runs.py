@@ -1,7 +1,5 @@
 """A synthetic run with tuned losses, and the trials that each of them chose from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any

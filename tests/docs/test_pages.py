@@ -1,10 +1,7 @@
-"""What pages say of tasks, recipes, Pythons and the lint is what the code says."""
+"""What pages say of tasks, recipes and the pipeline is what the code says."""
 
 import dataclasses
 import re
-import tomllib
-
-import yaml
 
 from smmd_bench.models.recipe import Recipe
 from smmd_bench.plugin_system.registry import load_task, names
@@ -37,25 +34,6 @@ def test_every_task_has_a_section_with_its_metrics_and_its_sizes():
 def test_every_setting_of_a_recipe_is_on_its_page():
     text = page("docs/recipes.md")
     assert not [item.name for item in dataclasses.fields(Recipe) if f"`{item.name}`" not in text]
-
-
-def test_the_hooks_of_a_commit_are_what_make_lint_runs():
-    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", page("Makefile"), re.MULTILINE)
-    assert recipe is not None
-    lines = recipe[1].replace("$(BIN)", ".venv/bin").splitlines()
-    config = yaml.safe_load(page(".pre-commit-config.yaml"))
-    hooks = {hook["entry"] for repository in config["repos"] for hook in repository["hooks"]}
-    assert hooks == {line.strip().removesuffix(" .") for line in lines}
-
-
-def test_the_workflow_and_the_citation_name_the_pythons_and_the_version():
-    project = tomllib.loads(page("pyproject.toml"))["project"]
-    jobs = yaml.safe_load(page(".github/workflows/checks.yml"))["jobs"]
-    pythons = jobs["checks"]["strategy"]["matrix"]["python"]
-    assert project["requires-python"] == f">={pythons[0]}"
-    assert all(f"\n| {python} | " in page("docs/start.md") for python in pythons)
-    citation = yaml.safe_load(page("CITATION.cff"))
-    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
 
 
 def test_the_pipeline_by_hand_is_that_of_the_command(tmp_path, monkeypatch, capsys):

@@ -1,44 +1,28 @@
 """What goes wrong is recorded, and the rest goes on."""
 
+from pathlib import Path
+
 import pytest
 
 from .conftest import SMALL, cells
 
-BROKEN = '''
-from dataclasses import dataclass
-from typing import ClassVar
-from smmd_bench.contracts import NumericLoss
-
-class _Term(NumericLoss):
-    def forward(self, numeric):
-        if {when}:
-            raise RuntimeError("this loss is broken on purpose")
-        return numeric.logits.sum() * {factor}, numeric.target.numel()
-
-@dataclass(frozen=True)
-class Broken:
-    """A loss that fails."""
-    name: ClassVar[str] = "{name}"
-    version: ClassVar[int] = 1
-    replaces_cross_entropy: ClassVar[bool] = False
-    weight: float = 1.0
-    def bind(self, vocabulary):
-        return _Term(self, vocabulary)
-'''
+SOURCE = (Path(__file__).parents[2] / "examples" / "own_loss.py").read_text(encoding="utf-8")
+BROKEN = {"raises": "1 / 0", "diverges": "loss * float('nan')"}
 
 
 @pytest.mark.engine
 @pytest.mark.slow
 def test_a_cell_that_fails_is_recorded_and_the_others_go_on(smmd_bench, tmp_path):
     plugins = []
-    for name, when, factor in (("raises", "True", "0.0"), ("diverges", "False", "float('nan')")):
+    for name, result in BROKEN.items():
         plugins += ["--plugin", tmp_path / f"{name}.py"]
-        plugins[-1].write_text(BROKEN.format(name=name, when=when, factor=factor))
+        broken = SOURCE.replace('"huber"', f'"{name}"').replace("return loss,", f"return {result},")
+        plugins[-1].write_text(broken)
     words = f"train-eval --task arithmetic --losses raises,diverges,ce {SMALL} --no-base"
     out = tmp_path / "run"
     result = smmd_bench(f"{words} --engine transformers --out", out, *plugins)
     assert result.returncode == 1, result.stdout + result.stderr
-    assert "this loss is broken on purpose" in result.stderr
+    assert "division by zero" in result.stderr
     assert "became nan at step 1" in result.stderr
     assert "2 of 3 cells failed" in result.stderr
     stored = cells(out)

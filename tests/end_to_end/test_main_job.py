@@ -1,8 +1,6 @@
 """`train-eval` on the built-in checkpoint: finished, killed and resumed, done again."""
 
 import itertools
-import subprocess
-import sys
 
 import numpy as np
 import pytest
@@ -67,26 +65,9 @@ def test_the_frames_of_the_run(finished):
 
 
 def test_the_same_command_again_has_nothing_to_do(smmd_bench, finished):
-    out, _ = finished
-    before = inodes(out, "*/*/*")
-    assert "Nothing to do" in smmd_bench.finish(JOB, out).stdout
-    kept = {file: at for file, at in before.items() if out / "reports" not in file.parents}
-    assert kept.items() <= inodes(out, "*/*/*").items()
-
-
-@pytest.mark.slow
-def test_the_reports_are_made_again_without_torch(smmd_bench, finished):
-    file = finished[0] / "reports" / "index.html"
-    page = file.read_bytes()
-    code = (
-        "import sys; sys.modules['torch'] = None;"  # as where it is not installed
-        "from pathlib import Path; from smmd_bench.publishing.write_reports import write_reports;"
-        f"write_reports(Path({str(finished[0])!r}))"
-    )
-    subprocess.run([sys.executable, "-c", code], check=True)
-    assert b"torch is not installed" in file.read_bytes()
-    assert "Page:" in smmd_bench.finish("report", finished[0]).stdout
-    assert file.read_bytes() == page
+    before = inodes(finished[0], "[!r]*/*/*")  # reports may be made again
+    assert "Nothing to do" in smmd_bench.finish(JOB, finished[0]).stdout
+    assert inodes(finished[0], "[!r]*/*/*") == before
 
 
 @pytest.mark.slow

@@ -11,7 +11,6 @@ from smmd_bench.plugin_system.parameters import (
     build,
     canonical,
     is_tuned,
-    parameters_of,
     split_list,
     split_spec,
     tuned_label,
@@ -99,13 +98,6 @@ def test_a_label_says_what_was_tuned_and_is_no_spec(loss):
     assert untuned_label(label) == untuned_label(loss) == loss
     with pytest.raises(UserError, match="not of the form"):
         split_spec(label)
-
-
-def test_parameters_are_documented():
-    found = parameters_of(Toy)
-    assert found["lambda"].help == "lambda"
-    assert found["steps"].type == "integer or none"
-    assert found["operations"].type == "range such as 1..2 or none"
 
 
 def with_field(annotation: object, **default: object) -> type:

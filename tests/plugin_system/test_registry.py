@@ -1,9 +1,11 @@
+from pathlib import Path
+
 import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system import registry
 
-from .loss_file import LOSS
+LOSS = (Path(__file__).parents[2] / "examples" / "own_loss.py").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("group", registry.GROUPS)
@@ -25,10 +27,10 @@ def test_a_plugin_file_takes_the_place_of_what_was_loaded(tmp_path, monkeypatch)
     before = registry.load_loss("ce")
     assert registry.load_loss("ce") is before
     file = tmp_path / "other.py"
-    file.write_text(LOSS.replace('"mine"', '"ce"'))
+    file.write_text(LOSS.replace('"huber"', '"ce"'))
     registry.load_plugin_file(str(file))
     assert registry.load_loss("ce[lambda=4]").weight == 4.0
-    assert type(registry.load_loss("ce")).__name__ == "Mine"
+    assert type(registry.load_loss("ce")).__name__ == "Huber"
     assert file.resolve() in registry.plugin_files()
     registry.load_loss.cache_clear()
 
@@ -55,10 +57,10 @@ def test_a_plugin_that_cannot_be_spelled_is_listed_and_refused(tmp_path, monkeyp
     file = tmp_path / "plain.py"
     file.write_text(LOSS.replace("@dataclass(frozen=True)", ""))
     registry.load_plugin_file(file)
-    (entry,) = [e for e in registry.entries("losses") if e.name == "mine"]
+    (entry,) = [e for e in registry.entries("losses") if e.name == "huber"]
     assert "it is not a dataclass" in str(entry.error)
-    with pytest.raises(UserError, match=r"loss 'mine' of .*plain.py cannot be used: it is not"):
-        registry.load_loss("mine")
+    with pytest.raises(UserError, match=r"loss 'huber' of .*plain.py cannot be used: it is not"):
+        registry.load_loss("huber")
 
 
 def test_an_installed_plugin_that_lacks_a_part_of_its_contract_is_listed_with_what_it_lacks(

@@ -12,8 +12,6 @@ from smmd_bench.tasks.clock_time import ClockTime, TimeGapWrapped
 
 from smmd_bench import score
 
-from .pictures import drawn_anew, require_drawn_again
-
 SPLITS = ("train", "validation", "test")
 
 
@@ -49,13 +47,6 @@ def test_examples_are_pictures_with_their_time():
         assert task.parse(example.target) == example.answer
     assert task.identity("test", 0)["source"] == "synthetic"
     assert task.identity("test", 0) != task.identity("test", 1)
-
-
-def test_the_same_seed_draws_the_same_bytes_and_another_seed_other_faces(tmp_path, monkeypatch):
-    require_drawn_again(ClockTime())
-    one, two = drawn_anew(ClockTime(), 0, tmp_path / "other", monkeypatch)
-    assert one == two
-    assert [e.images[0].read_bytes() for e in ClockTime().examples("test", 1, 12)] != one
 
 
 def test_the_hands_point_where_they_should():

@@ -10,7 +10,6 @@ import pytest
 from rouge_score.rouge_scorer import RougeScorer
 from smmd_bench.tasks.samsum import SAMSum
 
-from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.regression.suites import samsum_task
 from smmd_bench.scoring.measure import measure
 
@@ -54,19 +53,6 @@ def completions(texts):
     examples = [(e.uid, e.target) for e in SAMSum().examples("test", 0)]
     frame = pd.DataFrame(examples, columns=["uid", "target"])
     return frame.assign(completion=texts, finish_reason="stop")
-
-
-def test_dialogues_made_here_need_no_file(monkeypatch):
-    monkeypatch.delenv("SMMD_BENCH_DATA")
-    made = load_task("samsum[source=synthetic]")
-    assert "made here" in made.licence
-    assert made.sources == ()
-    train, validation, test = (made.examples(s, 0, 300) for s in ("train", "validation", "test"))
-    texts = [{example.prompt for example in split} for split in (train, validation, test)]
-    assert not texts[0] & texts[1] | texts[1] & texts[2] | texts[0] & texts[2]
-    assert list(train[:50]) == list(made.examples("train", 0, 50))
-    assert made.examples("train", 1, 1) != made.examples("train", 0, 1)
-    assert made.identity("test", 0) != made.identity("test", 1)
 
 
 def test_a_dialogue():
