@@ -75,9 +75,7 @@ def write_trained(
     write_json(cell.trained / "receipt.json", receipt)
     if log is not None:
         write_parquet(cell.trained / "log.parquet", log)
-        chosen = stored_cell(run, content).selected
-        assert chosen is not None
-        write_json(chosen / "selection.json", selection)
+        write_json(stored_cell(run, content).selected / "selection.json", selection)
     return stored_cell(run, content)
 
 
@@ -89,8 +87,6 @@ def write_measured(
     metrics: Mapping[str, Any],
 ) -> None:
     """Write what was decoded and measured of a trained cell."""
-    assert cell.decoded is not None
-    assert cell.measured is not None
     write_json(cell.decoded / "decode.json", {"notes": []})
     write_parquet(cell.decoded / "completions.parquet", completions)
     write_parquet(cell.decoded / "probes.parquet", probes)

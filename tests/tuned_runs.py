@@ -47,8 +47,6 @@ def _tune(
     places = {name: cell.place(name) for name in ("completions", "probes", "scores", "train_log")}
     frames = {name: pd.read_parquet(place) for name, place in places.items() if place is not None}
     metrics, selection = cell.metrics, cell.selection
-    assert metrics is not None
-    assert selection is not None
     addresses = [f"t{at}{content['address'][2:]}" for at in range(len(grid))]
     trials = [{"address": at, "parts": parts_of(at), "loss": "smmd"} for at in addresses]
     for trial in trials:
@@ -64,10 +62,8 @@ def _tune(
          "n": 100}
         for address, text, value in zip(addresses, grid, values, strict=True)
     ]  # fmt: skip
-    place = stored_cell(run.path, said).selected
-    assert place is not None
     choice = {"metric": "exact_match", "chosen": chosen, "trials": lines}
-    write_json(place / "selection.json", choice)
+    write_json(stored_cell(run.path, said).selected / "selection.json", choice)
     measured = (frames[name] for name in ("completions", "probes", "scores"))
     write_measured(stored_cell(run.path, said), *measured, metrics)
     return said

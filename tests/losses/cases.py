@@ -28,14 +28,14 @@ def bind(values, spec):
     return load_loss(spec).bind(vocabulary(values))
 
 
-def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
-    """Numbers of three tokens, and the rest, in one row."""
-    each = torch.arange(positions)
-    generator = torch.Generator().manual_seed(seed)
-    logits = scale * torch.randn(positions, len(values), generator=generator, dtype=torch.float64)
+def random_targets(values):
+    """Two numbers of three tokens, and one of one, in one row."""
+    positions, each = 7, torch.arange(7)
+    generator = torch.Generator().manual_seed(0)
+    logits = 2 * torch.randn(positions, len(values), generator=generator, dtype=torch.float64)
     return NumericTargets(
-        logits=logits.to(dtype, copy=True).requires_grad_(),
-        log_partition=(logits.logsumexp(-1) + 1).to(dtype).requires_grad_(),
+        logits=logits.clone().requires_grad_(),
+        log_partition=(logits.logsumexp(-1) + 1).requires_grad_(),
         target=torch.randint(len(values), (positions,), generator=generator),
         row=torch.zeros(positions, dtype=torch.int64),
         position=each + each // 3,
@@ -60,13 +60,6 @@ def alone(logits, target):
         place=torch.ones(len(target), dtype=torch.float64),
         whole=torch.ones(len(target), dtype=torch.bool),
     )
-
-
-def perfect_targets(values):
-    """Each value predicted with certainty."""
-    n = len(values)
-    logits = torch.full((n, n), -1e4, dtype=torch.float64).fill_diagonal_(0.0)
-    return alone(logits, torch.arange(n))
 
 
 def value(loss, targets):
@@ -103,12 +96,11 @@ def encoded(name, text):
     return tokenizer, numeric_vocabulary(tokenizer), torch.tensor([ids])
 
 
-def random_logits(labels, size, seed=0):
+def random_logits(labels, size):
     """[B, T, V] float64, a leaf with gradients."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(
-        *labels.shape, size, generator=generator, dtype=torch.float64
-    ).requires_grad_()
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(*labels.shape, size, generator=generator, dtype=torch.float64)
+    return logits.requires_grad_()
 
 
 def numbers(tokenizer, text, pattern=r"\d+(?:\.\d+)?"):

@@ -11,17 +11,8 @@ from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.objective.supervised import count_units
 from smmd_bench.plugin_system.registry import load_loss
 
-from .cases import (
-    DIGITS,
-    THOUSAND,
-    alone,
-    bind,
-    encoded,
-    numbers,
-    predictions,
-    random_logits,
-    value,
-)
+from . import cases
+from .cases import DIGITS, THOUSAND, bind, encoded, numbers, random_logits
 
 TEXT = "Of 123 and 8, -9.05 is 7. So 3-45 = 6789 or 12345.67 or 0.625"
 SHORT = ["123", "8", "9.05", "7", "3", "45"]
@@ -107,13 +98,13 @@ def test_nl_ntl_agrees_with_the_authors_package(spec):
 @pytest.mark.parametrize("values", [DIGITS, THOUSAND])
 def test_raft_of_one_token_is_the_squared_error_of_the_expected_value(values):
     logits = torch.randn(3, len(values), dtype=torch.float64, generator=torch.Generator())
-    targets = alone(logits, torch.tensor([3, 7, 9]))
+    targets = cases.alone(logits, torch.tensor([3, 7, 9]))
     literal = sum(
         (sum(one * v for one, v in zip(p, values, strict=True)) - values[y]) ** 2
-        for p, y in predictions(targets)
+        for p, y in cases.predictions(targets)
     )
-    assert value(bind(values, "raft"), targets) == pytest.approx(literal, rel=1e-10)
-    assert value(bind(values, "ntl[kind=mse]"), targets) == pytest.approx(literal, rel=1e-10)
+    assert cases.value(bind(values, "raft"), targets) == pytest.approx(literal, rel=1e-10)
+    assert cases.value(bind(values, "ntl[kind=mse]"), targets) == pytest.approx(literal, rel=1e-10)
 
 
 def test_raft_of_a_digit_string_is_the_mean_over_all_strings():

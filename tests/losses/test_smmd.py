@@ -10,16 +10,9 @@ from smmd_bench.plugin_system.registry import load_loss
 from .cases import DIGITS, THOUSAND, UNEVEN, vocabulary
 
 VARIANTS = [
-    "smmd",
-    "smmd[sigma=0.5+3+5.5]",
-    "smmd[term=mmd]",
-    "smmd[term=smooth]",
-    "smmd[alpha=0.7]",
-    "smmd[alpha=0]",
-    "smmd[squash=4]",
-    "smmd[kernel=shuffled]",
-    "smmd[kernel=random,term=mmd]",
-]
+    "smmd", "smmd[sigma=0.5+3+5.5]", "smmd[term=mmd]", "smmd[term=smooth]", "smmd[alpha=0.7]",
+    "smmd[alpha=0]", "smmd[squash=4]", "smmd[kernel=shuffled]", "smmd[kernel=random,term=mmd]",
+]  # fmt: skip
 
 
 def gram(values, spec="smmd"):

@@ -64,22 +64,17 @@ def test_train_and_validation_are_disjoint_and_follow_the_seed():
     assert task.identity("test", 0) != GSM8K(calculator="keep").identity("test", 0)
 
 
-@pytest.mark.parametrize(
-    ("task", "file", "text", "complaint"),
-    [
-        ("gsm8k", "test.jsonl", '{"question": "1?"}', r"test\.jsonl .*row 1 has no answer"),
-        *(
-            ("gsm8k", "test.jsonl", f'{{"question": "1?", "answer": "{answer}"}}', "gsm8k-test-0 ")
-            for answer in ("a", "7", "#### 3:30", "#### 3 or 4")
-        ),
-        (
-            "svamp",
-            "SVAMP.json",
-            '[{"ID": "c-1", "Body": "b", "Question": "q", "Answer": "n/a", "Type": "t"}]',
-            "answer of c-1 of SVAMP is no number",
-        ),
-    ],
-)
+BROKEN = [
+    ("gsm8k", "test.jsonl", '{"question": "1?"}', r"test\.jsonl .*row 1 has no answer"),
+    ("svamp", "SVAMP.json",
+     '[{"ID": "c-1", "Body": "b", "Question": "q", "Answer": "n/a", "Type": "t"}]',
+     "answer of c-1 of SVAMP is no number"),
+    *(("gsm8k", "test.jsonl", f'{{"question": "1?", "answer": "{answer}"}}', "gsm8k-test-0 ")
+      for answer in ("7", "#### 3:30", "#### 3 or 4")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "file", "text", "complaint"), BROKEN)
 def test_a_broken_row_is_the_users_error(task, file, text, complaint, tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     (tmp_path / file).write_text(text)
