@@ -15,23 +15,18 @@ from tests.runs import parts_of, quick_run, task_of, write_measured, write_train
 
 LOSSES = ("ce", "ce[tuned]", "smmd", "smmd[tuned]")
 GRIDS = {"ce": ("learning_rate=0.001", "learning_rate=0.002"), "smmd": ("lambda=1", "lambda=10")}
+CHOSEN = {"ce": (0, 1), "smmd": (1, 1)}
+"""The places in the grid of a loss that its seeds choose."""
 
 
-def tuned_run(
-    path: Path,
-    chosen: Mapping[str, Sequence[int]] = {"ce": (0, 1), "smmd": (1, 1)},
-    grids: Mapping[str, Sequence[str]] = GRIDS,
-    **names: Any,
-) -> RunFrames:
-    """A quick run of CE and SMMD, as published and tuned: `chosen` are, by loss, the places in the
-    grid that its seeds choose."""
-    seeds = tuple(range(len(chosen["ce"])))
-    run = quick_run(path, losses=LOSSES, seeds=seeds, **names)
+def tuned_run(path: Path, **names: Any) -> RunFrames:
+    """A quick run of CE and SMMD, as published and tuned."""
+    run = quick_run(path, losses=LOSSES, seeds=(0, 1), **names)
     cells = []
     for content in run.rows:
         if is_tuned(str(content["loss"])):
             name = untuned_label(str(content["loss"]))
-            content = _tune(run, content, grids[name], chosen[name][int(content["seed"])])
+            content = _tune(run, content, GRIDS[name], CHOSEN[name][int(content["seed"])])
         cells.append(content)
     manifest = read_json(path / "manifest.json") or {}
     write_json(path / "manifest.json", {**manifest, "cells": cells})
