@@ -66,8 +66,8 @@ def draw_picture(path: Path, seed: int, size: tuple[int, int] = (84, 84)) -> Pat
     return path
 
 
-def _tokenizer(specials: Sequence[str], names: Mapping[str, str], *, bos: bool) -> Any:
-    """A token a byte after the special ones; with `bos` one stands before every text."""
+def _tokenizer(specials: Sequence[str], names: Mapping[str, str]) -> Any:
+    """A token a byte after the special ones; one that begins, if named, before every text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -77,8 +77,7 @@ def _tokenizer(specials: Sequence[str], names: Mapping[str, str], *, bos: bool) 
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(list(specials))
-    if bos:
-        first = names["bos_token"]
+    if first := names.get("bos_token"):
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{first} $A", special_tokens=[(first, vocabulary[first])]
         )
@@ -91,7 +90,7 @@ def _qwen2_5_vl() -> tuple[Any, Any]:
     end, start, stop = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
     vision = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
     names = {"eos_token": end, "pad_token": end}
-    tokenizer = _tokenizer((end, start, stop, *vision), names, bos=False)
+    tokenizer = _tokenizer((end, start, stop, *vision), names)
     processor = hf.Qwen2_5_VLProcessor(
         hf.Qwen2VLImageProcessor(min_pixels=56 * 56, max_pixels=112 * 112),
         tokenizer,
@@ -125,7 +124,7 @@ def _mistral3() -> tuple[Any, Any]:
     images = ("[IMG]", "[IMG_BREAK]", "[IMG_END]")
     names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     specials = ("<unk>", "<s>", "</s>", "[INST]", "[/INST]", *images, "<pad>")
-    tokenizer = _tokenizer(specials, names, bos=True)
+    tokenizer = _tokenizer(specials, names)
     processor = PixtralProcessor(
         PixtralImageProcessor(size={"longest_edge": 112}, patch_size=14),
         tokenizer,
@@ -166,7 +165,7 @@ def _mllama() -> tuple[Any, Any]:
     begin, end, image = "<|begin_of_text|>", "<|end_of_text|>", "<|image|>"
     names = {"bos_token": begin, "eos_token": end, "pad_token": "<|finetune_right_pad_id|>"}
     headers = ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>")
-    tokenizer = _tokenizer((begin, end, *headers, names["pad_token"]), names, bos=True)
+    tokenizer = _tokenizer((begin, end, *headers, names["pad_token"]), names)
     tokenizer.add_special_tokens({"additional_special_tokens": [image]})  # the last id, as there
     size = {"height": 56, "width": 56}
     processor = MllamaProcessor(
