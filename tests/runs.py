@@ -106,8 +106,7 @@ def planted_run(
     **names: Any,
 ) -> RunFrames:
     """A quick run of word problems with these answers, and what each loss predicts of them."""
-    planted = Planted(answers, predictions)
-    return quick_run(path, planted=planted, **{"tasks": ("gsm8k",), **names})
+    return quick_run(path, planted=Planted(answers, predictions), **{"tasks": ("gsm8k",), **names})
 
 
 @dataclass(frozen=True)
@@ -192,8 +191,7 @@ class Planted:
     """Known answers, and what each loss predicts of them.
 
     A prediction without a number does not parse; an empty one was cut off.
-
-    Where the predictions of a loss differ by seed, they are given as {seed: predictions}.
+    Those of a loss that differ by seed are {seed: predictions}.
     """
 
     answers: Sequence[str]
@@ -204,10 +202,9 @@ class Planted:
         return pd.DataFrame(rows, columns=["uid", "prompt", "target"])
 
     def completions(self, cell: CellName, examples: pd.DataFrame) -> pd.DataFrame:
-        texts = self.predictions[cell.loss]
-        if isinstance(texts, Mapping):
-            texts = texts[cell.seed]
-        texts = [f"#### {text}" if text else "" for text in texts]
+        said = self.predictions[cell.loss]
+        said = said[cell.seed] if isinstance(said, Mapping) else said
+        texts = [f"#### {text}" if text else "" for text in said]
         return arithmetic_problems.as_completions(examples, texts)
 
 
