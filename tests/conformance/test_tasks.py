@@ -77,10 +77,7 @@ DEFECTS = [
     ("examples", but(examples=lambda self, *given: Good.examples(self, *given)[:12])),
     ("examples", examples(lambda e: {"uid": e.uid[:-1]})),
     ("splits", but(examples=train_as_test)),
-    (
-        "reproducible",
-        but(examples=lambda self, *of: Good.examples(self, *of)[::-1]),
-    ),
+    ("reproducible", but(examples=lambda self, *of: Good.examples(self, *of)[::-1])),
     ("reproducible", IDENTITY_WITHOUT_SEED),
     ("reproducible", EXAMPLES_WITHOUT_SEED),
     ("reproducible", but(identity=lambda self, split, seed: {"call": next(_calls)})),
