@@ -1,7 +1,6 @@
 """Synthetic arithmetic: mixed expressions with their exact values, and what a model answers."""
 
-from __future__ import annotations
-
+from collections.abc import Sequence
 from fractions import Fraction
 
 import numpy as np
@@ -50,9 +49,18 @@ def answers_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
             answers.append(str(value * 10))
         else:
             answers.append(str(value + int(by) * (-1 if how % 2 else 1)))
-    frame = examples[["uid", "prompt", "target"]].copy()
-    frame["completion"] = answers
-    frame["finish_reason"] = np.where(np.array(answers) == "the answer", "length", "stop")
-    frame["completion_tokens"] = [len(text) + 1 for text in answers]
-    frame["prompt_tokens"] = examples["prompt"].str.len().to_numpy()
-    return frame.assign(operations=examples["operations"], level=examples["level"])
+    return as_completions(examples, answers, [text == "the answer" for text in answers])
+
+
+def as_completions(
+    examples: pd.DataFrame, texts: Sequence[str], cut: Sequence[bool] | None = None
+) -> pd.DataFrame:
+    """The examples with these texts as completions; those that were cut off are the empty ones,
+    or as said."""
+    ended = [not text for text in texts] if cut is None else cut
+    return examples.assign(
+        completion=list(texts),
+        finish_reason=np.where(ended, "length", "stop"),
+        completion_tokens=[len(text) + 1 for text in texts],
+        prompt_tokens=examples["prompt"].str.len().to_numpy(),
+    )

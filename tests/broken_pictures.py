@@ -1,7 +1,5 @@
 """Pictures that are broken where only reading them to the end shows it."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 from PIL import Image

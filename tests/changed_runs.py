@@ -1,7 +1,5 @@
 """Copies of a synthetic run that say, or lack, something else."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -20,23 +18,17 @@ NO_MEMORY = {"stage": "train", "error": "no memory"}
 def changed(
     run: RunFrames, folder: Path, name: str, change: Callable[[Any], Any], **where: Any
 ) -> RunFrames:
-    """A copy of a run in `folder`, in which this file of its cells holds `change(content)`.
+    """A copy of a run in `folder`, in which this Parquet file of its cells holds `change(frame)`.
 
     `cell` is what the manifest says of a cell; `where` is what it says of those that are changed.
-    Without a copy if the run lies in the folder already.
     """
     run = _copied(run, folder)
     if name == "cell":
         cells = [change(cell) if _fits(cell, where) else cell for cell in run.manifest["cells"]]
         return with_manifest(run, folder, cells=cells)
     for cell in _cells(run, where):
-        file = _file(run, cell, name)
-        if file is None or not file.exists():
-            continue
-        if name.endswith(".json"):
-            write_json(file, change(read_json(file) or {}))
-        else:
-            write_parquet(file, change(pd.read_parquet(file)))
+        file = cell.place(name.removesuffix(".parquet"))
+        write_parquet(file, change(pd.read_parquet(file)))
     return read_run(folder)
 
 
@@ -54,10 +46,9 @@ def without(
     """
     run = _copied(run, folder)
     for cell in _cells(run, where):
-        file = _file(run, cell, name)
-        if file is not None and name == "metrics.json":
-            shutil.rmtree(file.parent, ignore_errors=True)
-        elif file is not None:
+        if name == "metrics.json":
+            shutil.rmtree(cell.measured, ignore_errors=True)
+        elif file := cell.place(name.removesuffix(".parquet")):
             file.unlink(missing_ok=True)
         if failure is not None:
             write_json(folder / "failed" / f"{cell.key}.json", failure)
@@ -69,18 +60,6 @@ def with_manifest(run: RunFrames, folder: Path, **changes: Any) -> RunFrames:
     file = _copied(run, folder).path / "manifest.json"
     write_json(file, {**(read_json(file) or {}), **changes})
     return read_run(folder)
-
-
-def made_elsewhere(run: RunFrames, folder: Path, names: Mapping[str, str]) -> RunFrames:
-    """A copy of a run in `folder`, as if it were of files of completions: `names` are their labels
-    by the losses of the run, that of the reference first."""
-    reference, *_ = names.values()
-
-    def renamed(cell: Any) -> Any:
-        return {**cell, "loss": names[cell["loss"]], "reference": reference}
-
-    run = changed(run, folder, "cell", renamed)
-    return with_manifest(run, folder, predictions={"labels": [*names.values()]})
 
 
 def _copied(run: RunFrames, folder: Path) -> RunFrames:
@@ -97,20 +76,3 @@ def _cells(run: RunFrames, where: Mapping[str, Any]) -> Iterator[StoredCell]:
     for content in run.rows:
         if _fits(content, where):
             yield run.current(content["address"])
-
-
-def _file(run: RunFrames, cell: StoredCell, name: str) -> Path | None:
-    """Where a file of a cell is; None: it has none."""
-    if name == "comparison.json":
-        others = {p.mine["address"]: p.other for p in run.compared if p.kind == "comparison"}
-        other = others.get(cell.address)
-        return other and cell.compared_with(run.current(other["address"])) / name
-    if name.endswith(".parquet"):
-        return cell.place(name.removesuffix(".parquet"))  # type: ignore[arg-type]
-    folder = {
-        "metrics.json": cell.measured,
-        "selection.json": cell.selected,
-        "decode.json": cell.decoded,
-        "receipt.json": cell.trained if "train" in cell.parts else None,
-    }[name]
-    return None if folder is None else folder / name

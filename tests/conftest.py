@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import pytest
 from hypothesis import settings
@@ -30,7 +30,6 @@ DATA = Path(__file__).parent / "data"
 TOKENIZERS = DATA / "tokenizers"
 LONG = {"engine", "slow", "docs"}
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
-Kind = Literal["digit", "triple"]
 LIBRARY_WARNINGS = (
     # vLLM reads every attribute of every imported module when its CPU worker starts
     "ignore:`torch.distributed.reduce_op` is deprecated:FutureWarning",
@@ -70,14 +69,7 @@ class TinyCheckpoints:
 def tiny_checkpoints(tmp_path_factory):
     """`tiny_checkpoints("digit")`: a Qwen2 with tied embeddings and N = 10; `"triple"`: a Llama
     with a head of its own and N = 1000. Each is made once, in about five seconds."""
-    made = {}
-
-    def make(kind):
-        if kind not in made:
-            made[kind] = _build(kind, tmp_path_factory.mktemp(kind))
-        return made[kind]
-
-    return make
+    return cache(lambda kind: _build(kind, tmp_path_factory.mktemp(kind)))
 
 
 @pytest.fixture(scope="session")
@@ -101,16 +93,10 @@ def times(tmp_path_factory):
 
     folder = tmp_path_factory.mktemp("pictures")
     sizes = [(56, 56), (84, 84), (112, 56)]
-    return [
-        Example(
-            f"{i}",
-            "What time is it?" if i % 2 else "Time?",
-            f" {i + 1}:{7 * i % 60:02d}",
-            None,
-            images=(draw_picture(folder / f"{i}.png", i, sizes[i % 3]),),
-        )
-        for i in range(12)
-    ]
+    pictures = [draw_picture(folder / f"{i}.png", i, sizes[i % 3]) for i in range(12)]
+    prompts = ["Time?", "What time is it?"] * 6
+    targets = [f" {i + 1}:{7 * i % 60:02d}" for i in range(12)]
+    return [Example(f"{i}", prompts[i], targets[i], None, images=(pictures[i],)) for i in range(12)]
 
 
 @pytest.fixture(scope="module")
@@ -131,7 +117,7 @@ def tiny_vlm(tmp_path_factory):
     return cache(lambda name: build_vlm(name, tmp_path_factory.mktemp("vlm") / name))
 
 
-def _build(kind: Kind, root: Path) -> TinyCheckpoints:
+def _build(kind: str, root: Path) -> TinyCheckpoints:
     """Trained a little on sums, the variants on sums that are off by something of their own."""
     import torch
     from peft import LoraConfig, get_peft_model
@@ -148,26 +134,17 @@ def _build(kind: Kind, root: Path) -> TinyCheckpoints:
     torch.set_num_threads(1)
     torch.manual_seed(0)
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / kind)
-    model = AutoModelForCausalLM.from_config(
-        tiny_config(
-            {"digit": "qwen2", "triple": "llama"}[kind],
-            tokenizer,
-            max_position_embeddings=256,
-            tie_word_embeddings=kind == "digit",
-        )
-    )
+    architecture = {"digit": "qwen2", "triple": "llama"}[kind]
+    shape = {"max_position_embeddings": 256, "tie_word_embeddings": kind == "digit"}
+    model = AutoModelForCausalLM.from_config(tiny_config(architecture, tokenizer, **shape))
     checkpoints: dict[str, Checkpoint] = {}
 
     def save(name: str, trained: Any) -> None:
         trained.save_pretrained(root / name)
         if not name.startswith("lora"):
             tokenizer.save_pretrained(root / name)
-        checkpoints[name] = Checkpoint(
-            name,
-            name.rstrip("12"),
-            root / name,
-            make_canary(trained, general_texts(tokenizer)),
-        )
+        canary = make_canary(trained, general_texts(tokenizer))
+        checkpoints[name] = Checkpoint(name, name.rstrip("12"), root / name, canary)
 
     _train(model, tokenizer, steps=100, seed=0, offset=0, learning_rate=4e-3)
     save("base", model)

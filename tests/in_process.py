@@ -1,7 +1,5 @@
 """`smmd-bench` in this process: torch and vLLM are imported once for all runs of a worker."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import os

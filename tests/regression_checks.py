@@ -1,7 +1,5 @@
 """What `smmd-bench regress` leaves in a synthetic run, from a seeded generator."""
 
-from __future__ import annotations
-
 import zlib
 from pathlib import Path
 from typing import Any
@@ -26,20 +24,18 @@ def write_checks(
     limit: int | None = None,
     shots: int = 5,
     truncated: int = 0,
-    engine: str = "transformers",
 ) -> None:
     """Evaluate the base and every trained cell of the run; each against CE, CE against the base."""
     frames = read_run(run)
     cells = frames.cells
     for cell in cells.drop_duplicates(["model", "loss", "seed"]).to_dict("records"):
         model, loss, seed = str(cell["model"]), str(cell["loss"]), int(cell["seed"])
-        address = f"{zlib.crc32(repr((model, loss, seed, suite, limit, engine)).encode()):016x}"
+        address = f"{zlib.crc32(repr((model, loss, seed, suite, limit, 'hf')).encode()):016x}"
         folder = run / "regression" / address
         frame = _answers(suite, loss, seed, limit)
         write_parquet(folder / "samples.parquet", frame)
         tested = frames.current(str(cell["address"])).tested
-        assert tested is not None
-        content = _suite(cell, suite, address, shots, limit, engine)
+        content = _suite(cell, suite, address, shots, limit)
         if loss != "base":
             content["identity"] = {"cell": cell["address"], "weights": tested.digest}
         write_json(folder / "suite.json", content)
@@ -53,9 +49,7 @@ def write_checks(
     write_comparisons(read_run(run))
 
 
-def _suite(
-    cell: Any, suite: str, address: str, shots: int, limit: int | None, engine: str
-) -> dict[str, Any]:
+def _suite(cell: Any, suite: str, address: str, shots: int, limit: int | None) -> dict[str, Any]:
     base = cell["loss"] == "base"
     return {
         "address": address, "model": cell["model"], "model_label": cell["model"],
@@ -63,7 +57,7 @@ def _suite(
         "seed": cell["seed"], "cell": None if base else cell["address"],
         "epoch": None if base else 4, "kind": "base" if base else "lora",
         "identity": {"base": {"digest": "d"}} if base else {}, "suite": suite, "shots": shots,
-        "limit": limit, "engine": engine,
+        "limit": limit, "engine": "transformers",
     }  # fmt: skip
 
 

@@ -2,7 +2,7 @@
 
 The tasks are real in kind, the models are not: each loss has a skill, and what it gets wrong is
 wrong in the ways of a small model (off by a little, a wrong sign, a lost zero, no number at all).
-`GENERATORS` make the examples and the answers of tasks; every other task is arithmetic.
+`PROBLEMS` and `ANSWERS` are of tasks by name; every other task is arithmetic.
 """
 
 from __future__ import annotations
@@ -25,10 +25,16 @@ from smmd_bench.scoring.measure import measure
 from smmd_bench.storage.cell import BASE, StoredCell, stored_cell
 from smmd_bench.storage.files import read_json, write_json, write_parquet
 from smmd_bench.storage.manifest import FORMAT
-from tests import arithmetic_problems, dialogues, vision_problems, word_problems
+from tests import arithmetic_problems, others
 from tests.training_frames import probes_of, train_log_of
 
-GENERATORS = (word_problems, dialogues, vision_problems)
+PROBLEMS = {
+    "gsm8k": others.word_problems, "svamp": others.word_problems, "samsum": others.dialogues,
+}  # fmt: skip
+ANSWERS = {
+    "gsm8k": others.word_answers, "svamp": others.word_answers, "samsum": others.dialogue_answers,
+    "clock_time": others.vision_answers, "chartqa": others.vision_answers,
+}  # fmt: skip
 SKILL = {"base": 0.05, "ce": 0.42, "gce": 0.43, "ntl": 0.45, "ntil": 0.44, "smmd": 0.52}
 STAGES = ("train", "validate", "select", "decode", "measure")
 SMALL_RECIPE = {"epochs": 4, "method": "full"}
@@ -69,9 +75,7 @@ def write_trained(
     write_json(cell.trained / "receipt.json", receipt)
     if log is not None:
         write_parquet(cell.trained / "log.parquet", log)
-        chosen = stored_cell(run, content).selected
-        assert chosen is not None
-        write_json(chosen / "selection.json", selection)
+        write_json(stored_cell(run, content).selected / "selection.json", selection)
     return stored_cell(run, content)
 
 
@@ -83,8 +87,6 @@ def write_measured(
     metrics: Mapping[str, Any],
 ) -> None:
     """Write what was decoded and measured of a trained cell."""
-    assert cell.decoded is not None
-    assert cell.measured is not None
     write_json(cell.decoded / "decode.json", {"notes": []})
     write_parquet(cell.decoded / "completions.parquet", completions)
     write_parquet(cell.decoded / "probes.parquet", probes)
@@ -104,8 +106,7 @@ def planted_run(
     **names: Any,
 ) -> RunFrames:
     """A quick run of word problems with these answers, and what each loss predicts of them."""
-    planted = Planted(answers, predictions)
-    return quick_run(path, planted=planted, **{"tasks": ("gsm8k",), **names})
+    return quick_run(path, planted=Planted(answers, predictions), **{"tasks": ("gsm8k",), **names})
 
 
 @dataclass(frozen=True)
@@ -164,7 +165,7 @@ def write_run(
         "data": known["data"] | {
             task: {"identity": {"test": {"source": source}}}
             for task in tasks
-            if _generator_of(task) is vision_problems or "source=" in task
+            if _name_of(task) in others.SIZES or "source=" in task
         },
     }  # fmt: skip
     cells: list[dict[str, Any]] = []
@@ -190,8 +191,7 @@ class Planted:
     """Known answers, and what each loss predicts of them.
 
     A prediction without a number does not parse; an empty one was cut off.
-
-    Where the predictions of a loss differ by seed, they are given as {seed: predictions}.
+    Those of a loss that differ by seed are {seed: predictions}.
     """
 
     answers: Sequence[str]
@@ -202,24 +202,22 @@ class Planted:
         return pd.DataFrame(rows, columns=["uid", "prompt", "target"])
 
     def completions(self, cell: CellName, examples: pd.DataFrame) -> pd.DataFrame:
-        texts = self.predictions[cell.loss]
-        if isinstance(texts, Mapping):
-            texts = texts[cell.seed]
-        texts = [f"#### {text}" if text else "" for text in texts]
-        return word_problems.as_completions(examples, texts)
+        said = self.predictions[cell.loss]
+        said = said[cell.seed] if isinstance(said, Mapping) else said
+        texts = [f"#### {text}" if text else "" for text in said]
+        return arithmetic_problems.as_completions(examples, texts)
 
 
-def _generator_of(task: str) -> Any:
-    name = task.partition("[")[0]
-    return next((kind for kind in GENERATORS if name in kind.TASKS), arithmetic_problems)
+def _name_of(task: str) -> str:
+    return task.partition("[")[0]
 
 
 def examples_of(task: str, n: int, pictures: Path) -> pd.DataFrame:
     """uid, prompt, target and what else the examples of a task have."""
-    generator, seed = _generator_of(task), zlib.crc32(task.encode()) % 1000
-    if generator is vision_problems:
-        return vision_problems.problems(task.partition("[")[0], n, seed, pictures)
-    return generator.problems(n, seed)
+    name, seed = _name_of(task), zlib.crc32(task.encode()) % 1000
+    if name in others.SIZES:
+        return others.vision_problems(name, n, seed, pictures)
+    return PROBLEMS.get(name, arithmetic_problems.problems)(n, seed)
 
 
 def _write_cell(
@@ -237,7 +235,7 @@ def _write_cell(
     skill = SKILL[name] + (0.02 * np.random.default_rng(seed).normal() if name != "base" else 0)
     content = {
         "address": cell.address, "model": cell.model, "model_label": cell.model,
-        "task": cell.task, "task_name": cell.task.partition("[")[0], "loss": cell.loss,
+        "task": cell.task, "task_name": _name_of(cell.task), "loss": cell.loss,
         "loss_name": name, "seed": cell.seed, "recipe": dict(recipe),
         "parts": parts_of(cell.address, base=name == "base"), "params": 2_140_000,
     }  # fmt: skip
@@ -255,7 +253,8 @@ def _write_cell(
     if planted is not None:
         completions = planted.completions(cell, examples)
     else:
-        completions = _generator_of(cell.task).answers_of(examples, float(skill), seed)
+        answer = ANSWERS.get(_name_of(cell.task), arithmetic_problems.answers_of)
+        completions = answer(examples, float(skill), seed)
     scores, metrics = measure(task_of(cell.task), completions, resamples=resamples or 2)
     if resamples is None:
         for values in metrics["metrics"].values():

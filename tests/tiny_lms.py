@@ -1,7 +1,5 @@
 """Configurations of tiny language models, with the tokenizers of tests/data."""
 
-from __future__ import annotations
-
 from typing import Any
 
 

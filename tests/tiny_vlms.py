@@ -4,8 +4,6 @@ Tokens are bytes, so that N = 10 and every class of transformers reads them alik
 wide, so that answers hang on the picture.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -19,14 +17,12 @@ ARCHITECTURES = ("qwen2_5_vl", "mistral3", "mllama")
 each = pytest.mark.parametrize("architecture", ARCHITECTURES)
 POSITIONS = 512
 _WIDTH = 64
-_TEXT: dict[str, Any] = {
-    "hidden_size": _WIDTH,
-    "intermediate_size": 128,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 2,  # vLLM has no CPU kernel for heads of less than 32
-    "num_key_value_heads": 1,
-    "max_position_embeddings": POSITIONS,
-}
+_TEXT: dict[str, Any] = {  # vLLM has no CPU kernel for heads of less than 32
+    "hidden_size": _WIDTH, "intermediate_size": 128, "num_hidden_layers": 2,
+    "num_attention_heads": 2, "num_key_value_heads": 1, "max_position_embeddings": POSITIONS,
+}  # fmt: skip
+_ROPE = {"rope_type": "default", "rope_theta": 10000.0}
+_EYE = {"hidden_size": 32, "intermediate_size": 64}
 _CHAT = """\
 {% for message in messages %}<{{ message.role }}>{% if message.content is string %}\
 {{ message.content }}{% else %}{% for part in message.content %}{% if part.type == 'image' %}IMAGE\
@@ -41,11 +37,8 @@ def build_vlm(architecture: str, folder: Path, *, seed: int = 0) -> Path:
     from transformers.utils import logging
 
     logging.disable_progress_bar()
-    processor, config = {
-        "qwen2_5_vl": _qwen2_5_vl,
-        "mistral3": _mistral3,
-        "mllama": _mllama,
-    }[architecture]()
+    makers = {"qwen2_5_vl": _qwen2_5_vl, "mistral3": _mistral3, "mllama": _mllama}
+    processor, config = makers[architecture]()
     tokenizer = processor.tokenizer
     with torch.random.fork_rng():
         torch.manual_seed(seed)
@@ -73,8 +66,8 @@ def draw_picture(path: Path, seed: int, size: tuple[int, int] = (84, 84)) -> Pat
     return path
 
 
-def _tokenizer(specials: Sequence[str], names: Mapping[str, str], *, bos: bool) -> Any:
-    """A token a byte after the special ones; with `bos` one stands before every text."""
+def _tokenizer(specials: Sequence[str], names: Mapping[str, str]) -> Any:
+    """A token a byte after the special ones; one that begins, if named, before every text."""
     from tokenizers import Tokenizer, decoders, models, pre_tokenizers, processors
     from transformers import PreTrainedTokenizerFast
 
@@ -84,8 +77,7 @@ def _tokenizer(specials: Sequence[str], names: Mapping[str, str], *, bos: bool) 
     tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(list(specials))
-    if bos:
-        first = names["bos_token"]
+    if first := names.get("bos_token"):
         tokenizer.post_processor = processors.TemplateProcessing(
             single=f"{first} $A", special_tokens=[(first, vocabulary[first])]
         )
@@ -93,42 +85,28 @@ def _tokenizer(specials: Sequence[str], names: Mapping[str, str], *, bos: bool) 
 
 
 def _qwen2_5_vl() -> tuple[Any, Any]:
-    from transformers import (
-        Qwen2_5_VLConfig,
-        Qwen2_5_VLProcessor,
-        Qwen2VLImageProcessor,
-        Qwen2VLVideoProcessor,
-    )
+    import transformers as hf
 
     end, start, stop = "<|endoftext|>", "<|im_start|>", "<|im_end|>"
     vision = ("<|vision_start|>", "<|vision_end|>", "<|image_pad|>", "<|video_pad|>")
     names = {"eos_token": end, "pad_token": end}
-    tokenizer = _tokenizer((end, start, stop, *vision), names, bos=False)
-    processor = Qwen2_5_VLProcessor(
-        Qwen2VLImageProcessor(min_pixels=56 * 56, max_pixels=112 * 112),
+    tokenizer = _tokenizer((end, start, stop, *vision), names)
+    processor = hf.Qwen2_5_VLProcessor(
+        hf.Qwen2VLImageProcessor(min_pixels=56 * 56, max_pixels=112 * 112),
         tokenizer,
-        Qwen2VLVideoProcessor(),
+        hf.Qwen2VLVideoProcessor(),
         chat_template=_CHAT.replace("IMAGE", f"{vision[0]}{vision[2]}{vision[1]}"),
     )
     ids = tokenizer.convert_tokens_to_ids(list(vision))
-    config = Qwen2_5_VLConfig(
+    config = hf.Qwen2_5_VLConfig(
         text_config={
             **_TEXT,
             "vocab_size": len(tokenizer) + 27,  # rows beyond the tokenizer, as the real one has
-            "rope_parameters": {
-                "rope_type": "default",
-                "rope_theta": 10000.0,
-                "mrope_section": [4, 6, 6],  # of half a head's width
-            },
+            "rope_parameters": {**_ROPE, "mrope_section": [4, 6, 6]},  # of half a head's width
             **special_tokens(tokenizer),
         },
         vision_config={
-            "depth": 2,
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_heads": 2,
-            "window_size": 56,
-            "fullatt_block_indexes": [1],
+            **_EYE, "depth": 2, "num_heads": 2, "window_size": 56, "fullatt_block_indexes": [1],
             "out_hidden_size": _WIDTH,
         },
         vision_start_token_id=ids[0],
@@ -136,7 +114,7 @@ def _qwen2_5_vl() -> tuple[Any, Any]:
         image_token_id=ids[2],
         video_token_id=ids[3],
         tie_word_embeddings=True,
-    )
+    )  # fmt: skip
     return processor, config
 
 
@@ -146,7 +124,7 @@ def _mistral3() -> tuple[Any, Any]:
     images = ("[IMG]", "[IMG_BREAK]", "[IMG_END]")
     names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
     specials = ("<unk>", "<s>", "</s>", "[INST]", "[/INST]", *images, "<pad>")
-    tokenizer = _tokenizer(specials, names, bos=True)
+    tokenizer = _tokenizer(specials, names)
     processor = PixtralProcessor(
         PixtralImageProcessor(size={"longest_edge": 112}, patch_size=14),
         tokenizer,
@@ -162,34 +140,22 @@ def _mistral3() -> tuple[Any, Any]:
             "head_dim": 32,
             "max_position_embeddings": 16 * POSITIONS,
             "rope_parameters": {
-                "rope_type": "yarn",
-                "rope_theta": 10000.0,
-                "factor": 16.0,
+                "rope_type": "yarn", "rope_theta": 10000.0, "factor": 16.0,
                 "original_max_position_embeddings": POSITIONS,
-                "max_position_embeddings": 16 * POSITIONS,
-                "beta_fast": 32.0,
-                "beta_slow": 1.0,
-                "mscale_all_dim": 1.0,
-                "mscale": 1.0,
-                "llama_4_scaling_beta": 0.1,
+                "max_position_embeddings": 16 * POSITIONS, "beta_fast": 32.0, "beta_slow": 1.0,
+                "mscale_all_dim": 1.0, "mscale": 1.0, "llama_4_scaling_beta": 0.1,
             },
             **special_tokens(tokenizer),
             "tie_word_embeddings": True,
         },
         vision_config={
-            "model_type": "pixtral",
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_hidden_layers": 2,
-            "num_attention_heads": 2,
-            "head_dim": 16,
-            "image_size": 112,
-            "patch_size": 14,
+            **_EYE, "model_type": "pixtral", "num_hidden_layers": 2, "num_attention_heads": 2,
+            "head_dim": 16, "image_size": 112, "patch_size": 14,
         },
         image_token_index=tokenizer.convert_tokens_to_ids("[IMG]"),
         spatial_merge_size=2,
         tie_word_embeddings=True,
-    )
+    )  # fmt: skip
     return processor, config
 
 
@@ -199,7 +165,7 @@ def _mllama() -> tuple[Any, Any]:
     begin, end, image = "<|begin_of_text|>", "<|end_of_text|>", "<|image|>"
     names = {"bos_token": begin, "eos_token": end, "pad_token": "<|finetune_right_pad_id|>"}
     headers = ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>")
-    tokenizer = _tokenizer((begin, end, *headers, names["pad_token"]), names, bos=True)
+    tokenizer = _tokenizer((begin, end, *headers, names["pad_token"]), names)
     tokenizer.add_special_tokens({"additional_special_tokens": [image]})  # the last id, as there
     size = {"height": 56, "width": 56}
     processor = MllamaProcessor(
@@ -213,22 +179,16 @@ def _mllama() -> tuple[Any, Any]:
             "vocab_size": len(tokenizer) - 1,  # the head cannot write the image token
             "num_hidden_layers": 3,
             "cross_attention_layers": [1],
-            "rope_parameters": {"rope_type": "default", "rope_theta": 10000.0},
+            "rope_parameters": dict(_ROPE),
             **special_tokens(tokenizer),
         },
         vision_config={
-            "hidden_size": 32,
-            "intermediate_size": 64,
-            "num_hidden_layers": 2,
-            "num_global_layers": 1,
-            "attention_heads": 2,
-            "image_size": 56,
-            "patch_size": 14,
-            "intermediate_layers_indices": [0, 1],
+            **_EYE, "num_hidden_layers": 2, "num_global_layers": 1, "attention_heads": 2,
+            "image_size": 56, "patch_size": 14, "intermediate_layers_indices": [0, 1],
             "vision_output_dim": 96,
         },
         image_token_index=tokenizer.convert_tokens_to_ids(image),
-    )
+    )  # fmt: skip
     return processor, config
 
 

@@ -1,7 +1,5 @@
 """A synthetic run with tuned losses, and the trials that each of them chose from."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -17,23 +15,18 @@ from tests.runs import parts_of, quick_run, task_of, write_measured, write_train
 
 LOSSES = ("ce", "ce[tuned]", "smmd", "smmd[tuned]")
 GRIDS = {"ce": ("learning_rate=0.001", "learning_rate=0.002"), "smmd": ("lambda=1", "lambda=10")}
+CHOSEN = {"ce": (0, 1), "smmd": (1, 1)}
+"""The places in the grid of a loss that its seeds choose."""
 
 
-def tuned_run(
-    path: Path,
-    chosen: Mapping[str, Sequence[int]] = {"ce": (0, 1), "smmd": (1, 1)},
-    grids: Mapping[str, Sequence[str]] = GRIDS,
-    **names: Any,
-) -> RunFrames:
-    """A quick run of CE and SMMD, as published and tuned: `chosen` are, by loss, the places in the
-    grid that its seeds choose."""
-    seeds = tuple(range(len(chosen["ce"])))
-    run = quick_run(path, losses=LOSSES, seeds=seeds, **names)
+def tuned_run(path: Path, **names: Any) -> RunFrames:
+    """A quick run of CE and SMMD, as published and tuned."""
+    run = quick_run(path, losses=LOSSES, seeds=(0, 1), **names)
     cells = []
     for content in run.rows:
         if is_tuned(str(content["loss"])):
             name = untuned_label(str(content["loss"]))
-            content = _tune(run, content, grids[name], chosen[name][int(content["seed"])])
+            content = _tune(run, content, GRIDS[name], CHOSEN[name][int(content["seed"])])
         cells.append(content)
     manifest = read_json(path / "manifest.json") or {}
     write_json(path / "manifest.json", {**manifest, "cells": cells})
@@ -49,8 +42,6 @@ def _tune(
     places = {name: cell.place(name) for name in ("completions", "probes", "scores", "train_log")}
     frames = {name: pd.read_parquet(place) for name, place in places.items() if place is not None}
     metrics, selection = cell.metrics, cell.selection
-    assert metrics is not None
-    assert selection is not None
     addresses = [f"t{at}{content['address'][2:]}" for at in range(len(grid))]
     trials = [{"address": at, "parts": parts_of(at), "loss": "smmd"} for at in addresses]
     for trial in trials:
@@ -66,10 +57,8 @@ def _tune(
          "n": 100}
         for address, text, value in zip(addresses, grid, values, strict=True)
     ]  # fmt: skip
-    place = stored_cell(run.path, said).selected
-    assert place is not None
     choice = {"metric": "exact_match", "chosen": chosen, "trials": lines}
-    write_json(place / "selection.json", choice)
+    write_json(stored_cell(run.path, said).selected / "selection.json", choice)
     measured = (frames[name] for name in ("completions", "probes", "scores"))
     write_measured(stored_cell(run.path, said), *measured, metrics)
     return said

@@ -1,66 +1,26 @@
 """Each defect of a task is found by the check that is for it, and by no other."""
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pytest
 
+from examples.own_task import Doubling
 from smmd_bench.conformance import tasks
 from smmd_bench.conformance.tasks import task_findings
-from smmd_bench.contracts import (
-    Answer,
-    ExactMatch,
-    Example,
-    MeanAbsoluteError,
-    Metric,
-    Modality,
-    RSquared,
-    Split,
-    parse_number,
-    plain_text,
-)
+from smmd_bench.contracts import Answer, ExactMatch, RSquared, parse_number, plain_text
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
 
-DATA = Path(__file__).parents[1] / "data"
+from ..conftest import DATA
+
 _calls = count()
 
-
-@dataclass(frozen=True)
-class Good:
-    """A small task without a fault."""
-
-    name: ClassVar[str] = "good"
-    version: ClassVar[int] = 1
-    modality: ClassVar[Modality] = Modality.TEXT
-    max_new_tokens: ClassVar[int] = 8
-    licence: ClassVar[str] = "made here"
-    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 40, "validation": 20, "test": 30}
-
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
-        first = {"train": 0, "validation": 10_000, "test": 20_000}[split] + 1000 * seed
-        sizes = self.paper_sizes[split] if limit is None else limit
-        return [self.example(split, first + i) for i in range(sizes)]
-
-    def example(self, split: Split, n: int) -> Example:
-        answer = Answer(Fraction(n + 1))
-        return Example(f"{split}-{n}", f"After {n}?\n", str(n + 1), answer, attributes={"size": n})
-
-    def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
-        return {"generator": 1, "split": split, "seed": seed}
-
-    def parse(self, completion: str) -> Answer | None:
-        value = parse_number(plain_text(completion))
-        return None if value is None else Answer(value)
-
-    def metrics(self) -> Sequence[Metric]:
-        return (ExactMatch(), MeanAbsoluteError())
+Good = type("Good", (Doubling,), {"paper_sizes": {"train": 40, "validation": 20, "test": 30}})
 
 
 def but(**attributes):
@@ -69,12 +29,12 @@ def but(**attributes):
 
 
 def examples(change, **attributes):
-    """The good task with these fields of its examples, from the split and the number."""
+    """The good task with these fields of its examples, by the example."""
 
-    def example(self, split, n):
-        return dataclasses.replace(Good.example(self, split, n), **change(split, n))
+    def changed(self, *of):
+        return [replace(example, **change(example)) for example in Good.examples(self, *of)]
 
-    return but(example=example, **attributes)
+    return but(examples=changed, **attributes)
 
 
 def read(completion):
@@ -92,15 +52,20 @@ def metric(base, **attributes):
 def rationale(start):
     """The good task with targets that begin with other numbers than the answer."""
     return examples(
-        lambda _, n: {"target": f"{n} + 1 = {n + 1}", "answer_start": start(n)},
+        lambda e: {"target": f"7 + 1 = {e.target}", "answer_start": start},
         parse=lambda self, completion: read(plain_text(completion.rpartition("=")[2])),
     )
 
 
-WITH_START = rationale(lambda n: len(f"{n} + 1 ="))
-TEST_IS_TRAIN = but(
-    example=lambda self, split, n: Good.example(self, split, n - 20_000 * (split == "test"))
-)
+WITH_START = rationale(len("7 + 1 ="))
+
+
+def train_as_test(self, split, *of):
+    """The examples of training are those of the test, under other names."""
+    found = Good.examples(self, "train" if split == "test" else split, *of)
+    return [replace(example, uid=f"{split} {example.uid}") for example in found]
+
+
 IDENTITY_WITHOUT_SEED = but(identity=lambda self, split, seed: {"generator": 1, "split": split})
 EXAMPLES_WITHOUT_SEED = but(
     examples=lambda self, split, seed, limit=None: Good.examples(self, split, 0, limit)
@@ -110,20 +75,17 @@ DEFECTS = [
     ("contract", but(licence="")),
     ("parse", but(parse=lambda self, completion: Answer(Fraction(completion)))),
     ("examples", but(examples=lambda self, *given: Good.examples(self, *given)[:12])),
-    ("examples", examples(lambda split, n: {"uid": f"{split}-{n % 7}"})),
-    ("splits", TEST_IS_TRAIN),
-    (
-        "reproducible",
-        but(examples=lambda self, *of, **more: Good.examples(self, *of, **more)[::-1]),
-    ),
+    ("examples", examples(lambda e: {"uid": e.uid[:-1]})),
+    ("splits", but(examples=train_as_test)),
+    ("reproducible", but(examples=lambda self, *of: Good.examples(self, *of)[::-1])),
     ("reproducible", IDENTITY_WITHOUT_SEED),
     ("reproducible", EXAMPLES_WITHOUT_SEED),
     ("reproducible", but(identity=lambda self, split, seed: {"call": next(_calls)})),
-    ("parse(target)", examples(lambda _, n: {"target": f"it is {n + 1}"})),
-    ("parse(target)", rationale(lambda n: 0)),
-    ("parse(target)", examples(lambda *_: {"answer_start": 50})),
+    ("parse(target)", examples(lambda e: {"target": f"it is {e.target}"})),
+    ("parse(target)", rationale(0)),
+    ("parse(target)", examples(lambda _: {"answer_start": 50})),
     ("parse(target)", but(parse=lambda self, text: read(text.partition("\n")[0]))),
-    ("examples", examples(lambda *_: {"images": (Path(__file__),)})),
+    ("examples", examples(lambda _: {"images": (Path(__file__),)})),
     ("metrics", metric(ExactMatch, statistic=lambda self, x, axis=-1: np.asarray(100 * x.mean()))),
     ("metrics", metric(RSquared, name="inverted", better="lower")),
     ("metrics", metric(ExactMatch, **IN_PERCENT_TWICE)),

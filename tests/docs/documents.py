@@ -1,7 +1,5 @@
 """The Markdown that people read: fenced blocks, links, anchors, and the commands that it shows."""
 
-from __future__ import annotations
-
 import re
 import shlex
 from collections.abc import Iterator

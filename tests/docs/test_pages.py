@@ -1,17 +1,20 @@
-"""What pages say of tasks, recipes, Pythons and the lint is what the code says."""
+"""Links of pages lead somewhere, and what they say of code and of the paper is so."""
 
 import dataclasses
+import math
 import re
-import tomllib
+from pathlib import Path
+from urllib.parse import urlsplit
 
-import yaml
+import pytest
+from smmd_bench.reports._paper import rows
 
 from smmd_bench.models.recipe import Recipe
 from smmd_bench.plugin_system.registry import load_task, names
 from smmd_bench.results.frames import read_run
 from smmd_bench.storage.cell import STAGES
 
-from .documents import ROOT, anchors
+from .documents import ROOT, anchors, documents, links
 
 
 def page(name: str) -> str:
@@ -39,25 +42,6 @@ def test_every_setting_of_a_recipe_is_on_its_page():
     assert not [item.name for item in dataclasses.fields(Recipe) if f"`{item.name}`" not in text]
 
 
-def test_the_hooks_of_a_commit_are_what_make_lint_runs():
-    recipe = re.search(r"^lint:.*\n((?:\t.*\n)+)", page("Makefile"), re.MULTILINE)
-    assert recipe is not None
-    lines = recipe[1].replace("$(BIN)", ".venv/bin").splitlines()
-    config = yaml.safe_load(page(".pre-commit-config.yaml"))
-    hooks = {hook["entry"] for repository in config["repos"] for hook in repository["hooks"]}
-    assert hooks == {line.strip().removesuffix(" .") for line in lines}
-
-
-def test_the_workflow_and_the_citation_name_the_pythons_and_the_version():
-    project = tomllib.loads(page("pyproject.toml"))["project"]
-    jobs = yaml.safe_load(page(".github/workflows/checks.yml"))["jobs"]
-    pythons = jobs["checks"]["strategy"]["matrix"]["python"]
-    assert project["requires-python"] == f">={pythons[0]}"
-    assert all(f"\n| {python} | " in page("docs/start.md") for python in pythons)
-    citation = yaml.safe_load(page("CITATION.cff"))
-    assert (citation["version"], citation["license"]) == (project["version"], project["license"])
-
-
 def test_the_pipeline_by_hand_is_that_of_the_command(tmp_path, monkeypatch, capsys):
     """It trains and decodes in this process."""
     text = page("docs/architecture.md").partition("## The pipeline by hand")[2]
@@ -71,3 +55,69 @@ def test_the_pipeline_by_hand_is_that_of_the_command(tmp_path, monkeypatch, caps
     assert (tmp_path / "runs" / "by-hand" / "reports" / "index.html").is_file()
     folders = {path.parent.name for path in (tmp_path / "runs" / "by-hand").glob("*/*")}
     assert folders == {*STAGES, "reports"} - {"beams"}
+
+
+PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in documents()]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_every_link_leads_to_a_file_and_a_heading_or_is_https(page):
+    dead = []
+    for link in links(page.read_text(encoding="utf-8")):
+        path, _, anchor = link.partition("#")
+        parts = urlsplit(link)
+        if parts.scheme:
+            well_formed = parts.scheme == "https" and "." in parts.netloc
+        else:
+            target = (page.parent / path).resolve() if path else page
+            well_formed = target.exists() and target.is_relative_to(ROOT)
+            if well_formed and anchor:
+                well_formed = anchor in anchors(target.read_text(encoding="utf-8"))
+        if not well_formed:
+            dead.append(link)
+    assert not dead
+
+
+def test_every_page_of_the_documentation_can_be_reached_from_the_readme():
+    seen: set[Path] = set()
+    todo = [ROOT / "README.md"]
+    while todo:
+        page = todo.pop()
+        if page not in seen and page.suffix == ".md" and page.exists():
+            seen.add(page)
+            targets = [link.partition("#")[0] for link in links(page.read_text(encoding="utf-8"))]
+            todo += [(page.parent / target).resolve() for target in targets if target]
+    assert not set((ROOT / "docs").glob("*.md")) - seen
+
+
+TABLES = (
+    "math_reasoning", "arithmetic", "clock", "chartqa", "ablation", "kernel_ablation", "sigma"
+)  # fmt: skip
+ROWS = [(name, row) for name in TABLES for row in rows(name) if "exact_match" in row]
+
+
+def fit(value: float, questions: int) -> str:
+    """How a printed percentage comes from a whole number of right answers, if it does."""
+    near = value * questions / 100
+    if any(abs(round(100 * n / questions, 2) - value) < 1e-9 for n in (int(near), math.ceil(near))):
+        return "rounded"
+    cut = abs(math.floor(1e4 * math.ceil(near) / questions + 1e-9) / 100 - value) < 1e-9
+    return "cut" if cut else "neither"
+
+
+@pytest.mark.parametrize(
+    ("task", "questions", "cut", "neither"),
+    [
+        ("gsm8k", 1319, 6, [48.12, 54.99]),
+        ("svamp", 1000, 0, []),
+        ("arithmetic", 10000, 0, []),
+        ("clock_time", 1440, 7, [69.46]),
+        ("chartqa", 1915, 8, []),
+    ],
+)
+def test_printed_accuracies_are_rounded_cut_or_neither(task, questions, cut, neither):
+    values = [row["exact_match"] for _, row in ROWS if row["task"] == task]
+    found = [(fit(value, questions), value) for value in values]
+    assert sum(how == "cut" for how, _ in found) == cut
+    assert sorted(value for how, value in found if how == "neither") == neither
+    assert all(f"{value:.2f}" in page("docs/footguns.md") for value in neither)

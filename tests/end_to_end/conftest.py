@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
 import pytest
 
 import smmd_bench as sb
@@ -42,15 +43,18 @@ class CommandLine:
         return subprocess.Popen(command, env=self.environment, **output)
 
     def kill_when(self, condition, words, *more):
-        """Start the command and SIGKILL it (and nothing else) as soon as the condition holds."""
+        """Start the command and SIGKILL it (and nothing else) as soon as the condition holds; the
+        processes that it had started."""
         process = self.start(words, *more)
         deadline = time.monotonic() + 300
         while not condition():
             assert process.poll() is None, process.stdout.read()
             assert time.monotonic() < deadline, "the condition never held"
             time.sleep(0.01)
+        started = psutil.Process(process.pid).children(recursive=True)
         process.send_signal(signal.SIGKILL)
         process.communicate()
+        return started
 
 
 @pytest.fixture(scope="session")

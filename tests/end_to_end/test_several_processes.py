@@ -1,7 +1,6 @@
 """A cell that several processes train, killed in the middle: what it leaves is that of one run."""
 
 import contextlib
-import signal
 import time
 
 import psutil
@@ -32,15 +31,9 @@ def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(
     whole, killed, alone = (tmp_path / name for name in ("whole", "killed", "alone"))
     asked = ASKED.replace("threads=1", f"threads=1,strategy={strategy}") + f" --set method={method}"
     finish(f"{asked} --out", whole)
-    process = smmd_bench.start(f"{asked} --out", killed)
-    deadline = time.monotonic() + 300
-    while not [*killed.glob("train/.*.part/epochs/1/canary.json")]:
-        assert process.poll() is None, process.stdout.read()
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
-    workers = psutil.Process(process.pid).children(recursive=True)
-    process.send_signal(signal.SIGKILL)
-    process.communicate()
+    workers = smmd_bench.kill_when(
+        lambda: [*killed.glob("train/.*.part/epochs/1/canary.json")], f"{asked} --out", killed
+    )
     _, alive = psutil.wait_procs(workers, timeout=20)
     assert alive == []
     (state, *_) = killed.glob("train/.*.part/training/checkpoint-*/trainer_state.json")
@@ -89,10 +82,3 @@ def test_a_process_that_dies_ends_the_training_in_a_sentence(smmd_bench, tmp_pat
     said, _ = process.communicate(timeout=120)
     assert process.returncode == 1
     assert "process 1 of the training failed: the process was killed by SIGKILL" in said
-
-
-def test_a_batch_that_cannot_be_shared_is_refused(smmd_bench, tmp_path):
-    words = ASKED.replace("gpus_per_cell=2", "gpus_per_cell=3")
-    done = smmd_bench(f"{words} --out", tmp_path / "run")
-    assert done.returncode == 1
-    assert "A batch of 64 examples cannot be shared by 3 GPUs: choose" in done.stdout + done.stderr

@@ -2,20 +2,25 @@
 paper's language backbones on GSM8K, in miniature: random weights, real data, every step."""
 
 import itertools
-import re
+import json
 from collections import Counter
 
 import numpy as np
 import pandas as pd
 import pytest
+import torch
+from transformers import AutoModelForCausalLM, AutoTokenizer
 
 import smmd_bench as sb
+from smmd_bench.contracts import Example
 from smmd_bench.decoding.canary_check import LARGEST
+from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
+from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.plugin_system.registry import load_loss
 from smmd_bench.storage.files import read_json
 
-from ..conftest import DATA
-from .backbones import BACKBONES, build_backbone
+from ..conftest import DATA, TOKENIZERS
+from ..tiny_lms import tiny_config
 from .conftest import cells, requests
 
 pytestmark = [pytest.mark.engine, pytest.mark.slow]
@@ -51,12 +56,8 @@ def test_every_loss_as_an_adapter_of_a_llama_in_one_engine(finish, tiny_checkpoi
             weight = log["units"] / log["tokens"]
         relative = weight * log["auxiliary"] / log["cross_entropy"]
         np.testing.assert_allclose(log["relative_auxiliary"], relative)
-    notes = [line for line in said.stderr.splitlines() if line.startswith("Note: ")]
-    assert ["drowns" in note for note in notes if "ntl" in note] == [True]  # N = 1000
-    (coverage,) = (note for note in notes if "numeric targets" in note)
-    assert re.search(r"ntil acts on [\d,]+ of [\d,]+ numeric targets \(\d+\.\d%\)", coverage)
-    assert len(notes) == 2
-    assert said.stdout.count("drowns it") == 1  # said when it was seen, too
+    (drowned,) = (line for line in said.stderr.splitlines() if "drowns" in line)  # N = 1000
+    assert "ntl" in drowned
 
 
 def test_summaries_are_trained_scored_and_compared(finish, tmp_path):
@@ -84,6 +85,45 @@ FEW = (
     "--train-examples 16 --validation-examples 4 --test-examples 4 --set max_length=1100 "
     "--set batch_size=4 --set learning_rate=1e-3"
 )
+
+
+PADDING = 27
+"""Rows of Qwen2's embedding beyond its tokenizer, as the real one has."""
+BACKBONES = {  # by model_type of transformers: the tokenizer of tests/data, and the configuration
+    # both sizes of Qwen2.5 are this architecture: tied embeddings, a token a digit
+    "qwen2": ("digit", {"tie_word_embeddings": True}),
+    # tied too; every fourth layer has no rotary embedding
+    "smollm3": ("triple", {"num_hidden_layers": 4, "tie_word_embeddings": True}),
+    "llama": ("triple", {"tie_word_embeddings": False}),
+}
+
+
+def build_backbone(architecture, folder):
+    """Save a checkpoint that answers 7 to every word problem, so that its decoding soon ends."""
+    torch.manual_seed(0)
+    kind, shape = BACKBONES[architecture]
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / kind)
+    config = tiny_config(architecture, tokenizer, max_position_embeddings=2048, **shape)
+    config.vocab_size += PADDING if architecture == "qwen2" else 0
+    config.save_pretrained(folder)
+    tokenizer.save_pretrained(folder)
+    tokenizer = load_tokenizer(folder)  # transformers may read it in another class there
+    model = AutoModelForCausalLM.from_config(config)
+    lines = (DATA / "gsm8k" / "train.jsonl").read_text(encoding="utf-8").splitlines()
+    questions = [f"Question: {json.loads(line)['question']}\nAnswer:" for line in lines]
+    examples = [Example(question, question, " 7", None) for question in questions]
+    data = TokenisedExamples(examples, tokenizer, 2048)
+    collate = RightPaddingCollator(tokenizer.pad_token_id)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
+    model.train()
+    for step in range(60):
+        batch = collate([data[at % len(data)] for at in range(4 * step, 4 * step + 4)])
+        batch.pop("example")
+        model(**batch).loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    model.save_pretrained(folder)
+    return folder
 
 
 @pytest.fixture(scope="module")

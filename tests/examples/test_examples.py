@@ -2,8 +2,10 @@
 
 from pathlib import Path
 
+import nbformat
 import pytest
 import torch
+from nbclient import NotebookClient
 from transformers import AutoTokenizer
 
 import smmd_bench as sb
@@ -34,3 +36,28 @@ def test_the_loss_of_ones_own_is_zero_at_a_perfect_prediction():
     logits[0, torch.arange(10), labels[0]] = 50.0
     assert float(sb.numeric_objective(loss, logits, labels).auxiliary) < 1e-6
     assert float(sb.numeric_objective(loss, logits.roll(1, 1), labels).auxiliary) > 0.4
+
+
+def test_the_notebook_runs_and_its_report_has_the_numbers_of_the_run(
+    run_folder, tmp_path, monkeypatch
+):
+    monkeypatch.setenv("SMMD_BENCH_RUN", str(run_folder))
+    monkeypatch.setenv("PYTHONWARNINGS", "error")
+    monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
+    monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "jupyter"))
+    notebook = nbformat.read(EXAMPLES / "own_figure.ipynb", as_version=4)
+    parts = [cell.source for cell in notebook.cells if cell.source.startswith("# by_digits.py")]
+    resources = {"metadata": {"path": str(tmp_path)}}
+    NotebookClient(notebook, timeout=120, kernel_name="python3", resources=resources).execute()
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    assert any("image/png" in output.get("data", {}) for output in outputs)
+    assert "means over the seeds (at most 2)" in outputs[-1]["text"]
+
+    file = tmp_path / "by_digits.py"
+    file.write_text("\n\n\n".join(parts) + "\n", encoding="utf-8")
+    registry.load_plugin_file(file)
+    run = sb.read_run(run_folder)
+    for row in registry.load("reports", "accuracy_by_digits").build(run).data.to_dict("records"):
+        mine = run.completions[run.completions["loss"] == row["loss"]]
+        mine = mine[[sum(map(str.isdigit, text)) == row["digits"] for text in mine["target"]]]
+        assert row["accuracy"] == pytest.approx(100 * mine["exact"].mean())

@@ -1,5 +1,7 @@
 """Vocabularies and numeric targets to evaluate losses on."""
 
+import math
+import re
 from functools import cache
 
 import torch
@@ -26,14 +28,14 @@ def bind(values, spec):
     return load_loss(spec).bind(vocabulary(values))
 
 
-def random_targets(values, positions=7, seed=0, dtype=torch.float64, scale=2.0):
-    """Numbers of three tokens, and the rest, in one row."""
-    each = torch.arange(positions)
-    generator = torch.Generator().manual_seed(seed)
-    logits = scale * torch.randn(positions, len(values), generator=generator, dtype=torch.float64)
+def random_targets(values):
+    """Two numbers of three tokens, and one of one, in one row."""
+    positions, each = 7, torch.arange(7)
+    generator = torch.Generator().manual_seed(0)
+    logits = 2 * torch.randn(positions, len(values), generator=generator, dtype=torch.float64)
     return NumericTargets(
-        logits=logits.to(dtype, copy=True).requires_grad_(),
-        log_partition=(logits.logsumexp(-1) + 1).to(dtype).requires_grad_(),
+        logits=logits.clone().requires_grad_(),
+        log_partition=(logits.logsumexp(-1) + 1).requires_grad_(),
         target=torch.randint(len(values), (positions,), generator=generator),
         row=torch.zeros(positions, dtype=torch.int64),
         position=each + each // 3,
@@ -60,21 +62,6 @@ def alone(logits, target):
     )
 
 
-def perfect_targets(values):
-    """Each value predicted with certainty."""
-    n = len(values)
-    logits = torch.full((n, n), -1e4, dtype=torch.float64).fill_diagonal_(0.0)
-    return alone(logits, torch.arange(n))
-
-
-def of_wrong_prediction(loss, wrong):
-    """What a loss charges for `wrong` in place of 0."""
-    targets = random_targets(DIGITS, positions=1)
-    targets.target.zero_()
-    targets.logits.data.zero_()[0, wrong] = 20.0
-    return value(loss, targets)
-
-
 def value(loss, targets):
     """The sum that a bound loss gives, as a Python number."""
     return loss(targets)[0].item()
@@ -84,6 +71,12 @@ def softmax(logits):
     """p as a list of lists of Python numbers (eq:pq_p)."""
     exponentials = [[2.718281828459045 ** float(x) for x in row] for row in logits.detach()]
     return [[e / sum(row) for e in row] for row in exponentials]
+
+
+def gaussian(values, y, sigma):
+    """q of GCE: a Gaussian around the target, over the values."""
+    weights = [math.exp(-((v - values[y]) ** 2) / (2 * sigma**2)) for v in values]
+    return [w / sum(weights) for w in weights]
 
 
 def predictions(targets):
@@ -103,9 +96,25 @@ def encoded(name, text):
     return tokenizer, numeric_vocabulary(tokenizer), torch.tensor([ids])
 
 
-def random_logits(labels, size, seed=0):
+def random_logits(labels, size):
     """[B, T, V] float64, a leaf with gradients."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(
-        *labels.shape, size, generator=generator, dtype=torch.float64
-    ).requires_grad_()
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(*labels.shape, size, generator=generator, dtype=torch.float64)
+    return logits.requires_grad_()
+
+
+def numbers(tokenizer, text, pattern=r"\d+(?:\.\d+)?"):
+    """(spelling, [(index, token, exponent of ten)]) of each number of a text; a loop over its
+    characters."""
+    starts, at = {}, 0
+    for index, token in enumerate(tokenizer.tokenize(text)):
+        starts[at] = index, token
+        at += len(token)
+    for match in re.finditer(pattern, text):
+        decimals, tokens = len(match[0].partition(".")[2]), []
+        for place in range(match.start(), match.end()):
+            index, token = starts.get(place, (None, "."))
+            if token != ".":
+                rest = text[place + len(token) : match.end()].replace(".", "")
+                tokens.append((index, token, len(rest) - decimals))
+        yield match[0], tokens

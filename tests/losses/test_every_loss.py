@@ -1,17 +1,29 @@
-"""What holds for every loss: the paper's defaults, refusals, gradients, zeros, finite numbers."""
+"""What holds for every loss: the paper's defaults, refusals, gradients, zeros, stated scales."""
 
+import math
 from dataclasses import replace
 from itertools import product
 
 import pytest
 import torch
 
-from smmd_bench.contracts import Loss, NumericLoss
+from smmd_bench.contracts import Loss, NoAuxiliary, NumericLoss
 from smmd_bench.errors import UserError
+from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.plugin_system.parameters import canonical
-from smmd_bench.plugin_system.registry import load_loss
+from smmd_bench.plugin_system.registry import entries, load_loss, names
 
-from .cases import DIGITS, UNEVEN, bind, perfect_targets, random_targets, value
+from .cases import (
+    DIGITS,
+    UNEVEN,
+    alone,
+    bind,
+    encoded,
+    random_logits,
+    random_targets,
+    value,
+    vocabulary,
+)
 from .test_ntl import VARIANTS as NTL
 from .test_smmd import VARIANTS as SMMD
 
@@ -97,4 +109,55 @@ ZERO += product([*SMMD, *(spec for spec in NTL if "reweigh" not in spec)], [DIGI
 
 @pytest.mark.parametrize(("spec", "values"), ZERO)
 def test_is_zero_at_the_perfect_prediction(spec, values):
-    assert value(bind(values, spec), perfect_targets(values)) == 0.0
+    n = len(values)
+    logits = torch.full((n, n), -1e4, dtype=torch.float64).fill_diagonal_(0.0)
+    assert value(bind(values, spec), alone(logits, torch.arange(n))) == 0.0
+
+
+SPECS = sorted({*names("losses"), "raft[digits=4]"} - {"ce", "raft"})
+TEXT = "In 1987 it was 3, then -45.5 of 678 and 90"
+
+
+@pytest.mark.parametrize(("name", "size"), [("digit", 10), ("triple", 1000)])
+@pytest.mark.parametrize("spec", SPECS)
+def test_a_step_against_its_gradient_makes_it_less(spec, name, size):
+    tokenizer, found, labels = encoded(name, TEXT)
+    assert len(found) == size
+    loss = load_loss(spec).bind(found)
+    logits = random_logits(labels, len(tokenizer))
+    before = numeric_objective(loss, logits, labels)
+    assert before.units > 0
+    (gradient,) = torch.autograd.grad(before.auxiliary, logits)
+    numeric = torch.isin(labels, found.token_ids)
+    assert not bool(gradient[~numeric].any())
+    covered = loss.covers(found.index_of(labels)[numeric])
+    assert gradient[numeric].any(-1).tolist() == covered.tolist()
+    step = 1e-3 * gradient / gradient.norm()
+    after = numeric_objective(loss, (logits - step).detach(), labels)
+    assert after.auxiliary < before.auxiliary
+
+
+COPIES = 2000  # of each target where there is noise, each with its own
+ADDITIVE = [
+    entry.plugin
+    for entry in entries("losses")
+    if entry.origin == "smmd-bench"
+    and not entry.plugin().replaces_cross_entropy
+    and not isinstance(entry.plugin().bind(vocabulary(DIGITS)), NoAuxiliary)
+]
+STATED = [(plugin, n) for plugin in ADDITIVE for n in plugin.relative_scale]
+
+
+def measured(loss, n):
+    """lambda * auxiliary over cross-entropy at a uniform guess, by all targets; each is a row of
+    its own, which makes it a number for ntil."""
+    bound = loss.bind(vocabulary([float(value) for value in range(n)]))
+    target = torch.arange(n).repeat(COPIES if getattr(loss, "noise", 0) else 1)
+    logits = torch.zeros(len(target), n, dtype=torch.float64)
+    summed, units = bound(alone(logits, target))
+    return loss.weight * float(summed) / units / math.log(n)
+
+
+@pytest.mark.parametrize(("plugin", "n"), STATED, ids=lambda x: getattr(x, "name", x))
+def test_the_relative_scale_is_what_the_loss_gives(plugin, n):
+    assert plugin.relative_scale[n] == pytest.approx(measured(plugin(), n), rel=0.03)

@@ -13,23 +13,17 @@ from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.objective.supervised import count_units
 from smmd_bench.plugin_system.registry import load_loss
 
-from .cases import DIGITS, random_targets, value
-from .cases import bind as bind_digits
+from .cases import DIGITS, bind, random_targets, value
 
 V = 40
 OTHER = [20, 21, 22]  # a sign, a point, a word
 TENS = [30, 31]  # the tokens 10 and 11, numeric but of two digits
 
 
-def numbers_vocabulary():
-    """The digits 0..9 with the ids 0..9, and 10 and 11."""
-    return NumericVocabulary(
-        torch.tensor([*range(10), *TENS]), torch.arange(12, dtype=torch.float64), "test"
-    )
-
-
-def bind(spec="ntil"):
-    return load_loss(spec).bind(numbers_vocabulary())
+VOCABULARY = NumericVocabulary(
+    torch.tensor([*range(10), *TENS]), torch.arange(12, dtype=torch.float64), "test"
+)
+"""The digits 0..9 with the ids 0..9, and 10 and 11."""
 
 
 def runs(labels):
@@ -96,7 +90,7 @@ options = st.fixed_dictionaries(
 
 def compare(spec, labels, seed):
     """The objective's auxiliary and its gradient against the literal loop, in float64."""
-    loss = bind(spec)
+    loss = load_loss(spec).bind(VOCABULARY)
     generator = torch.Generator().manual_seed(seed)
     logits = torch.randn(*labels.shape, V, generator=generator, dtype=torch.float64)
     logits.requires_grad_()
@@ -128,7 +122,7 @@ def test_long_numbers(spec, length):
 
 def test_the_noise_follows_the_example_and_the_step_and_nothing_else():
     targets = random_targets(DIGITS)
-    bound = bind_digits(DIGITS, "ntil")
+    bound = bind(DIGITS, "ntil")
 
     def with_key(key, **changes):
         return value(bound, replace(targets, key=torch.full_like(targets.row, key), **changes))

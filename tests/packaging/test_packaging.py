@@ -1,14 +1,25 @@
-"""The wheel holds everything, and a fresh environment finds every plugin in it."""
+"""The wheel holds everything; a fresh environment finds its plugins and those of the example
+package, which make a run there."""
 
+import json
 import subprocess
 import sys
 import zipfile
 from importlib.metadata import entry_points
+from pathlib import Path
 
 import pytest
 
 from smmd_bench.plugin_system.registry import GROUPS
-from tests.packaging.wheels import ROOT, fresh_environment, source_files, wheel
+from smmd_bench.results.frames import read_run
+from tests.packaging.wheels import (
+    ROOT,
+    build_wheel,
+    command_runner,
+    fresh_environment,
+    source_files,
+    wheel,
+)
 
 pytestmark = pytest.mark.packaging
 
@@ -20,11 +31,19 @@ PACKAGES = {
     "plugins": "smmd_bench/plugins",
     "reports": "smmd_bench/reports",
 }
+OF_THE_EXAMPLE = {("tasks", "temperature"), ("losses", "squared_emd")}
 
 
 @pytest.fixture(scope="module")
-def fresh_python(wheel, tmp_path_factory):
-    return fresh_environment(tmp_path_factory.mktemp("fresh"), wheel) / "python"
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("fresh")
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, folder):
+    """Runs a command of an environment with both wheels, far from the source tree."""
+    example = build_wheel(ROOT / "examples" / "smmd-bench-celsius", folder / "wheel")
+    return command_runner(fresh_environment(folder / "venv", wheel, example), folder)
 
 
 def test_the_wheel_holds_the_source_files_and_no_others(wheel):
@@ -39,27 +58,27 @@ def test_the_wheel_holds_the_source_files_and_no_others(wheel):
         assert any(name.endswith(kind) for name in packed)
 
 
-def test_a_fresh_environment_finds_every_plugin_and_has_the_command(fresh_python, tmp_path):
-    def output(*words):
-        return subprocess.run(
-            words, cwd=tmp_path, check=True, capture_output=True, text=True
-        ).stdout.splitlines()
+def test_a_fresh_environment_finds_every_plugin_and_has_the_command(installed, folder):
+    code = "import smmd_bench, smmd_bench_celsius as c; print(smmd_bench.__file__, c.__file__)"
+    assert all(Path(f).is_relative_to(folder) for f in installed("python", "-c", code).split())
+    listed = json.loads(installed("smmd-bench", "ls", "--json"))
+    found = {(g, plugin["name"]): plugin["error"] for g in GROUPS for plugin in listed[g]}
+    here = {(g, e.name) for g in GROUPS for e in entry_points(group=f"smmd_bench.{g}")}
+    assert found == dict.fromkeys(here | OF_THE_EXAMPLE)
+    assert "builtin/tiny" in installed("smmd-bench", "ls", "models")
 
-    code = (
-        "import smmd_bench; from smmd_bench.plugin_system import registry as r;"
-        "print(smmd_bench.__file__);"
-        "print([(g, e.name, e.error) for g in r.GROUPS for e in r.entries(g)])"
-    )
-    file, found = output(fresh_python, "-c", code)
-    assert str(fresh_python.parent.parent) in file
-    here = [
-        (g, name, None)
-        for g in GROUPS
-        for name in sorted(e.name for e in entry_points(group=f"smmd_bench.{g}"))
-    ]
-    assert eval(found) == here
-    models = output(fresh_python.parent / "smmd-bench", "ls", "models")
-    assert "builtin/tiny" in " ".join(models)
+
+def test_the_plugins_of_the_example_keep_their_contracts_and_make_a_run(installed, folder):
+    assert "✗" not in installed("smmd-bench", "validate", "temperature", "squared_emd")
+    installed(
+        "smmd-bench", "train-eval", "--task", "temperature", "--losses", "ce,squared_emd",
+        "--engine", "transformers", "--train-examples", "64", "--epochs", "1",
+        "--validation-examples", "16", "--test-examples", "16", "--out", "run",
+    )  # fmt: skip
+    assert list((folder / "run" / "reports" / "tables").glob("*.csv"))
+    metrics = read_run(folder / "run").metrics
+    assert set(metrics["loss"]) == {"base", "ce", "squared_emd"}
+    assert metrics["value"][metrics["metric"] == "exact_match"].between(0, 100).all()
 
 
 def test_a_folder_is_not_importable_by_its_own_name():

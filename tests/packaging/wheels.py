@@ -4,12 +4,12 @@ The environments have this one's dependencies by path only: a `.pth` file in a f
 on the path that way is not read, so the editable install of this project is not among them.
 """
 
-from __future__ import annotations
-
+import os
 import subprocess
 import sys
 import sysconfig
 import venv
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -31,12 +31,8 @@ def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def source_files(project: Path) -> list[Path]:
     """The files of a project, or of a part of one, that git tracks or would track."""
-    listed = subprocess.run(
-        ["git", "-C", str(project), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
-        check=True,
-        capture_output=True,
-        text=True,
-    )
+    command = ["git", "-C", str(project), "ls-files", "-z", "-c", "-o", "--exclude-standard"]
+    listed = subprocess.run(command, check=True, capture_output=True, text=True)
     names = filter(None, listed.stdout.split("\0"))
     return sorted({Path(name) for name in names if (project / name).is_file()})
 
@@ -65,6 +61,20 @@ def fresh_environment(folder: Path, *wheels: Path, dependencies: Path | None = N
     site = next((folder / "lib").glob("python*/site-packages"))
     (site / "dependencies.pth").write_text(f"{dependencies or sysconfig.get_path('purelib')}\n")
     return commands
+
+
+def command_runner(commands: Path, folder: Path) -> Callable[..., str]:
+    """Runs a command of an environment in a folder; returns what it prints."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    environment = {**kept, "SMMD_BENCH_CACHE": str(folder / "cache")}
+
+    def run(command: str, *arguments: str) -> str:
+        words = [str(commands / command), *arguments]
+        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        assert done.returncode == 0, done.stdout + done.stderr
+        return done.stdout
+
+    return run
 
 
 def _run(*arguments: str | Path) -> None:

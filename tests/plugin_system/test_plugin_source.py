@@ -71,12 +71,6 @@ def test_an_edit_of_a_plugin_file_is_seen_and_a_comment_is_not(tmp_path, old, ne
     assert digest_of(file, LOSS) == digest_of(tmp_path / "renamed.py", LOSS) == first
 
 
-def test_an_edit_within_the_second_is_run_and_not_its_bytecode(tmp_path):
-    for default in (0.1, 0.2, 0.3):
-        load(tmp_path / "mine.py", LOSS.replace("parameter(0.5", f"parameter({default}"))
-        assert registry.load_loss("huber").weight == default
-
-
 def test_a_plugin_of_a_package_counts_with_the_whole_package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "mylab").mkdir()

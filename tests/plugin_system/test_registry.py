@@ -50,17 +50,6 @@ def test_a_bad_plugin_file_is_one_sentence(tmp_path, name, source, message):
         registry.load_plugin_file(tmp_path / name)
 
 
-def test_a_plugin_that_cannot_be_spelled_is_listed_and_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(registry, "_from_files", {g: {} for g in registry.GROUPS})
-    file = tmp_path / "plain.py"
-    file.write_text(LOSS.replace("@dataclass(frozen=True)", ""))
-    registry.load_plugin_file(file)
-    (entry,) = [e for e in registry.entries("losses") if e.name == "mine"]
-    assert "it is not a dataclass" in str(entry.error)
-    with pytest.raises(UserError, match=r"loss 'mine' of .*plain.py cannot be used: it is not"):
-        registry.load_loss("mine")
-
-
 def test_an_installed_plugin_that_lacks_a_part_of_its_contract_is_listed_with_what_it_lacks(
     monkeypatch,
 ):

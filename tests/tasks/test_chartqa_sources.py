@@ -86,28 +86,24 @@ def test_the_identity_is_the_content(official, tmp_path, monkeypatch):
         identity("absent", lambda folder: (folder / TEST / "png" / "1057.png").unlink())
 
 
-@pytest.mark.parametrize(
-    ("spoil", "message"),
-    [
-        (lambda rows: rows[2].pop("label"), r"human\.json .*\(row 3 has no label\)"),
-        (lambda rows: [row.update(label="62%") for row in rows], None),
-    ],
-)
-def test_a_broken_file_is_named(official, spoil, message):
-    change(official, spoil)
-    if message is None:
-        shutil.copy(official / TEST / "test_human.json", official / TEST / "test_augmented.json")
-    with pytest.raises(UserError, match=message or "has a number for an answer"):
-        ChartQA().examples("test", 0)
+def test_what_is_broken_or_missing_is_named(official):
+    human, augmented = (official / TEST / f"test_{name}.json" for name in ("human", "augmented"))
+    whole = human.read_text()
 
+    def refused(message):
+        with pytest.raises(UserError, match=message):
+            ChartQA().examples("test", 0)
 
-def test_a_missing_folder_or_file_is_named(official):
-    (official / TEST / "test_augmented.json").unlink()
-    with pytest.raises(UserError, match=r"test_augmented\.json"):
-        ChartQA().examples("test", 0)
+    change(official, lambda rows: rows[2].pop("label"))
+    refused(r"human\.json .*\(row 3 has no label\)")
+    human.write_text(whole)
+    change(official, lambda rows: [row.update(label="62%") for row in rows])
+    shutil.copy(human, augmented)
+    refused("has a number for an answer")
+    augmented.unlink()
+    refused(r"test_augmented\.json")
     shutil.rmtree(official / "ChartQA Dataset")
-    with pytest.raises(UserError, match=r"test/test_human\.json.*chartqa\[source=synthetic\]"):
-        ChartQA().examples("test", 0)
+    refused(r"test/test_human\.json.*chartqa\[source=synthetic\]")
 
 
 def test_plain_numbers_alone_are_kept():

@@ -11,10 +11,11 @@ from smmd_bench.tasks._clock_drawing import CENTRE, FaceStyle, draw_clock
 from smmd_bench.tasks.clock_time import ClockTime, TimeGapWrapped
 
 from smmd_bench import score
+from smmd_bench.errors import UserError
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.experiment.file import experiment_file
 
-from .pictures import drawn_anew, require_drawn_again
-
-SPLITS = ("train", "validation", "test")
+NAMES = {"train": "train", "validation": "valid", "test": "test"}  # as Kaggle has them
 
 
 @pytest.fixture(autouse=True)
@@ -31,10 +32,10 @@ def pixels(example):
 
 
 def test_the_index_is_that_of_the_kaggle_data():
-    every = {split: own_index(split) for split in SPLITS}
+    every = {split: own_index(split) for split in NAMES}
     assert {split: len(clocks) for split, clocks in every.items()} == SIZES
     assert len({clock for clocks in every.values() for clock in clocks}) == 144 * 100
-    for split, a_class in zip(SPLITS, (80, 10, 10), strict=True):
+    for split, a_class in zip(NAMES, (80, 10, 10), strict=True):
         counts = [sum((c.hour, c.minute) == time for c in every[split]) for time in TIMES[::13]]
         assert set(counts) == {a_class}
 
@@ -49,13 +50,6 @@ def test_examples_are_pictures_with_their_time():
         assert task.parse(example.target) == example.answer
     assert task.identity("test", 0)["source"] == "synthetic"
     assert task.identity("test", 0) != task.identity("test", 1)
-
-
-def test_the_same_seed_draws_the_same_bytes_and_another_seed_other_faces(tmp_path, monkeypatch):
-    require_drawn_again(ClockTime())
-    one, two = drawn_anew(ClockTime(), 0, tmp_path / "other", monkeypatch)
-    assert one == two
-    assert [e.images[0].read_bytes() for e in ClockTime().examples("test", 1, 12)] != one
 
 
 def test_the_hands_point_where_they_should():
@@ -121,3 +115,70 @@ def test_the_wrapped_gap_is_the_mean_of_the_shorter_ways_round(pairs):
     errors = np.array([abs(a - b) for a, b in pairs], float)
     expected = mean_absolute_error(np.zeros(len(pairs)), [steps_round_the_dial(*p) for p in pairs])
     assert TimeGapWrapped().statistic(errors) == pytest.approx(expected)
+
+
+@pytest.fixture
+def kaggle(tmp_path, monkeypatch):
+    """A small stand-in: all 144 times, one face of each in every split."""
+    folder = tmp_path / "clock_time"
+    lines = ["class index,filepaths,labels,data set"]
+    for number, (hour, minute) in enumerate(TIMES):
+        for face, split in enumerate(NAMES.values()):
+            path = folder / split / f"{hour}-{minute:02}" / f"{face}.jpg"
+            path.parent.mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (8, 8), (number, face, face)).save(path)
+            lines.append(f"{number},{path.relative_to(folder)},{hour}_{minute:02},{split}")
+    (folder / "clocks.csv").write_text("\n".join(lines) + "\n")
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
+    return folder
+
+
+def test_a_kaggle_folder_is_read_as_it_is(kaggle):
+    task = ClockTime()
+    for split, name in NAMES.items():
+        examples = task.examples(split, 0)
+        assert len(examples) == 144
+        for example in examples:
+            folder = f"{example.attributes['hour']}-{example.attributes['minute']:02}"
+            assert example.images[0].parent == kaggle / name / folder
+    assert task.identity("test", 0)["source"] == "kaggle"
+    assert task.identity("test", 0) == task.identity("test", 1)
+
+
+def replace_in_index(old, new):
+    def spoil(folder):
+        file = folder / "clocks.csv"
+        file.write_text(file.read_text().replace(old, new))
+
+    return spoil
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (replace_in_index("train/1-00/0.jpg", "train/one.jpg"), "does not fit its folder"),
+        (replace_in_index(",train\n", ",valid\n"), "has not all of the 144 times"),
+        (replace_in_index("filepaths", "path"), "does not fit its folder"),
+        (lambda folder: (folder / "train/1-00/0.jpg").unlink(), r"1 pictures .*1-00/0\.jpg"),
+        (lambda folder: (folder / "clocks.csv").unlink(), r"no clock_time/clocks\.csv"),
+    ],
+)
+def test_what_is_missing_or_wrong_in_it_is_named(kaggle, spoil, message):
+    spoil(kaggle)
+    with pytest.raises(UserError, match=message):
+        ClockTime().examples("train", 0, 5)
+    assert ClockTime(source="synthetic").examples("train", 0, 1)
+
+
+def test_an_experiment_keeps_what_auto_means(kaggle, monkeypatch):
+    real = Experiment(tasks=("clock_time",), losses=("ce",))
+    assert real.tasks == ("clock_time[source=kaggle]",)
+    assert "source=kaggle" in real.to_yaml()
+    monkeypatch.delenv("SMMD_BENCH_DATA")
+    drawn = Experiment(tasks=("clock_time",), losses=("ce",))
+    assert drawn.tasks == ("clock_time",)
+    assert drawn.name != real.name
+    with pytest.raises(UserError, match="--data-dir"):
+        _ = [cell.addresses for cell in experiment_file(real.to_yaml(), "e.yaml").cells]
+    with pytest.raises(UserError, match="--data-dir"):
+        ClockTime(source="kaggle").examples("train", 0)

@@ -10,7 +10,6 @@ import pytest
 from rouge_score.rouge_scorer import RougeScorer
 from smmd_bench.tasks.samsum import SAMSum
 
-from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.regression.suites import samsum_task
 from smmd_bench.scoring.measure import measure
 
@@ -56,19 +55,6 @@ def completions(texts):
     return frame.assign(completion=texts, finish_reason="stop")
 
 
-def test_dialogues_made_here_need_no_file(monkeypatch):
-    monkeypatch.delenv("SMMD_BENCH_DATA")
-    made = load_task("samsum[source=synthetic]")
-    assert "made here" in made.licence
-    assert made.sources == ()
-    train, validation, test = (made.examples(s, 0, 300) for s in ("train", "validation", "test"))
-    texts = [{example.prompt for example in split} for split in (train, validation, test)]
-    assert not texts[0] & texts[1] | texts[1] & texts[2] | texts[0] & texts[2]
-    assert list(train[:50]) == list(made.examples("train", 0, 50))
-    assert made.examples("train", 1, 1) != made.examples("train", 0, 1)
-    assert made.identity("test", 0) != made.identity("test", 1)
-
-
 def test_a_dialogue():
     first, *_ = SAMSum().examples("train", seed=0, limit=2)
     assert first.prompt == (
@@ -99,11 +85,6 @@ def test_rouge_is_that_of_rouge_score_and_no_summary_fails_to_give_a_number():
     assert scores["answer"].isna().all()
 
 
-def evaluate(lm_eval, model, **settings):
-    """The task of the package by lm-eval's Python API."""
-    return lm_eval.simple_evaluate(model, tasks=[samsum_task()], bootstrap_iters=0, **settings)
-
-
 def test_lm_eval_gives_the_same_rouge(lm_eval):
     from lm_eval.api.model import LM
 
@@ -117,10 +98,8 @@ def test_lm_eval_gives_the_same_rouge(lm_eval):
 
         loglikelihood = loglikelihood_rolling = None
 
-    found = evaluate(lm_eval, Writer())
+    found = lm_eval.simple_evaluate(Writer(), tasks=[samsum_task()], bootstrap_iters=0)
     expected = by_hand(WRITTEN, [example.target for example in examples])
     for kind, values in expected.items():
         assert found["results"]["samsum"][f"{kind},none"] == pytest.approx(sum(values) / 6)
         assert [sample[kind] for sample in found["samples"]["samsum"]] == values
-    limited = evaluate(lm_eval, Writer(), limit=2)
-    assert limited["results"]["samsum"]["rougeL,none"] == sum(expected["rougeL"][:2]) / 2

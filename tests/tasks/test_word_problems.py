@@ -30,7 +30,6 @@ def test_a_problem_of_gsm8k():
         " Janet sells 16 - 3 - 4 = 9 duck eggs a day.\n"
         "She makes 9 * 2 = $18 every day at the farmer’s market.\n#### 18"
     )
-    assert example.answer is not None
     assert example.answer.value == 18
     assert example.target[example.answer_start :] == " 18"
     kept = GSM8K(calculator="keep").examples("test", seed=0)[0]
@@ -50,36 +49,27 @@ def test_a_problem_of_svamp():
 
 def test_train_and_validation_are_disjoint_and_follow_the_seed():
     task = GSM8K()
-    drawn = {}
-    for seed in (0, 1):
-        train, validation = (task.examples(s, seed) for s in ("train", "validation"))
-        assert len(validation) == 6
-        assert len({e.uid for e in [*train, *validation]}) == 60
-        drawn[seed] = [e.uid for e in train]
-    assert drawn[0] != drawn[1]
-    assert drawn[0] == [e.uid for e in task.examples("train", 0)]
-    assert [e.uid for e in task.examples("train", 0, 7)] == drawn[0][:7]
+    train, validation = (task.examples(split, 0) for split in ("train", "validation"))
+    assert len(validation) == 6
+    assert len({e.uid for e in [*train, *validation]}) == 60
+    assert [e.uid for e in task.examples("train", 1)] != [e.uid for e in train]
+    assert task.examples("train", 0, 7) == train[:7]
     assert task.identity("train", 0) != task.identity("train", 1)
     assert task.identity("test", 0) == task.identity("test", 1)
     assert task.identity("test", 0) != GSM8K(calculator="keep").identity("test", 0)
 
 
-@pytest.mark.parametrize(
-    ("task", "file", "text", "complaint"),
-    [
-        ("gsm8k", "test.jsonl", '{"question": "1?"}', r"test\.jsonl .*row 1 has no answer"),
-        *(
-            ("gsm8k", "test.jsonl", f'{{"question": "1?", "answer": "{answer}"}}', "gsm8k-test-0 ")
-            for answer in ("a", "7", "#### 3:30", "#### 3 or 4")
-        ),
-        (
-            "svamp",
-            "SVAMP.json",
-            '[{"ID": "c-1", "Body": "b", "Question": "q", "Answer": "n/a", "Type": "t"}]',
-            "answer of c-1 of SVAMP is no number",
-        ),
-    ],
-)
+BROKEN = [
+    ("gsm8k", "test.jsonl", '{"question": "1?"}', r"test\.jsonl .*row 1 has no answer"),
+    ("svamp", "SVAMP.json",
+     '[{"ID": "c-1", "Body": "b", "Question": "q", "Answer": "n/a", "Type": "t"}]',
+     "answer of c-1 of SVAMP is no number"),
+    *(("gsm8k", "test.jsonl", f'{{"question": "1?", "answer": "{answer}"}}', "gsm8k-test-0 ")
+      for answer in ("7", "#### 3:30", "#### 3 or 4")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("task", "file", "text", "complaint"), BROKEN)
 def test_a_broken_row_is_the_users_error(task, file, text, complaint, tmp_path, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     (tmp_path / file).write_text(text)
