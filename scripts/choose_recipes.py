@@ -19,8 +19,7 @@ import pandas as pd
 
 import smmd_bench
 
-Point = tuple[int, int, str]
-"""Training examples, epochs, learning rate."""
+Point = tuple[int, int, str]  # training examples, epochs, learning rate
 GRID: dict[str, dict[str, tuple[Point, ...]]] = {
     "builtin/tiny": {
         task: tuple((examples, 2, rate) for rate in ("2e-4", "5e-4", "1.5e-3"))
@@ -49,8 +48,7 @@ def run_point(model: str, task: str, folder: Path, point: Point) -> dict[str, ob
         *("--task", task, "--losses", "ce", "--model", model, "--out", str(out)),
         *("--train-examples", str(examples), "--epochs", str(epochs), "--learning-rate", rate),
         *("--validation-examples", str(VALIDATION_EXAMPLES[model]), "--test-examples", "32"),
-        *("--no-base", "--quiet"),
-        *(["--no-transfers"] if getattr(smmd_bench.load_task(task), "transfers", ()) else []),
+        *("--no-base", "--no-transfers", "--quiet"),
     ]
     subprocess.run([Path(sys.executable).with_name("smmd-bench"), "train-eval", *flags], check=True)
     run = smmd_bench.read_run(out)
@@ -71,8 +69,7 @@ def main() -> None:
     for task, points in GRID[arguments.model].items():
         for point in points if task in (arguments.task or [task]) else ():
             rows.append(run_point(arguments.model, task, arguments.folder, point))
-            table = pd.DataFrame(rows)
-            table.to_csv(arguments.folder / "recipes.csv", index=False)
+            (table := pd.DataFrame(rows)).to_csv(arguments.folder / "recipes.csv", index=False)
             print(table.tail(1).to_string(header=len(rows) == 1, index=False), flush=True)
 
 

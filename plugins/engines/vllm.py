@@ -67,11 +67,22 @@ class VllmEngine:
             return f"vLLM's attention on a CPU has heads of {sizes}, and none of {size}"
         return None
 
-    def require(self, settings: EngineSettings) -> None:
-        """Raise UserError where the GPU of this machine cannot run vLLM with these settings."""
+    def require(self, base: Path, settings: EngineSettings, gpus: int) -> None:
+        """Raise UserError where vLLM cannot split `base` over so many GPUs, or the GPU of this
+        machine cannot run it with these settings."""
         import torch
 
-        if _on_cpu() or not torch.cuda.is_available():
+        if _on_cpu():
+            return
+        config = read_given_json(base / "config.json")
+        heads = (config.get("text_config") or config).get("num_attention_heads") or gpus
+        if heads % gpus:
+            most = max(count for count in range(1, gpus) if heads % count == 0)
+            raise UserError(
+                f"vLLM cannot split the {heads} attention heads of {base.name} over {gpus} GPUs: "
+                f"give gpus_per_cell={most} to the executor, or decode with --engine transformers."
+            )
+        if not torch.cuda.is_available():
             return
         if settings.dtype == "float32" and settings.adapters:
             raise UserError(
@@ -89,7 +100,7 @@ class VllmEngine:
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
         """Start vLLM on `base`; leaving the context frees its memory and its process group."""
-        self.require(settings)
+        self.require(base, settings, processes())
         context = at_most_positions(base, settings.max_model_length)
         exact = settings.dtype == "float32"
         with plain_path(base) as base, _environment(cpu=_on_cpu(), exact=exact):

@@ -39,7 +39,7 @@ def execute(
             from ..run.pipeline import check_file
 
             with voice.progress(stderr=True) as progress:
-                check_file(run, plan, progress, extend=how["extend"])
+                check_file(run, plan, runner, progress, extend=how["extend"])
             _say_work(voice, run, plan.cells, runner)
             return 0
     from ..run.pipeline import run_file

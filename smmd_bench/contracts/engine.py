@@ -128,8 +128,9 @@ class Engine(Protocol):
     """Decodes prompts with many checkpoints of one base.
 
     It may have `refuses(base: Path) -> str | None`: why it cannot run a checkpoint, as a clause;
-    None: it can. What it refuses, transformers decodes. And `require(settings: EngineSettings)`,
-    which raises UserError where this machine cannot run it so; it is called before training.
+    None: it can. What it refuses, transformers decodes. And `require(base: Path, settings:
+    EngineSettings, gpus: int)`, which raises UserError where it cannot run the checkpoint so, on so
+    many GPUs; it is called before training.
     """
 
     name: ClassVar[str]

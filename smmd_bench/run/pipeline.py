@@ -76,7 +76,7 @@ def run_file(
     with run.locked():
         run.require_own(plan.experiments, extend=extend)
         with display() as progress:
-            check(run, plan.cells, progress)
+            check(run, plan.cells, runner, progress)
         run.claim(plan.experiments, plan.name)
         cells = [*plan.cells, *_to_measure(run, plan.cells)]
         skipped = [cell for cell in cells if run.failure(cell).get("skipped")]
@@ -92,24 +92,35 @@ def run_file(
 
 
 def check_file(
-    run: RunDirectory, plan: ExperimentFile, progress: Progress, *, extend: bool = False
+    run: RunDirectory,
+    plan: ExperimentFile,
+    runner: Executor,
+    progress: Progress,
+    *,
+    extend: bool = False,
 ) -> None:
     """Raise UserError for what `run_file` would refuse; nothing is written, and of examples that
     are generated, the first `_LOOKED_AT` of a split stand for all."""
     run.require_place()
     run.require_own(plan.experiments, extend=extend)
-    check(run, plan.cells, progress, most=_LOOKED_AT)
+    check(run, plan.cells, runner, progress, most=_LOOKED_AT)
 
 
 def check(
-    run: RunDirectory, cells: Sequence[Cell], progress: Progress, *, most: int | None = None
+    run: RunDirectory,
+    cells: Sequence[Cell],
+    runner: Executor,
+    progress: Progress,
+    *,
+    most: int | None = None,
 ) -> None:
     """Find the user's mistakes in the cells that are not decoded yet. most: of generated examples
     so many a split are looked at (None: all)."""
     sound = [cell for cell in cells if not run.failure(cell).get("skipped")]
     todo = [cell for cell, stage in run.missing(sound).items() if stage != "measure"]
     if todo:
-        preflight(todo if most is None else [_with_fewer(cell, most) for cell in todo], progress)
+        looked_at = todo if most is None else [_with_fewer(cell, most) for cell in todo]
+        preflight(looked_at, progress, getattr(runner, "gpus_per_cell", 1))
 
 
 def _with_fewer(cell: Cell, most: int) -> Cell:

@@ -23,18 +23,20 @@ _SCORED, _READ, _ENCODED = 4, 1000, 100
 """Targets of a split that are scored; training targets that are read; examples that are encoded."""
 
 
-def preflight(cells: Sequence[Cell], progress: Progress) -> None:
+def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
     """Find the user's mistakes, and make every set of examples once, here and not in each worker.
 
-    Raises UserError for the first mistake; of examples of a split that are too long, the longest.
+    gpus: of an engine. Raises UserError for the first mistake; of examples of a split that are too
+    long, the longest.
     """
     from ..encoding.round_trip import require_round_trip
     from ..models.checkpoints import embedding_rows
     from ..models.processor import load_processor
 
-    for name, settings in dict.fromkeys((c.engine, c.engine_settings) for c in cells):
+    started = ((cell.engine, cell.card.folder, cell.engine_settings) for cell in cells)
+    for name, base, settings in dict.fromkeys(started):
         if hasattr(engine := load_engine(name), "require"):
-            engine.require(settings)
+            engine.require(base, settings, gpus)
     tokenizers, processor_of = check_models(cells), cache(load_processor)
     made: dict[Any, Sequence[Example]] = {}
     read: set[Any] = set()

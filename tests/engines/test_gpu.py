@@ -20,6 +20,7 @@ from smmd_bench.models.loading import load_model
 from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.run.preflight import preflight
 from smmd_bench.training.canary import make_canary
+from smmd_bench.training.canary_texts import general_texts
 
 GIB = 1 << 30
 
@@ -72,10 +73,10 @@ def test_what_a_card_cannot_run_is_refused_before_it_starts(
     card, tmp_path, dtype, adapters, capability, refused
 ):
     settings = EngineSettings(dtype=dtype, adapters=adapters)
-    VllmEngine().require(settings)  # a CPU runs it all
+    VllmEngine().require(tmp_path, settings, 1)  # a CPU runs it all
     card(*capability)
     if refused is None:
-        VllmEngine().require(settings)
+        VllmEngine().require(tmp_path, settings, 1)
     else:
         with pytest.raises(UserError, match=refused), VllmEngine().open(tmp_path, settings):
             pass
@@ -87,6 +88,15 @@ def test_nothing_is_trained_that_a_card_cannot_decode(card):
     card(9, 0)
     with pytest.raises(UserError, match=ADAPTERS):
         preflight(cells, lambda *_: None)
+
+
+def test_heads_that_do_not_divide_by_the_gpus_are_refused_with_the_largest_number_that_does(card):
+    (cell, *_) = cells = Experiment(tasks=("arithmetic",), losses=("ce",)).cells
+    card(9, 0)
+    said = r"cannot split the 4 attention heads of tiny over 3 GPUs: give gpus_per_cell=2 to"
+    with pytest.raises(UserError, match=said):
+        preflight(cells, lambda *_: None, gpus=3)
+    VllmEngine().require(cell.card.folder, cell.engine_settings, 4)
 
 
 @pytest.mark.engine
@@ -115,11 +125,12 @@ def attend_in_tf32(module, query, key, value, mask, scaling, **_):
 @pytest.mark.engine
 def test_the_canary_notices_tf32():
     folder = model_card("builtin/tiny").folder
-    model, tokenizer = load_model(folder, "float32"), load_tokenizer(folder)
-    canary = make_canary(model, tokenizer)
+    model = load_model(folder, "float32")
+    texts = general_texts(load_tokenizer(folder))
+    canary = make_canary(model, texts)
     AttentionInterface.register("tf32", attend_in_tf32)
     model.set_attn_implementation("tf32")
-    seen = make_canary(model, tokenizer).log_probabilities
+    seen = make_canary(model, texts).log_probabilities
     base = Checkpoint("base", "base", folder, canary)
     check_canary(base, canary.log_probabilities, "float32")
     with pytest.raises(RuntimeError, match=r"at most 0\.001 is allowed in float32"):
