@@ -1,5 +1,6 @@
 """The folder of a run: who may write there, what it was asked for, what a cell misses."""
 
+import os
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -90,7 +91,13 @@ class RunDirectory:
         return [note for receipt in said for note in receipt.get("notes", [])]
 
     def require_place(self) -> None:
-        """Raise UserError if the folder holds something that is not a run."""
+        """Raise UserError if the folder holds something that is not a run, or cannot be made."""
+        there = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
+        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+            raise UserError(
+                f"The output folder {self.path} cannot be made, as {there} is no folder that may "
+                "be written: choose another with --out."
+            )
         if self.path.is_dir() and not (self.path / "manifest.json").exists():
             own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
             for other in sorted(p.name for p in self.path.iterdir() if not p.name.startswith(own)):

@@ -20,6 +20,7 @@ from smmd_bench.scoring import statistics
 from smmd_bench.storage.files import DamagedError, write_json
 
 from ..conftest import read_files
+from ..plugin_system.loss_file import LOSS
 from .finished_cells import PLAIN, claim, finish, keep_epochs, rate, trained_cell
 
 
@@ -97,7 +98,9 @@ def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
 def test_a_run_of_another_format_is_refused_with_the_command_that_converts_it(run, number):
     file = run.path / "manifest.json"
     write_json(file, {**json.loads(file.read_text()), "format": number})
-    with pytest.raises(UserError, match=r"in the format .* convert it with `python scripts/conv"):
+    with pytest.raises(
+        UserError, match=r"in the format .* convert it with scripts/convert_run.py of"
+    ):
         read_run(run.path)
     with pytest.raises(UserError, match="in the format"):
         claim(run, PLAIN)
@@ -117,14 +120,14 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
 
 def test_a_plugin_file_is_copied_and_makes_no_other_experiment(run, tmp_path):
     file = tmp_path / "mine.py"
-    file.write_text("# where it runs")
+    file.write_text(LOSS.replace('"mine"', '"copied"'))
     experiment = dataclasses.replace(PLAIN, plugins=(str(file),))
     assert experiment.name == PLAIN.name
     run.require_own([experiment], extend=False)
     claim(run, experiment)
     run.require_own([PLAIN], extend=False)
     (copy,) = (run.path / "plugins").glob("*/mine.py")
-    assert copy.read_text() == "# where it runs"
+    assert copy.read_text() == file.read_text()
 
 
 @pytest.mark.parametrize(
