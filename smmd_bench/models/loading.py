@@ -27,14 +27,15 @@ _MASKS = re.compile(r"\.(attn|attention)\.(bias|masked_bias|causal_mask)$")
 """Causal masks, which GPT-2, GPT-Neo, GPT-J and CodeGen once saved beside their weights."""
 
 
-def load_model(folder: Path, dtype: str) -> Any:
+def load_model(folder: Path, dtype: str, attention: str = "auto") -> Any:
     """The causal language model of a checkpoint folder, in evaluation mode, on the CPU.
 
-    One that reads pictures comes with its vision tower. Raises UserError if the weights are not
-    safetensors, or are not exactly those that the config describes.
+    attention: transformers' `attn_implementation` (auto: its choice). One that reads pictures comes
+    with its vision tower. Raises UserError if the weights are not safetensors, or are not exactly
+    those that the config describes, and for an attention that is not installed.
     """
     torch.backends.cudnn.allow_tf32 = False  # float32 is float32, also in convolutions of a GPU
-    model = _load(folder, dtype=getattr(torch, dtype)).eval()
+    model = _load(folder, attention, dtype=getattr(torch, dtype)).eval()
     if _has_own_head(model):
         raise UserError(
             f"The checkpoint {folder} says tie_word_embeddings in its config.json, and holds an "
@@ -44,9 +45,9 @@ def load_model(folder: Path, dtype: str) -> Any:
     return model
 
 
-def require_all_weights(folder: Path) -> None:
+def require_all_weights(folder: Path, attention: str = "auto") -> None:
     """Raise UserError as `load_model` does, where possible by the headers of the files alone."""
-    if _has_own_head(_load(folder, device_map="meta")):  # in the file: only its values tell
+    if _has_own_head(_load(folder, attention, device_map="meta")):  # its values tell
         load_model(folder, "bfloat16")
 
 
@@ -57,15 +58,16 @@ def _has_own_head(model: Any) -> bool:
     return bool(ties and head.weight is not embedding.weight)
 
 
-def _load(folder: Path, **how: Any) -> Any:
+def _load(folder: Path, attention: str, **how: Any) -> Any:
     from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
 
     auto = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
     quiet_libraries()
+    how |= {} if attention == "auto" else {"attn_implementation": attention}
     how |= {"use_safetensors": True, "ignore_mismatched_sizes": True, "output_loading_info": True}
     try:
         model, report = auto.from_pretrained(folder, **how)
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, ImportError) as error:
         raise UserError(
             f"The checkpoint {folder} cannot be loaded ({reason_of(error)}): it needs config.json "
             "and safetensors weights of a causal language model."

@@ -73,6 +73,7 @@ class Recipe(Settings):
     max_pixels: Count | None = None  # largest such area; only where a processor has these
     chat_template: bool = False  # prompts by the chat template, for instruction-tuned models
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # of weights and activations
+    attn_implementation: str = "auto"  # transformers' attention in training, as flash_attention_2
     group_by_length: bool = False  # batches of examples of like length: less padding
     gradient_checkpointing: bool = False  # recompute activations to save memory
     numeric_rule: Literal["integer", "float"] = "integer"  # which tokens are numeric
@@ -99,7 +100,10 @@ class Recipe(Settings):
 
 def training_settings(recipe: Recipe) -> dict[str, Any]:
     """The settings that can change weights: part of the train address."""
-    return {k: v for k, v in vars(recipe).items() if k not in _SCORING}
+    found = {k: v for k, v in vars(recipe).items() if k not in _SCORING}
+    if recipe.attn_implementation == "auto":  # addresses are those of before there was a choice
+        del found["attn_implementation"]
+    return found
 
 
 def paper_recipe(task_name: str) -> Recipe:

@@ -82,10 +82,10 @@ def check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
     from ..models.tokenizers import load_tokenizer
 
     models = {cell.model: cell.card for cell in cells}
-    for card in models.values():
-        if card.weights_are_here:
+    for model, attention in dict.fromkeys((c.model, c.recipe.attn_implementation) for c in cells):
+        if (card := models[model]).weights_are_here:
             require_safetensors(Checkpoint(card.name, "base", card.folder))
-            require_all_weights(card.folder)
+            require_all_weights(card.folder, attention)
     tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
     settings = ((c.model, c.recipe.numeric_rule, c.recipe.chat_template) for c in cells)
     for model, rule, chat in dict.fromkeys(settings):

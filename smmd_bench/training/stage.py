@@ -144,7 +144,7 @@ def _make_trainer(
     recipe = cell.recipe
     # Full fine-tuning in bfloat16 keeps float32 weights, or small steps would be lost.
     dtype = "float32" if recipe.method == "full" else recipe.dtype
-    model = load_model(cell.card.folder, dtype)
+    model = load_model(cell.card.folder, dtype, recipe.attn_implementation)
     set_seed(cell.seed)
     if recipe.method == "lora":
         model = add_adapter(model, recipe)

@@ -10,7 +10,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.models import loading
 from smmd_bench.models.cards import model_card
 from smmd_bench.models.loading import add_adapter, load_model, require_all_weights
-from smmd_bench.models.recipe import Recipe
+from smmd_bench.models.recipe import Recipe, training_settings
 
 DOWN = "model.layers.0.mlp.down_proj.weight"
 
@@ -96,3 +96,13 @@ def _adapter(base, targets, dtype, folder):
             weight.data.normal_(0, 0.05)
     model.save_pretrained(folder)
     return model
+
+
+def test_another_attention_is_part_of_the_training_and_the_usual_one_of_none():
+    folder, plain = model_card("builtin/tiny").folder, Recipe()
+    assert load_model(folder, "float32", "eager").config._attn_implementation == "eager"
+    assert "attn_implementation" not in training_settings(plain)
+    eager = plain.changed({"attn_implementation": "eager"})
+    assert training_settings(eager)["attn_implementation"] == "eager"
+    with pytest.raises(UserError, match="cannot be loaded"):
+        require_all_weights(folder, "of_nobody")
