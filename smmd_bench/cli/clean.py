@@ -66,14 +66,17 @@ def command(
 
 def _remove(parts: Sequence[Part]) -> int:
     """Remove parts and return the bytes that frees; raises UserError, and removes nothing, if
-    another process works on one of the runs."""
-    from ..run.removal import remove
+    another process works on one of the runs. What a run has come to need since stays."""
+    from ..run.removal import remove, run_parts
     from ..run.run_directory import RunDirectory
 
+    runs = dict.fromkeys(part.run for part in parts if part.run is not None)
     with ExitStack() as locks:
-        for run in dict.fromkeys(part.run for part in parts if part.run is not None):
+        for run in runs:
             locks.enter_context(RunDirectory(run).locked())
-        return sum(remove(part.paths) for part in parts)
+        now = {(p.run, p.name): p.paths for run in runs for p in run_parts(run)}
+        still = {id(p): now.get((p.run, p.name), ()) if p.run else p.paths for p in parts}
+        return sum(remove([at for at in p.paths if at in still[id(p)]]) for p in parts)
 
 
 def _print(parts: Sequence[Part]) -> None:

@@ -26,6 +26,7 @@ from transformers import (
 )
 
 from ..contracts import NumericVocabulary
+from ..errors import UserError
 from ..models.circumstances import made_with
 from ..models.loading import add_adapter, quiet_libraries
 from ..models.recipe import Recipe
@@ -88,11 +89,16 @@ def train_row(
             gpu=settings.device == "cuda",
         )  # fmt: skip
         trainer = kind(model=model, args=args, train_dataset=rows, callbacks=[clock], **more)
+        trainer.on_halving = _refuse  # halves would be compared with whole ones
         trainer.remove_callback(PrinterCallback)
         with forward:
             trainer.train()
     device, peak = made_with("train")["device"], peak_bytes(settings.device)
     return trainer, {"device": device, "peak_bytes": peak, "steps": clock.steps}
+
+
+def _refuse(size: int) -> None:
+    raise UserError(f"Out of memory with micro-batches of more than {size}: give --batch-size.")
 
 
 def build_model(config: Mapping[str, Any], recipe: Recipe, device: str) -> Any:

@@ -68,7 +68,8 @@ def regression_frame(run: Run) -> pd.DataFrame:
 
 def current_evaluations(run: Run) -> list[tuple[Path, dict[str, Any]]]:
     """The folder and suite.json of each whole evaluation of a checkpoint that is the run's now."""
-    folders = [f.parent for f in sorted((run.path / "regression").glob("*/results.json"))]
+    made = sorted((run.path / "regression").glob("[!.]*/results.json"))
+    folders = [file.parent for file in made if file.parent.suffix != ".damaged"]
     found = [(folder, read_json(folder / "suite.json")) for folder in folders]
     return [(folder, suite) for folder, suite in found if suite and _is_current(suite, run)]
 

@@ -32,12 +32,14 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
         if frame.cells.empty:
             raise UserError(f"{run} has no cells (it may be of smmd-bench overhead): leave it out.")
     chosen = _chosen(frames)
-    write_json(out / "manifest.json", _manifest(frames, chosen, out, names))
+    described = [frame.described[address] for frame, address in chosen]
+    others = [(frame, address) for frame in frames for address in frame.cells["address"]]
     with RunDirectory(out).locked():
+        write_json(out / "manifest.json", _manifest(frames, described, out, names))
+        for frame, address in (*chosen, *others):  # the first folder of a name stays
+            for folder in frame.current(address).folders:
+                _link(folder, out / folder.relative_to(frame.path))
         for frame in frames:
-            for address in frame.cells["address"]:
-                for folder in frame.current(address).folders:
-                    _link(folder, out / folder.relative_to(frame.path))
             for stage in ("regression", "compare", "failed"):
                 for path in (frame.path / stage).glob("[!.]*"):
                     _link(path, out / stage / path.name)
@@ -45,8 +47,8 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     return out
 
 
-def _chosen(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
-    """What the manifests say of each cell, in order: of the first run that has its results.
+def _chosen(frames: Sequence[RunFrames]) -> list[tuple[RunFrames, str]]:
+    """Each cell's run, in order, and its address there: the first run that has its results.
 
     Raises UserError where two runs have one cell with other stages, such as another test split,
     engine or recipe, or with other weights: the rows of one table could not be set side by side.
@@ -65,7 +67,7 @@ def _chosen(frames: Sequence[RunFrames]) -> list[dict[str, Any]]:
                 )
             if first.current(known).metrics is None and now.metrics is not None:
                 found[key] = (frame, address)
-    return [frame.described[address] for frame, address in found.values()]
+    return list(found.values())
 
 
 def _difference(one: StoredCell, other: StoredCell) -> str | None:

@@ -83,12 +83,15 @@ def run_parts(path: Path) -> list[Part]:
     found: dict[str, list[Path]] = {name: [] for name in PARTS}
     found["logs"] = [path / "logs"]
     found["failed"] = sorted((path / "failed").glob("*.json"))
+    found["leftovers"] = sorted((path / "regression").glob("*.damaged"))
     for folder in (f for stage in STAGES for f in sorted((path / stage).glob("*"))):
         if folder.suffix in (".part", ".damaged"):
             is_training = folder.parent.name == "train" and folder.name.count(".") == 2
             found["unfinished" if is_training else "leftovers"].append(folder)
         elif folder not in reached:
             found["replaced"].append(folder)
+    if any([*(path / stage).glob("*.damaged")] for stage in ("train", "select")):
+        found["replaced"] = []  # what is made again may lead to it
     trained = {one.trained: one for cell in cells for one in cell.family if "train" in one.parts}
     for folder, cell in trained.items():
         found["leftovers"] += sorted(folder.glob("epochs/.*.part"))

@@ -7,6 +7,7 @@ import logging
 import os
 import shutil
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -73,18 +74,25 @@ def remove_tree(folder: Path) -> None:
 def set_damaged_aside(stages: Iterable[Path]) -> None:
     """Give each folder of these stages with a damaged file another name, so that it is made again,
     and say so. Whoever does it has the run's lock."""
-    readers = {".json": read_json, ".parquet": read_parquet}
-    for file in sorted(file for stage in stages for file in stage.glob("[!.]*/*.*")):
-        folder, is_read = file.parent, file.suffix in readers and file.name not in _SIDE
-        if not is_read or folder.suffix == ".damaged" or not folder.exists():
-            continue
-        try:
-            readers[file.suffix](file)
-        except DamagedError as error:
+    files = sorted(file for stage in stages for file in stage.glob("[!.]*/*.*"))
+    files = [f for f in files if f.parent.suffix != ".damaged" and f.name not in _SIDE]
+    with ThreadPoolExecutor() as pool:  # pyarrow reads and checks without the lock of Python
+        errors = list(pool.map(_damage, files))
+    for file, error in zip(files, errors, strict=True):
+        if error is not None and (folder := file.parent).exists():
             aside = folder.with_name(f"{folder.name}.damaged")
             shutil.rmtree(aside, ignore_errors=True)
             folder.rename(aside)
             _LOG.warning("%s is %s: %s is set aside and made again.", file, error.how, folder)
+
+
+def _damage(file: Path) -> DamagedError | None:
+    read: Any = {".json": read_json, ".parquet": read_parquet}.get(file.suffix, lambda file: None)
+    try:
+        read(file)
+    except DamagedError as error:
+        return error
+    return None
 
 
 def write_text(path: Path, text: str) -> None:

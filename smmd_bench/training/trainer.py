@@ -190,9 +190,9 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None
     ) -> Tensor:
         """Forward and backward of a micro-batch."""
-        if self.rehearse:
-            self.rehearse = False
+        if self.rehearse and not is_sharded():  # FSDP2 would keep its gradients for the step
             self._rehearse(model)
+        self.rehearse = False
         self._step.append(inputs)
         return self._train(model, [inputs], self._step)
 
@@ -201,7 +201,10 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         rows = np.argsort(self.train_dataset.lengths)[-self.micro_batch_size :]
         with torch.random.fork_rng([self.args.device] if self.args.device.type == "cuda" else []):
             trained = [p for p in model.parameters() if p.requires_grad]
-            moments = [] if self.optimizer.state else [torch.empty_like(p) for p in 2 * trained]
+            try:
+                moments = [] if self.optimizer.state else [torch.empty_like(p) for p in 2 * trained]
+            except torch.OutOfMemoryError as error:
+                raise self._out_of_memory() from error
             longest = [self._collate(rows)]
             self._train(model, longest, longest)
             del moments
@@ -217,16 +220,18 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
                 return [self._train_parts(model, batch) for batch in batches][-1]
             except torch.OutOfMemoryError as error:
                 if self.micro_batch_size == 1 or self.args.world_size > 1:  # not one process alone
-                    peak = torch.cuda.max_memory_allocated() / 2**30
-                    raise UserError(
-                        f"Out of memory at a peak of {peak:.1f} GiB, with micro_batch_size="
-                        f"{self.micro_batch_size}: add --set gradient_checkpointing=true, or "
-                        "choose a smaller micro_batch_size, a smaller model or a larger GPU."
-                    ) from error
+                    raise self._out_of_memory() from error
             self._forget(model)  # here, where the error no longer holds what the pass had made
             self.micro_batch_size //= 2
             self.on_halving(self.micro_batch_size)
             batches = step
+
+    def _out_of_memory(self) -> UserError:
+        return UserError(
+            f"Out of memory at a peak of {torch.cuda.max_memory_allocated() / 1e9:.1f} GB, with "
+            f"micro_batch_size={self.micro_batch_size}: add --set gradient_checkpointing=true, or "
+            "choose a smaller micro_batch_size, a smaller model or a larger GPU."
+        )
 
     def _train_parts(self, model: Any, batch: dict[str, Any]) -> Tensor:
         if len(batch["example"]) <= self.micro_batch_size:
