@@ -74,7 +74,7 @@ class Recipe(Settings):
     chat_template: bool = False  # prompts by the chat template, for instruction-tuned models
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # of weights and activations
     attn_implementation: str = "auto"  # transformers' attention in training, as flash_attention_2
-    group_by_length: bool = False  # batches of examples of like length: less padding
+    group_by_length: bool = True  # batches of examples of like length: less padding
     gradient_checkpointing: bool = False  # recompute activations to save memory
     numeric_rule: Literal["integer", "float"] = "integer"  # which tokens are numeric
     probe_examples: Size | None = None  # test examples with digit probes; None: all
