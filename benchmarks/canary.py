@@ -32,7 +32,7 @@ import torch
 from safetensors.torch import load_file, save_file
 
 from smmd_bench.contracts import Checkpoint, EngineSession, EngineSettings
-from smmd_bench.decoding import canary_check
+from smmd_bench.decoding.canary_check import Rule
 from smmd_bench.decoding.siblings import session_canaries
 from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
 from smmd_bench.experiment.cell import Cell
@@ -151,8 +151,7 @@ def sabotage(name: str, family: Family, key: Key, to: Path, draw: random.Random)
     elif name == "wrong module names":
         tensors = {k.replace(".layers.", ".blocks."): v for k, v in tensors.items()}
     elif name == "a zeroed tensor":
-        zeroed = draw.choice(sorted(tensors))
-        tensors = {**tensors, zeroed: tensors[zeroed] * 0}
+        tensors[draw.choice(sorted(tensors))] *= 0
     else:  # a wrong LoRA scale: twice or half of lora_alpha
         config = json.loads((to / "adapter_config.json").read_text())
         config["lora_alpha"] = int(config["lora_alpha"] * draw.choice([0.5, 2]))
@@ -173,7 +172,8 @@ def is_known_alike(family: Family, wrong: Checkpoint) -> bool:
     if wrong.kind == "lora":
         model = PeftModel.from_pretrained(model, wrong.path)
     texts = CanaryTexts(canary.token_ids, tuple(map(len, canary.log_probabilities)))
-    return canary_check.could_pass(canary, make_canary(model, texts).log_probabilities, DTYPE)
+    rule, rows = Rule(canary, DTYPE), make_canary(model, texts).log_probabilities
+    return bool(rule.passes((rule.scored(rows) - rule.exact)[None], times=2)[0])
 
 
 def attempts(family: Family, to: Path, label: str) -> list[tuple[str, Checkpoint, bool]]:

@@ -135,7 +135,7 @@ class Sweep:
             axis.plot(default["value"], default["mean"], "o", label="default", **ring)
         ticks = sorted({*points["value"].dropna(), *start["value"]})
         positive = [value for value in ticks if value > 0]
-        if positive[-1] >= WIDE * positive[0]:
+        if positive and positive[-1] >= WIDE * positive[0]:
             axis.set_xscale("symlog", linthresh=positive[0], linscale=0.5)
         axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
         axis.set_xticks([], minor=True)

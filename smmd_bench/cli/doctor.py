@@ -6,11 +6,11 @@ import os
 import platform
 import re
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
+from subprocess import PIPE, STDOUT, TimeoutExpired, run
 
 import click
 
@@ -24,9 +24,13 @@ _DRIVERS = {12: 525, 13: 580}
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
 _TORCH = """
 import torch
-names = [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())]
 build = torch.version.cuda or torch.version.hip
-print(torch.__version__, "for " + build if build else "for the CPU", *names, sep=", ")
+said = f"{torch.__version__}, for {build or 'the CPU'}"
+try:
+    names = [torch.cuda.get_device_name(at) for at in range(torch.cuda.device_count())]
+except Exception as error:
+    raise SystemExit(f"{said}, {' '.join(str(error).split())}")
+print(said, *names, sep=", ")
 """
 _VLLM = """
 from smmd_bench.contracts import Checkpoint, EngineSettings
@@ -89,7 +93,8 @@ def examine(stages: Sequence[tuple[str, str]] = (), engine: str = "vllm") -> Ite
     yield Finding("smmd-bench", "ok", own)
     torch = "pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' where there is no GPU"
     yield (found := try_code("torch", _TORCH, torch))
-    if (driver := find_driver()) is not None:
+    has_build = re.search(r", for (\d|the CPU)", found.text)  # else torch cannot be imported
+    if has_build and (driver := find_driver()) is not None:
         yield check_driver(driver, found.text)
     yield try_code("vLLM", _VLLM, f"{torch}; or give --engine transformers")
     broken = [entry for group in GROUPS for entry in entries(group) if entry.error]
@@ -106,8 +111,8 @@ def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding
     """Run code in a process of its own, whose last line is the finding; a crash is a problem."""
     try:
         words = [sys.executable, "-W", "ignore", "-c", code]
-        done = subprocess.run(words, capture_output=True, text=True, timeout=seconds, check=False)
-    except subprocess.TimeoutExpired:
+        done = run(words, capture_output=True, text=True, timeout=seconds, check=False)
+    except TimeoutExpired:
         return Finding(name, "note", f"it took more than {seconds:.0f} s", remedy)
     if done.returncode == 0:
         return Finding(name, "ok", done.stdout.strip().splitlines()[-1])
@@ -116,21 +121,20 @@ def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding
     return Finding(name, "problem", f"it cannot be used: {why[:300]}", remedy)
 
 
-def try_stages(method: str, dtype: str, engine: str) -> Finding:
+def try_stages(method: str, dtype: str, engine: str, seconds: float = 600) -> Finding:
     """Run every stage in a process of its own. The text has deviations of canaries, vLLM's backend
     and runner; where it fails, the end of its log."""
     words = [sys.executable, "-W", "ignore", "-m", "smmd_bench.run.smoke", method, dtype, engine]
-    done = subprocess.run(
-        words,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        env={"VLLM_LOGGING_LEVEL": "INFO", **os.environ},
-        check=False,
-    )
-    lines, name = done.stdout.strip().splitlines(), f"{method} {dtype}"
+    name, env = f"{method} {dtype}", {"VLLM_LOGGING_LEVEL": "INFO", **os.environ}
+    tried = "VLLM_USE_V2_MODEL_RUNNER=0 in the environment, or --engine transformers"
+    try:
+        done = run(
+            words, stdout=PIPE, stderr=STDOUT, text=True, env=env, timeout=seconds, check=False
+        )
+    except TimeoutExpired:
+        return Finding(name, "problem", f"it took more than {seconds:.0f} s", tried)
+    lines = done.stdout.strip().splitlines()
     if done.returncode:
-        tried = "VLLM_USE_V2_MODEL_RUNNER=0 in the environment, or --engine transformers"
         return Finding(name, "problem", "\n".join(lines[-40:]), tried)
     seen = [found[0].strip() for line in lines if (found := _OF_VLLM.search(line))]
     return Finding(name, "ok", "\n".join([lines[-1], *seen]))
@@ -141,7 +145,7 @@ def find_driver() -> str | None:
     if (program := shutil.which("nvidia-smi")) is None:
         return None
     words = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
-    done = subprocess.run(words, capture_output=True, text=True, check=False)
+    done = run(words, capture_output=True, text=True, check=False)
     return done.stdout.split("\n", maxsplit=1)[0].strip() or None
 
 
@@ -153,9 +157,5 @@ def check_driver(driver: str, torch: str) -> Finding:
     least = _DRIVERS.get(int(cuda[1]), 0)
     if int(driver.partition(".")[0]) >= least:
         return Finding("driver", "ok", f"NVIDIA driver {driver}")
-    text = (
-        f"NVIDIA driver {driver} is too old for CUDA {cuda[1]} of torch: it needs {least} or newer"
-    )
-    return Finding(
-        "driver", "problem", text, "update the driver, or install an older torch and vLLM"
-    )
+    text = f"NVIDIA driver {driver} is too old for CUDA {cuda[1]}: torch needs {least} or newer"
+    return Finding("driver", "problem", text, "update the driver, or install older torch and vLLM")

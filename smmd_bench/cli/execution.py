@@ -66,7 +66,7 @@ def _present_plan(
     """Say what the plan trains; returns the plan that can run, and why tasks are left out of it."""
     from ..storage.data_files import require_folder_read
 
-    plan, left_out = plan.that_can_run()
+    plan, left_out = plan.drop_missing()
     require_folder_read()
     for sentence in _describe(plan.cells, [*run.missing(plan.cells)]):
         voice.say(sentence)

@@ -52,7 +52,7 @@ def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> float:
     """
     if checkpoint.canary is None:
         return 0.0
-    rule = _Rule(checkpoint.canary, dtype)
+    rule = Rule(checkpoint.canary, dtype)
     found = rule.scored(seen)
     off = found - rule.exact  # [n]
     if rule.passes(off[None])[0]:
@@ -75,15 +75,9 @@ def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> float:
 
 def indistinguishable(canary: Canary, dtype: str) -> list[str]:
     """The rivals whose weights the rule could take for the canary's own, by name."""
-    rule = _Rule(canary, dtype)
+    rule = Rule(canary, dtype)
     alike = rule.passes(rule.rivals - rule.exact, times=2)
     return [name for (name, _), same in zip(canary.rivals, alike, strict=True) if same]
-
-
-def could_pass(canary: Canary, rows: Rows, dtype: str) -> bool:
-    """Whether weights with these exact log-probabilities could pass with the help of rounding."""
-    rule = _Rule(canary, dtype)
-    return bool(rule.passes((_flat(rows) - rule.exact)[None], times=2)[0])
 
 
 def resolution(canary: Canary, dtype: str) -> float:
@@ -93,10 +87,10 @@ def resolution(canary: Canary, dtype: str) -> float:
     """
     if dtype in LARGEST:
         return 2 * LARGEST[dtype]
-    return float(2 * WHOLE * _Rule(canary, dtype).noise.max())
+    return float(2 * WHOLE * Rule(canary, dtype).noise.max())
 
 
-class _Rule:
+class Rule:
     """The rule for one canary with n scored tokens and R rivals, in the dtype of an engine."""
 
     def __init__(self, canary: Canary, dtype: str) -> None:
@@ -107,9 +101,7 @@ class _Rule:
         # The parts: every sequence with MANY tokens, the others without the picture, and with it.
         counts = [len(row) for row in canary.log_probabilities]
         texts = len(counts) - canary.pictures
-        kinds = [
-            index if count >= MANY else -1 - (index >= texts) for index, count in enumerate(counts)
-        ]
+        kinds = [at if n >= MANY else -1 - (at >= texts) for at, n in enumerate(counts)]
         kind = np.repeat(kinds, counts)  # [n]
         self.parts = [kind == value for value in np.unique(kind)]
         self.noise = np.full(len(self.exact), NOISE.get(dtype, 0.0))  # [n], that of its part

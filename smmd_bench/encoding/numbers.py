@@ -6,10 +6,10 @@ import math
 import re
 from collections.abc import Iterable
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 from ..contracts import NumericVocabulary
-from ..errors import UserError
+from ..errors import UserError, did_you_mean
 
 Rule = Literal["integer", "float"]
 _CONTEXTS = ("", "=", " ", "a")
@@ -34,10 +34,12 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
     ASCII without an underscore and that `float` reads as a finite number: "007", "1e5" and " 7",
     but not "\u0663", "1_0", "inf" or a byte token.
 
-    Raises UserError if no token is numeric.
+    Raises UserError for another rule, and if no token is numeric.
     """
     import torch
 
+    if rule not in (rules := get_args(Rule)):
+        raise UserError(f"Unknown rule '{rule}': {did_you_mean(rule, rules)}")
     found, digit_tokens = _known_tokens(tokenizer, rule, len(tokenizer))
     if not found:
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
@@ -74,14 +76,12 @@ def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: str) -> tuple[int, .
     return tuple(sorted(token for token in ids if tokenizer.decode([token]).strip() in {*signs}))
 
 
-_Tokens = tuple[dict[int, float], dict[int, tuple[int, bool, bool]]]
-"""The tokens in V_num with their values; those that begin or end with digits, as `_digit_tokens`
-has them."""
-
-
 @lru_cache(8)
-def _known_tokens(tokenizer: Any, rule: Rule, size: int) -> _Tokens:
-    """Both, looked for once: a run asks many times, and each takes 0.1 to 0.3 s."""
+def _known_tokens(
+    tokenizer: Any, rule: Rule, size: int
+) -> tuple[dict[int, float], dict[int, tuple[int, bool, bool]]]:
+    """The tokens in V_num with their values, and `_digit_tokens`, looked for once: a run asks many
+    times, and each takes 0.1 to 0.3 s."""
     find = {"integer": _integer_tokens, "float": _float_tokens}[rule]
     return find(tokenizer), _digit_tokens(tokenizer)
 

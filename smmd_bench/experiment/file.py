@@ -43,7 +43,7 @@ class ExperimentFile(Settings):
         """The name of the run's folder."""
         return self.name or self.experiments[0].name
 
-    def that_can_run(self) -> tuple[ExperimentFile, dict[str, str]]:
+    def drop_missing(self) -> tuple[ExperimentFile, dict[str, str]]:
         """This file without those optional parts whose data or model is missing: task -> reason.
 
         Raises UserError for what is missing otherwise, for what nothing reads, and for one training
@@ -104,7 +104,7 @@ def experiment_file(text: str | bytes, origin: str) -> ExperimentFile:
 
 def _require_read(experiments: Sequence[Experiment]) -> None:
     """Raise UserError for settings of LoRA that no training reads, and for a data seed from which
-    none of the examples follow: they promise another experiment."""
+    none of the examples follow: the user would believe that they changed something."""
     tuned = {key for part in experiments for _, key in read_axes(part.tune)}
     given = sorted({key for part in experiments for key in part.recipe} | tuned)
     cells = [cell for part in experiments for cell in part.cells]

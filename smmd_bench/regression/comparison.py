@@ -1,8 +1,8 @@
 """How a checkpoint differs from another one of the run, question by question.
 
 Each loss is compared with cross-entropy of the same task and seed, cross-entropy with the untuned
-base, a checkpoint from elsewhere with the base. Differences are in points, with a 95 % interval by
-a paired bootstrap over the questions; where an answer is right or wrong, McNemar's exact test.
+base. Differences are in points, with a 95 % interval by a paired bootstrap over the questions;
+where an answer is right or wrong, McNemar's exact test.
 """
 
 from __future__ import annotations

@@ -54,7 +54,8 @@ def compare_runs(
     """
     import pandas as pd
 
-    left, right = ({_label(cell): (run, cell) for cell in _measured(run)} for run in (a, b))
+    done: Any = [(run, run.cells.query("status == 'done'").to_dict("records")) for run in (a, b)]
+    left, right = ({_label(cell): (run, cell) for cell in cells} for run, cells in done)
     shared = [(left[label], right[label]) for label in left if label in right]
     if not shared:
         raise UserError(
@@ -70,23 +71,14 @@ def compare_runs(
         one, other = (_circumstances(*side) for side in sides)
         differ = (name for name in one if name in other and one[name] != other[name])
         settings |= {f"{name} is {one[name]} and {other[name]}": None for name in differ}
-    frame = pd.DataFrame(rows, columns=list(COLUMNS))
+    unpaired = dict.fromkeys(row["task"] for row in rows if not row["paired"])
     return RunComparison(
-        frame,
+        pd.DataFrame(rows, columns=list(COLUMNS)),
         [label for label in left if label not in right],
         [label for label in right if label not in left],
         list(settings),
-        [
-            f"the two runs did not answer the same examples of {task}"
-            for task in frame.loc[frame["n"].isna(), "task"].unique()
-        ],
+        [f"the two runs did not answer the same examples of {task}" for task in unpaired],
     )
-
-
-def _measured(run: RunFrames) -> list[dict[str, Any]]:
-    """The rows of its measured cells."""
-    cells: list[Any] = run.cells[run.cells["status"] == "done"].to_dict("records")
-    return cells
 
 
 def _label(cell: dict[str, Any]) -> str:
@@ -107,7 +99,8 @@ def _rows(left: Side, right: Side, metric: str | None, resamples: int) -> Iterat
         run.read("completions", columns, [cell["address"]])[columns].set_index("uid").sort_index()
         for run, cell in (left, right)
     )
-    tests = _differences(right, left, resamples) if names and mine.equals(other) else {}
+    paired = mine.equals(other)
+    tests = _differences(right, left, resamples) if names and paired else {}
     for name in names:
         yield {
             "difference": values[1][name] - values[0][name],
@@ -115,6 +108,7 @@ def _rows(left: Side, right: Side, metric: str | None, resamples: int) -> Iterat
             **{key: left[1][key] for key in ("task", "loss", "seed")},
             "model": left[1]["model_label"],
             "metric": name,
+            "paired": paired,
             "a": values[0][name],
             "b": values[1][name],
         }

@@ -22,8 +22,8 @@ from .summary import (
     TUNING_COLUMNS,
     cell_row,
     in_run_order,
+    summarise_cells,
     tuning_rows,
-    what_the_cells_say,
 )
 
 if TYPE_CHECKING:
@@ -50,7 +50,7 @@ class RunFrames:
         """What `manifest.json` says, and what its cells say together: models, data, generation,
         plugins."""
         content = read_manifest(self.path)
-        return {**what_the_cells_say(content.get("cells") or ()), **content}
+        return {**summarise_cells(content.get("cells") or ()), **content}
 
     @cached_property
     def cells(self) -> pd.DataFrame:

@@ -36,7 +36,7 @@ class CellKey(NamedTuple):
 
 
 def cell_key(cell: Mapping[str, Any]) -> CellKey:
-    """The key of a cell, from its cell.json."""
+    """The key of a cell, from what a manifest says of it."""
     loss, reference = str(cell["loss"]), cell.get("reference")
     recipe = {k: v for k, v in (cell.get("recipe") or {}).items() if k not in WITHOUT_EFFECT}
     data = ((cell.get("data") or {}).get("identity") or {}).get("test")

@@ -26,7 +26,7 @@ TUNING_COLUMNS = ("untuned", "trial", "text", "trial_status", "metric", *_VALUES
 """Of `RunFrames.tuning`, after those that tell the cell."""
 
 
-def what_the_cells_say(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+def summarise_cells(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """The keys experiment, models, data, generation and plugins of `RunFrames.manifest`."""
     models: dict[str, Any] = {}
     data: dict[str, dict[str, Any]] = {}
@@ -91,7 +91,7 @@ def in_run_order(
 
 
 def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
-    """The row of the cell that a cell.json describes."""
+    """The row of a cell, from what a manifest says of it."""
     return {
         **{column: content.get(column) for column in CELL_COLUMNS},
         "model_label": content.get("model_label") or content["model"],

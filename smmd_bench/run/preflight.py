@@ -65,9 +65,9 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
             )
             if beyond := require_room(cell, split, made[data], tokenizer, processor):
                 said = (
-                    f"{cell.task}, {split}: {beyond:,} of {len(made[data]):,} targets are longer "
-                    f"than {cell.task_plugin.max_new_tokens} tokens of {cell.model}, the most that "
-                    "a completion may have: no completion can equal them."
+                    f"{cell.task}, {split}: {beyond:,} of {len(made[data]):,} targets need more "
+                    f"than {cell.task_plugin.max_new_tokens} new tokens of {cell.model}, so these "
+                    "examples cannot be answered right."
                 )
                 progress(said, 0, 0)
 

@@ -31,7 +31,7 @@ COSTS = {
     "leftovers": "nothing: it is never read",
     "logs": "they do not come back; training logs stay",
     "failed": "the tables call these cells pending until the command of the run tries them again",
-    "replaced": "to go back to their recipe is to train them again",
+    "replaced": "going back to that recipe trains them again",
     "unfinished": "the command of the run trains these cells from the beginning",
     "epochs": "with other validation data, or if another epoch wins, they are trained again",
     "checkpoints": "nothing that is measured; `regress`, `export`, other tests and engines need "

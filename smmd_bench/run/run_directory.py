@@ -92,19 +92,20 @@ class RunDirectory:
 
     def require_place(self) -> None:
         """Raise UserError if the folder holds something that is not a run, or cannot be made."""
+        if (self.path / "manifest.json").exists():  # a plan of it needs no permission to write
+            return
         there = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
         if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
             raise UserError(
                 f"The output folder {self.path} cannot be made, as {there} is no folder that may "
                 "be written: choose another with --out."
             )
-        if self.path.is_dir() and not (self.path / "manifest.json").exists():
-            own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
-            for other in sorted(p.name for p in self.path.iterdir() if not p.name.startswith(own)):
-                raise UserError(
-                    f"The output folder {self.path} is not empty and holds no run ({other}): "
-                    "choose another with --out."
-                )
+        own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
+        for other in sorted(p.name for p in self.path.glob("*") if not p.name.startswith(own)):
+            raise UserError(
+                f"The output folder {self.path} is not empty and holds no run ({other}): choose "
+                "another with --out."
+            )
 
     @contextmanager
     def locked(self) -> Iterator[None]:

@@ -126,8 +126,8 @@ def _read_frame(path: Path) -> tuple[str, pd.DataFrame]:
         comma = "," if suffix == ".csv" else "\t"
         return "CSV", pd.read_csv(BytesIO(raw), sep=comma, dtype=str, keep_default_na=False)
     listed = raw.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
-    options: dict[str, Any] = {"lines": not listed, "dtype": False, "encoding": "utf-8-sig"}
-    return "JSON list" if listed else "JSON lines", pd.read_json(BytesIO(raw), **options)
+    rows = json.loads(raw) if listed else map(json.loads, filter(bytes.strip, raw.splitlines()))
+    return "JSON list" if listed else "JSON lines", pd.DataFrame([*rows])
 
 
 def _samples_of_inspect(raw: bytes) -> Iterator[dict[str, Any]]:
@@ -160,15 +160,13 @@ def _prediction(
     text, reason = row[columns["completion"][0]], row.get("finish_reason")
     if not isinstance(text, str):
         raise UserError(f"{place}: its completion is {text!r:.80}, not text: write a string.")
-    prompts = {name: "\n".join(_texts(row[name])) for name in columns["prompt"]}
-    targets = {name: _texts(row[name]) for name in columns["target"]}
     return Prediction(
         place,
         text,
         reason if isinstance(reason, str) and reason else None,
         {name: str(row[name]) for name in columns["id"]},
-        {name: text for name, text in prompts.items() if text},
-        {name: texts for name, texts in targets.items() if texts},
+        {name: "\n".join(texts) for name in columns["prompt"] if (texts := _texts(row[name]))},
+        {name: texts for name in columns["target"] if (texts := _texts(row[name]))},
     )
 
 
@@ -215,8 +213,7 @@ def match(
     if missing and not partial:
         raise UserError(
             f"{file.path} has no completion for {len(missing):,} of {scope} (the first: "
-            f"{examples[missing[0]].uid}): add them, or give --partial to score the others, or "
-            "--limit to score the first ones."
+            f"{examples[missing[0]].uid}): add them, or score fewer with --partial or --limit."
         )
     found = {at: row for at, row in found.items() if first is None or at < first}
     return replace(file, by=by, found=found)
@@ -232,17 +229,24 @@ def _find_places(
             return "uid", [uids[row.ids[name]] for row in rows]
     if (asked := _find_by_prompt(rows, examples, cores)) is not None:
         return "prompt", asked
-    if not rows[0].ids and len(rows) == len(examples):
+    if not rows[0].ids:
+        if len(rows) != len(examples):
+            raise UserError(
+                f"{file.path} has {len(rows):,} rows for {scope}: without ids, rows are matched in "
+                f"order, so add a column uid (the first is {examples[0].uid})."
+            )
         return "the order of the examples", range(len(rows))
     places = []
     for row in rows:
-        name, said = next(iter(row.ids.items()), ("id", "none"))
+        name, said = next(iter(row.ids.items()))
         places.append(uids.get(said, _position(said)))
         if not 0 <= places[-1] < len(examples):
             raise UserError(
                 f"{row.place}: its {name} {said!r:.80} is no uid or position (from 0) in {scope}: "
-                f"give uids (the first is {examples[0].uid}) or one row an example, or {_CHECK}."
+                f"give uids (the first is {examples[0].uid}), or {_CHECK}."
             )
+    if len(rows) > 1 and sorted(places) == [*range(1, len(rows) + 1)]:
+        raise UserError(f"{file.path} counts its {name} from 1, not 0: subtract 1, or give uids.")
     return "position", places
 
 
@@ -274,8 +278,7 @@ def _cores(examples: Sequence[Example]) -> list[str]:
 
 
 def _contradiction(row: Prediction, example: Example, core: str, task: Task) -> str | None:
-    """The column with the prompt or the target of another example (another data seed or level has
-    the same ids); None: none has."""
+    """The column with another example's prompt or target, as with another data seed; None: none."""
     whole, asked = _plain(example.prompt), {n: _plain(text) for n, text in row.prompts.items()}
     if asked and not any(core in text or text in whole for text in asked.values()):
         return next(iter(asked))

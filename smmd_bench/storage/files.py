@@ -172,5 +172,5 @@ def read_parquet(
             raise
         remedy = "repeat the command of the run, which makes it again"
         if path.name in _SIDE:
-            remedy = "delete it, as nothing is made from it"
+            remedy = "delete it: no result depends on it"
         raise DamagedError(path, f"damaged ({reason_of(error)})", remedy) from error

@@ -1,6 +1,7 @@
 """`doctor`: what it finds, and every stage once on the built-in checkpoint."""
 
 import json
+from itertools import islice
 
 import pytest
 
@@ -36,28 +37,34 @@ def test_a_stage_that_fails_shows_the_end_of_its_log():
     assert found.state == "problem"
     assert "float16" in found.text.splitlines()[-1]
     assert "VLLM_USE_V2_MODEL_RUNNER=0" in found.remedy
+    assert doctor.try_stages("lora", "float16", "x", 0.1).text == "it took more than 0 s"
+
+
+TORCH = """
+__version__ = "2.13.0"
+class version: cuda, hip = {}, None
+class cuda: device_count, get_device_name = lambda: 1, [].pop
+"""
 
 
 @pytest.mark.parametrize(
-    ("driver", "torch", "state", "said"),
+    ("driver", "build", "state", "said"),
     [
-        ("580.65.06", "2.13.0, for 13.0, NVIDIA H100", "ok", "NVIDIA driver 580.65.06"),
-        ("535.183.01", "2.13.0, for 13.0", "problem", "it needs 580 or newer"),
-        ("535.183.01", "2.13.0+cpu, for the CPU", "problem", "is a build for the CPU"),
+        ("580.65.06", "'13.0'", "ok", "NVIDIA driver 580.65.06"),
+        ("535.183.01", "'13.0'", "problem", "torch needs 580 or newer"),
+        ("535.183.01", "None", "problem", "is a build for the CPU"),
+        ("535.183.01", "no torch", "problem", "vLLM: it cannot be used"),
     ],
 )
-def test_a_driver_that_torch_cannot_use_is_named(driver, torch, state, said, tmp_path, monkeypatch):
+def test_a_driver_that_torch_cannot_use_is_named(driver, build, state, said, tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert doctor.find_driver() is None
     program = tmp_path / "nvidia-smi"
     program.write_text(f"#!/bin/sh\necho {driver}\necho {driver}\n")
     program.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{tmp_path}:/bin:/usr/bin")
-    assert doctor.find_driver() == driver
-    found = doctor.check_driver(driver, torch)
-    assert found.state == state
-    assert said in found.text
+    (tmp_path / "torch.py").write_text(TORCH.format(build))
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    _, torch, found = islice(doctor.examine(), 3)
+    assert (torch.state, found.state) == ("problem", state)
+    assert said in f"{found.name}: {found.text}"
     assert (found.remedy is None) == (state == "ok")
-
-
-def test_without_a_driver_nothing_is_said(tmp_path, monkeypatch):
-    monkeypatch.setenv("PATH", str(tmp_path))
-    assert doctor.find_driver() is None

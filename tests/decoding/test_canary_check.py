@@ -15,7 +15,6 @@ from smmd_bench.decoding.canary_check import (
     MANY,
     WHOLE,
     check_canary,
-    could_pass,
     indistinguishable,
     resolution,
 )
@@ -82,7 +81,6 @@ def test_an_adapter_at_another_scale_fails_where_the_base_is_far(base, share):
 def test_what_moves_more_than_the_resolution_fails_in_any_direction(way, far, noise, size):
     canary, off = a_canary(), of_size(way, far * NOISE)
     assert resolution(canary, "bfloat16") == pytest.approx(2 * WHOLE * NOISE)
-    assert not could_pass(canary, rows(EXACT + off), "bfloat16")
     assert not passes(canary, off + of_size(noise, size * NOISE))
 
 

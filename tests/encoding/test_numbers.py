@@ -8,6 +8,7 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from smmd_bench.encoding.numbers import numeric_vocabulary
+from smmd_bench.errors import UserError
 
 from ..conftest import TOKENIZERS
 
@@ -116,6 +117,8 @@ def test_the_float_rule_keeps_finite_ascii_spellings_in_order():
     assert sevens == sorted(tokenizer.convert_tokens_to_ids(["7", "007"]))
     few = bpe(["7", "1_0", "1e999", "-3", ".5", "<0x37>", "nan"])
     assert numeric_vocabulary(few, "float").values.tolist() == [-3, 0.5, 7]
+    with pytest.raises(UserError, match="Unknown rule 'flot': did you mean float"):
+        numeric_vocabulary(few, "flot")
 
 
 def test_index_of_is_the_bijection_and_minus_one_elsewhere():

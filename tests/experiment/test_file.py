@@ -39,13 +39,13 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp
     arithmetic = "{tasks: [arithmetic], losses: [ce]}"
     read = experiment_file(f"name: n\nparts: [{arithmetic}, {part}]", "x.yaml")
     assert {cell.task for cell in read.cells} > {"gsm8k"}
-    found, reasons = read.that_can_run()
+    found, reasons = read.drop_missing()
     assert found.experiments == read.experiments[:1]
     assert reasons["gsm8k[source=corpus]"].startswith(f"The data folder {tmp_path} has no gsm8k/")
     with pytest.raises(UserError, match="has no gsm8k/"):
-        experiment_file(f"name: n\nparts: [{part}]", "x.yaml").that_can_run()
+        experiment_file(f"name: n\nparts: [{part}]", "x.yaml").drop_missing()
     with pytest.raises(UserError, match="has no gsm8k/"):
-        experiment_file("tasks: ['gsm8k[source=corpus]']\nlosses: [ce]", "x.yaml").that_can_run()
+        experiment_file("tasks: ['gsm8k[source=corpus]']\nlosses: [ce]", "x.yaml").drop_missing()
 
 
 @pytest.mark.parametrize(
@@ -81,6 +81,6 @@ def test_one_training_is_not_tested_in_two_ways_in_one_folder():
     text = "name: n\nparts:\n  - {tasks: [arithmetic], losses: [ce]}\n"
     text += "  - {tasks: [arithmetic], losses: [ce, ntl], recipe: {test_examples: 50}}\n"
     with pytest.raises(UserError, match=r" base is asked for twice, .* folders of their own"):
-        experiment_file(text.replace("ce, ntl", "ce"), "x.yaml").that_can_run()
+        experiment_file(text.replace("ce, ntl", "ce"), "x.yaml").drop_missing()
     both = text.replace("test_examples: 50", "epochs: 9")
-    assert len(experiment_file(both, "x.yaml").that_can_run()[0].cells) == 4
+    assert len(experiment_file(both, "x.yaml").drop_missing()[0].cells) == 4

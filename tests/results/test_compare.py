@@ -61,9 +61,11 @@ def test_what_is_equal_has_no_difference_and_what_changed_has_the_paired_one(pai
     assert any("epochs" in sentence and "99" in sentence for sentence in found.settings)
 
 
-def test_other_examples_are_not_paired(pair, tmp_path):
-    write_run(tmp_path, losses=("ce",), seeds=(0,), n=50)
-    found = compare_runs(sb.read_run(pair[0]), sb.read_run(tmp_path))
+def test_other_examples_are_not_paired_and_those_of_a_metric_without_a_value_are(pair, tmp_path):
+    one = write_run(tmp_path, losses=("ce",), seeds=(0,), n=1)
+    same = compare_runs(one, one, "all")
+    assert (same.rows["n"].isna().any(), same.unpaired) == (True, [])  # one example has no R2
+    found = compare_runs(sb.read_run(pair[0]), one)
     assert found.unpaired == [
         "the two runs did not answer the same examples of arithmetic[operations=1..2]"
     ]

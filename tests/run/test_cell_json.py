@@ -8,7 +8,7 @@ import pytest
 from smmd_bench.contracts import Split
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.results.summary import what_the_cells_say
+from smmd_bench.results.summary import summarise_cells
 from smmd_bench.run.cell_json import describe_cells
 
 from ..conftest import DATA
@@ -24,7 +24,7 @@ def data(monkeypatch):
 
 def said(experiment: Experiment) -> dict[str, Any]:
     """What the manifest says of the cells."""
-    return what_the_cells_say(describe_cells(experiment.cells))
+    return summarise_cells(describe_cells(experiment.cells))
 
 
 def cells_of(task: str, **recipe: int) -> tuple[Experiment, Sequence[Cell]]:

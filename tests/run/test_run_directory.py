@@ -41,7 +41,9 @@ def missing(run: RunDirectory, **changes: Any) -> str | None:
     return run.missing([cell]).get(cell)
 
 
-def test_a_finished_run_misses_nothing_and_has_the_epoch_that_validates_best(run):
+def test_a_finished_run_misses_nothing_and_has_the_epoch_that_validates_best(run, monkeypatch):
+    monkeypatch.setattr("os.access", lambda *_: False)
+    run.require_place()  # a plan may be made of a run that may only be read
     assert missing(run) is None
     assert (read_run(run.path).cells.status == "done").all()
     now = run.current(trained_cell())
@@ -98,9 +100,7 @@ def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
 def test_a_run_of_another_format_is_refused_with_the_command_that_converts_it(run, number):
     file = run.path / "manifest.json"
     write_json(file, {**json.loads(file.read_text()), "format": number})
-    with pytest.raises(
-        UserError, match=r"in the format .* convert it with scripts/convert_run.py of"
-    ):
+    with pytest.raises(UserError, match=r"in the format .* with scripts/convert_run.py of"):
         read_run(run.path)
     with pytest.raises(UserError, match="in the format"):
         claim(run, PLAIN)
@@ -111,10 +111,7 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
     with RunDirectory(tmp_path).locked():
         pass
     (tmp_path / "thesis.tex").touch()
-    with (
-        pytest.raises(UserError, match=r"holds no run \(thesis.tex\)"),
-        RunDirectory(tmp_path).locked(),
-    ):
+    with pytest.raises(UserError, match=r"no run \(thesis.tex\)"), RunDirectory(tmp_path).locked():
         pass
 
 

@@ -77,12 +77,13 @@ def test_rows_of_another_order_without_an_id_are_refused(tmp_path, examples, col
         ([{"id": 1}, {"id": 5}], "row 2: its id '5' is no uid or position"),
         ([{"id": None}], "row 1: its id .* is no uid"),
         ([{"uid": f"test-0-{at}"} for at in (0, 1, 3, 4)], r"1 of .* \(the first: test-0-2\)"),
-        ([{}] * 4, "row 1: its id 'none' is no uid .* or one row an example"),
+        ([{}] * 4, "has 4 rows for the 5 examples of .*, so add a column uid"),
+        ([{"id": at} for at in (2, 1, 3)], "counts its id from 1"),
     ],
 )
 def test_ids_that_are_wrong_are_refused(tmp_path, cache, rows, words):
     with pytest.raises(UserError, match=words):
-        scored(tmp_path, [{**row, "output": "1"} for row in rows])
+        scored(tmp_path, [{**row, "output": "1"} for row in rows], partial="id" in rows[0])
     assert not (tmp_path / "out").exists()
 
 

@@ -16,8 +16,9 @@ from smmd_bench.scoring.predictions import read_predictions
 from ..conftest import DATA
 from .conftest import COUNT, TASK, json_lines
 
-LIST = json.dumps([{"id": 0, "output": "7"}, {"id": 1, "output": ""}], indent=1)
-LINE = '{"id": 0, "output": "7"}'
+LIST = json.dumps([{"id": 2**65, "output": "7"}, {"id": 1, "output": ""}], indent=1)
+LARGE = str(2**65)
+LINE = f'{{"id": {LARGE}, "output": "7"}}'
 
 
 def rows_of(path: Path, **options: str) -> list[tuple[Any, ...]]:
@@ -28,9 +29,9 @@ def rows_of(path: Path, **options: str) -> list[tuple[Any, ...]]:
 @pytest.mark.parametrize(
     ("name", "text", "rows"),
     [
-        *[(name, LIST, [("0", "7"), ("1", "")]) for name in ("a.json", "a.jsonl", "a")],
-        *[(name, LINE, [("0", "7")]) for name in ("a.json", "a.txt")],
-        ("windows.jsonl", f"\ufeff{LINE}\r\n\r\n", [("0", "7")]),
+        *[(name, LIST, [(LARGE, "7"), ("1", "")]) for name in ("a.json", "a.jsonl", "a")],
+        *[(name, LINE, [(LARGE, "7")]) for name in ("a.json", "a.txt")],
+        ("windows.jsonl", f"\ufeff{LINE}\r\n\r\n", [(LARGE, "7")]),
         ("lines.jsonl", '\n{"id": 0, "output": "7\u2028and\x85so\\non"}\n',
          [("0", "7\u2028and\x85so\non")]),
         ("a.csv", 'id, completion\n007,"so:\n1,000"\n\nNA,"say ""7"""\n',
@@ -63,10 +64,13 @@ def test_the_first_epoch_of_an_inspect_log_is_read():
     assert file.rows[1].targets == {"target": ["1/5"]}
 
 
-def test_columns_of_other_names_are_given(tmp_path):
+def test_columns_of_other_names_are_given_and_those_that_are_not_there_named(tmp_path):
     rows = [{"question": "q1", "id": 9, "output": "no", "answer": "7"}]
     file = json_lines(tmp_path / "a.jsonl", rows)
     assert rows_of(file, id_column="question", completion_column="answer") == [("q1", "7")]
+    for flag in ("id_column", "completion_column"):
+        with pytest.raises(UserError, match=f"--{flag.replace('_', '-')}"):
+            read_predictions(file, **{flag: "key"})
 
 
 def test_what_a_row_says_of_its_example_is_read(tmp_path):
@@ -108,13 +112,6 @@ def test_a_file_that_is_wrong_is_refused(tmp_path, name, content, words):
         json_lines(file, content)
     with pytest.raises(UserError, match=words):
         read_predictions(file)
-
-
-@pytest.mark.parametrize("flag", ["id_column", "completion_column"])
-def test_columns_that_are_not_there_are_named(tmp_path, flag):
-    file = json_lines(tmp_path / "a.jsonl", [ROW])
-    with pytest.raises(UserError, match=f"--{flag.replace('_', '-')}"):
-        read_predictions(file, **{flag: "key"})
 
 
 @pytest.mark.parametrize("form", ["lines", "list", "gz"])

@@ -110,7 +110,7 @@ def test_parquet_is_read_by_column_and_verified(tmp_path, name):
     content[20] ^= 255
     file.write_bytes(content)
     is_side_file = name != "completions"
-    remedy = "delete it, as nothing is made" if is_side_file else "repeat the command of the run"
+    remedy = "delete it: no result depends" if is_side_file else "repeat the command of the run"
     with pytest.raises(DamagedError, match=remedy):
         read_parquet(file)
     set_damaged_aside([tmp_path / "decode"])
