@@ -8,6 +8,7 @@ that was selected of it.
 from __future__ import annotations
 
 import math
+import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,6 +102,8 @@ def _keep_selected(now: StoredCell) -> None:
     for epoch in now.weights:
         if epoch != now.tested.epoch:
             remove_tree(now.epoch(epoch))
+    for half in now.trained.glob("epochs/.*.part"):  # a kill left what was being removed
+        shutil.rmtree(half)
 
 
 def find_trained_cell(cell: Cell, run: Path) -> Cell:

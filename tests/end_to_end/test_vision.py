@@ -56,7 +56,7 @@ def test_the_architectures_of_the_backbones(finish, tmp_path):
     described = sb.read_run(run).described
     for (name, loss), cell in cells(run).items():
         engine = "transformers" if name == "mllama" else "vllm"
-        assert described(cell.address)["engine"] == engine
+        assert described[cell.address]["engine"] == engine
         assert len(pd.read_parquet(cell.place("completions"))) == 6
         assert cell.metrics is not None
         if loss != "base":  # adapters are of the language model alone

@@ -273,7 +273,7 @@ def test_samsum_from_the_command_line_and_nothing_the_second_time(make_run, mmlu
     for arguments, words in (
         (("--suite", ""), "--suite is empty: give at least one"),
         (("--losses", "smd"), "did you mean smmd"),
-        (("--data-dir", "nowhere"), "check --data-dir"),
+        (("--data-dir", "nowhere"), "'--data-dir'"),
     ):
         done = run_here("regress", run, *arguments)
         assert (done.returncode, words in done.stderr) == (2, True)
