@@ -74,9 +74,9 @@ def _remove(parts: Sequence[Part]) -> int:
     with ExitStack() as locks:
         for run in runs:
             locks.enter_context(RunDirectory(run).locked())
-        now = {(p.run, p.name): p.paths for run in runs for p in run_parts(run)}
-        still = {id(p): now.get((p.run, p.name), ()) if p.run else p.paths for p in parts}
-        return sum(remove([at for at in p.paths if at in still[id(p)]]) for p in parts)
+        now = {(p.run, p.name, at) for run in runs for p in run_parts(run) for at in p.paths}
+        listed = ((p.run, p.name, at) for p in parts for at in p.paths)
+        return remove(one[2] for one in listed if one[0] is None or one in now)
 
 
 def _print(parts: Sequence[Part]) -> None:
