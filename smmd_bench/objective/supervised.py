@@ -6,6 +6,7 @@ together: nothing that a GPU computes is waited for.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any
 
@@ -92,6 +93,11 @@ def supervised_targets(
 def count_units(loss: NumericLoss | None, labels: Tensor) -> int:
     """The units of a loss in aligned labels [B, T], known before any forward pass."""
     return supervised_targets(loss, labels).units
+
+
+def count_step(found: Sequence[SupervisedTargets]) -> Tensor:
+    """Tokens and units of the micro-batches of a step: [2] int64."""
+    return torch.tensor([sum(map(len, found)), sum(targets.units for targets in found)])
 
 
 def _moved(found: Any, device: torch.device | str) -> Any:

@@ -30,7 +30,7 @@ from ..errors import UserError
 from ..models.loading import load_model
 from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective
 from ..objective.output_head import causal_model, current, output_head
-from ..objective.supervised import SupervisedTargets, supervised_targets
+from ..objective.supervised import SupervisedTargets, count_step, supervised_targets
 from .processes import let_cpu_shard, reduce_in_float32
 from .sampler import LengthGroups, RankBatches
 
@@ -179,8 +179,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     ) -> tuple[list[Any], Any]:
         """The micro-batches of a step; counts their supervised tokens and units on the way."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
-        targets = [batch["targets"] for batch in batches]
-        counts = torch.tensor([sum(map(len, targets)), sum(t.units for t in targets)])
+        counts = count_step([batch["targets"] for batch in batches])
         self._counts = self.accelerator.reduce(counts.to(device), "sum")
         self._sums = torch.zeros(2, dtype=torch.float64, device=device)
         self._step = []

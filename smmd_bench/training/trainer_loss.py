@@ -12,7 +12,7 @@ from ..contracts import Loss, NumericLoss
 from ..encoding.numbers import Rule, numeric_vocabulary
 from ..errors import UserError
 from ..objective.objective import Count, numeric_objective
-from ..objective.supervised import supervised_targets
+from ..objective.supervised import count_step, supervised_targets
 from ..plugin_system.registry import load_loss
 
 
@@ -54,8 +54,7 @@ class TrainerLoss:
         def get_batch_samples(*arguments: Any) -> Any:
             batches, items = fetch(*arguments)
             found = [supervised_targets(self.loss, batch["labels"][:, 1:]) for batch in batches]
-            counts = torch.tensor([sum(map(len, found)), sum(targets.units for targets in found)])
-            self.step = counts.to(trainer.args.device)
+            self.step = count_step(found).to(trainer.args.device)
             if trainer.args.average_tokens_across_devices:  # the Trainer then adds up processes
                 self.step = trainer.accelerator.reduce(self.step, "sum")
             return batches, items
