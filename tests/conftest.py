@@ -22,6 +22,7 @@ import pytest
 from hypothesis import settings
 
 from smmd_bench.contracts import Checkpoint, Example
+from smmd_bench.plugin_system import registry
 
 settings.register_profile("untimed", deadline=None)  # a first call may import a library
 settings.load_profile("untimed")
@@ -76,6 +77,19 @@ def tiny_checkpoints(tmp_path_factory):
 def tiny(tiny_checkpoints):
     """The one with a token a digit."""
     return tiny_checkpoints("digit")
+
+
+@pytest.fixture(autouse=True)
+def own_plugins(monkeypatch):
+    """Plugin files of one test are not those of the next."""
+    found = {group: {**plugins} for group, plugins in registry._from_files.items()}
+    monkeypatch.setattr(registry, "_from_files", found)
+    before = registry._files
+    monkeypatch.setattr(registry, "_files", [*before])
+    yield
+    if registry._files != before:
+        for loader in (registry.load_task, registry.load_loss, registry.load_engine):
+            loader.cache_clear()
 
 
 @pytest.fixture(scope="session")

@@ -12,7 +12,6 @@ from unittest import mock
 import pytest
 
 from smmd_bench.cli import main
-from smmd_bench.plugin_system import registry
 from tests.in_process import coarse_figures
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
@@ -23,14 +22,6 @@ Ended = subprocess.CompletedProcess[str]
 def run_folder(run_folder, tmp_path_factory):
     """A copy of the synthetic run, whose reports the commands make."""
     return Path(shutil.copytree(run_folder, tmp_path_factory.mktemp("commands") / "synthetic"))
-
-
-@pytest.fixture(autouse=True)
-def own_registry(monkeypatch):
-    """Plugin files of one test are not those of the next."""
-    from_files = {group: {**plugins} for group, plugins in registry._from_files.items()}
-    monkeypatch.setattr(registry, "_from_files", from_files)
-    monkeypatch.setattr(registry, "_files", [*registry._files])
 
 
 @pytest.fixture

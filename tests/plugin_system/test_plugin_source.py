@@ -18,17 +18,13 @@ EVERY = {"train", "validate", "select", "decode", "measure"}
 
 
 @pytest.fixture(autouse=True)
-def own_registry(monkeypatch):
-    """A registry, and modules, that no other test sees."""
-    monkeypatch.setattr(registry, "_from_files", {group: {} for group in registry.GROUPS})
-    monkeypatch.setattr(registry, "_files", [])
+def own_modules():
+    """Modules that no other test sees."""
     before = {*sys.modules}
     yield
     for name in {*sys.modules} - before:
         if name.startswith(("mylab", "smmd_bench_plugin_")):
             del sys.modules[name]
-    for loader in (registry.load_task, registry.load_loss, registry.load_engine):
-        loader.cache_clear()
 
 
 def load(file: Path, text: str) -> None:

@@ -57,12 +57,10 @@ def run(run_folder, tmp_path):
 
 @pytest.fixture
 def only(monkeypatch):
-    """`only(name, ...)`: of the installed reports those with these names; no plugin file."""
+    """`only(name, ...)`: of the installed reports those with these names."""
     every = registry.points
 
     def some(*names):
-        monkeypatch.setattr(registry, "_from_files", {group: {} for group in registry.GROUPS})
-        monkeypatch.setattr(registry, "_files", [])
         found = {name: point for name, point in every("reports").items() if name in names}
         monkeypatch.setattr(registry, "points", lambda g: found if g == "reports" else every(g))
 
