@@ -125,10 +125,10 @@ def exact(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase, pairs: Pa
 
 def main() -> None:
     flags = parser(__doc__, Recipe)
-    flags.add_argument("--tokenizer", type=Path, default=BUILTIN)
+    flags.add_argument("--start", type=Path, help="a folder whose weights and tokenizer it takes")
     arguments = flags.parse_args()
     torch.set_num_threads(arguments.threads)
-    tokenizer = AutoTokenizer.from_pretrained(arguments.tokenizer)
+    tokenizer = AutoTokenizer.from_pretrained(arguments.start or BUILTIN)
     if arguments.export:
         model = build(last_recipe(arguments.folder, Recipe), tokenizer)
         export(arguments.folder, arguments.export, model, model, tokenizer)
@@ -136,6 +136,8 @@ def main() -> None:
     device = "cuda" if torch.cuda.is_available() else "cpu"
     recipe = recipe_of(arguments, Recipe)
     model = build(recipe, tokenizer).to(device)
+    if arguments.start:
+        model.load_state_dict(Qwen3ForCausalLM.from_pretrained(arguments.start).state_dict())
     held_out = {
         name: source("held out", "validation", HELD_OUT_EXAMPLES)
         for name, source in HELD_OUT.items()
