@@ -115,7 +115,7 @@ def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:
     splits = get_args(Split) if cell.source is None else ("test",)
     there = {split: cell.examples_there(split) for split in splits}
     counts = ", ".join(f"{split} {count:,}" for split, count in there.items())
-    yield f"{cell.card.label} on {cell.task}: {how}, decoded greedily{decoders}; {counts}."
+    yield f"{cell.card.label} on {cell.task_label}: {how}, decoded greedily{decoders}; {counts}."
     yield from filter(None, (cell.shortage(split, count) for split, count in there.items()))
 
 

@@ -6,11 +6,12 @@ import keyword
 import re
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UserError
+from ..plugin_system.parameters import spell
 from . import options
 
 if TYPE_CHECKING:
@@ -23,20 +24,25 @@ _GROUPS: dict[str, Group] = {"task": "tasks", "loss": "losses", "report": "repor
 @click.argument("kind", type=click.Choice(list(_GROUPS)))
 @click.argument("name")
 @click.option("--folder", type=options.PATH, default=".", help="Where it goes.")
+@click.option("--from", "file", type=options.PATH, help="CSV, JSONL or Parquet of a task.")
 @click.option("--project", help="Make a new project of this name around it.")
-def command(kind: str, name: str, folder: Path, project: str | None) -> None:
+def command(kind: str, name: str, folder: Path, file: Path | None, project: str | None) -> None:
     """Write a task, loss or report of your own, with its test.
 
-    It works as it is: a file for --plugin, or a project that pip installs.
+    It works as it is: a file for --plugin, or a project that pip installs. With --from a task is
+    that of `table`, as code.
 
     \b
     Examples:
       smmd-bench new report by_length --project my-benchmark
+      smmd-bench new task boiling_point --from boiling.csv
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     from ..plugin_system.registry import names
 
+    if file is not None and kind != "task":
+        raise UserError(f"--from {file} is for a task, and {name} is a {kind}: leave it out.")
     if name in names(_GROUPS[kind]):
         raise UserError(f"There is a {kind} '{name}' already: choose another, such as my_{name}.")
     package = re.sub(r"[-.]", "_", project or name).lower()
@@ -48,9 +54,11 @@ def command(kind: str, name: str, folder: Path, project: str | None) -> None:
     for path in (plugin, test) if project is None else (root,):
         if path.exists():
             raise UserError(f"{path} exists already and stays as it is: choose another name.")
+    read = {} if file is None else _read_table(file)
     loader = PackageLoader("smmd_bench.plugin_system", "templates")
     templates = Environment(loader=loader, undefined=StrictUndefined, keep_trailing_newline=True)
-    files = {plugin: f"{kind}.py", test: f"test_{kind}.py"}
+    form = kind if file is None else "table"
+    files = {plugin: f"{form}.py", test: f"test_{form}.py"}
     if project is not None:
         files[root / "pyproject.toml"] = "pyproject.toml"
     values = {
@@ -60,6 +68,7 @@ def command(kind: str, name: str, folder: Path, project: str | None) -> None:
         "plugin_from_test": plugin.name if project is None else f"../{package}/{name}.py",
         "plugin_option": f" --plugin {plugin}" if project is None else "",
         **{"group": _GROUPS[kind], "project": project, "package": package},
+        **read,
     }
     for path, template in files.items():
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -71,6 +80,26 @@ def command(kind: str, name: str, folder: Path, project: str | None) -> None:
     if project is not None:
         (plugin.parent / "__init__.py").write_text(f'"""Plugins of {project} for smmd-bench."""\n')
         click.echo(f"To use it by its name alone: pip install -e {root}/")
+
+
+def _read_table(file: Path) -> dict[str, Any]:
+    """The columns of a file by their usual names, or its first and last, and what answers are.
+    Raises UserError as the task `table` does."""
+    from ..plugin_system.registry import load_task
+    from ..scoring.predictions import COLUMNS, read_frame
+    from ..scoring.score import reads_numbers
+
+    _form, frame = read_frame(file)
+    names = [str(name) for name in frame]
+    questions, answers = (
+        [name for name in names if name.casefold() in COLUMNS[role]]
+        for role in ("prompt", "target")
+    )
+    columns = {"question": (questions or names)[0], "answer": (answers or names[::-1])[0]}
+    given = {"path": str(file), **columns}
+    spec = f"table[{','.join(f'{key}={spell(value)}' for key, value in given.items())}]"
+    numbers = reads_numbers(load_task(spec))
+    return {**columns, "path": str(file.resolve()), "spec": spec, "numbers": numbers}
 
 
 def _require_free(module: str) -> None:

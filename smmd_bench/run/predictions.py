@@ -14,8 +14,7 @@ import pandas as pd
 from ..contracts import Split, Task
 from ..errors import UserError
 from ..models.circumstances import circumstances
-from ..plugin_system.checked_task import require_seed, take_examples, take_identity
-from ..plugin_system.parameters import canonical
+from ..plugin_system.checked_task import label_of, require_seed, take_examples, take_identity
 from ..plugin_system.registry import load_task
 from ..results.frames import read_run
 from ..scoring.measure import measure_identity
@@ -65,7 +64,7 @@ def score_predictions(
     require_folder_read()
     require_seed([(plugin, [split])], data_seed)
     asked = len(examples) if limit is None else min(limit, len(examples))
-    scope = f"the {asked:,} examples of {canonical(plugin)}, {split}"
+    scope = f"the {asked:,} examples of {label_of(plugin)}, {split}"
     matched = [match(file, plugin, examples, scope, first=limit, partial=partial) for file in read]
     kept = [at for at in range(asked) if all(at in file.found for file in matched)]
     if not kept:
@@ -75,7 +74,7 @@ def score_predictions(
     if len(kept) < asked:
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
     settings = {
-        "task": canonical(plugin),
+        "task": label_of(plugin),
         "split": split,
         "data_seed": data_seed,
         "limit": limit,

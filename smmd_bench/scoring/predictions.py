@@ -1,7 +1,6 @@
 """Completions made elsewhere: the rows of a file, and which row answers which example.
 
-Rows are matched by uid, by prompt, by position or in order. What a row says of its example, its
-prompt and its target, must be that of the example.
+Rows are matched by uid, prompt, position or order. Their prompts and targets are the examples'.
 """
 
 from __future__ import annotations
@@ -80,13 +79,7 @@ def read_predictions(
 
     Raises UserError for a file that cannot be read, and for a row without a completion.
     """
-    try:
-        form, frame = _read_frame(path)
-    except Exception as error:  # pandas, gzip, zipfile and json have their own
-        raise UserError(
-            f"{path} cannot be read ({reason_of(error)}): give JSON lines, a JSON list (also with "
-            ".gz), CSV, Parquet, samples of lm-eval or a log of Inspect (.eval)."
-        ) from error
+    form, frame = read_frame(path)
     if frame.empty:
         raise UserError(f"{path} is empty: give a file with one completion per example.")
     if completion_column is None and {"doc_id", "resps"} <= {*frame}:
@@ -111,8 +104,19 @@ def read_predictions(
     )
 
 
-def _read_frame(path: Path) -> tuple[str, pd.DataFrame]:
-    """The format of a file, and its rows, by its extension; JSON and Parquet by their content."""
+def read_frame(path: Path) -> tuple[str, pd.DataFrame]:
+    """The format of a file, and its rows. Raises UserError where it cannot be read."""
+    try:
+        return _parse_frame(path)
+    except Exception as error:  # pandas, gzip, zipfile and json have their own
+        raise UserError(
+            f"{path} cannot be read ({reason_of(error)}): give JSON lines, a JSON list (also with "
+            ".gz), CSV, Parquet, samples of lm-eval or a log of Inspect (.eval)."
+        ) from error
+
+
+def _parse_frame(path: Path) -> tuple[str, pd.DataFrame]:
+    """The same by the extension; JSON and Parquet by their content."""
     import pandas as pd
 
     raw = path.read_bytes()
@@ -239,7 +243,8 @@ def _find_places(
     places = []
     for row in rows:
         name, said = next(iter(row.ids.items()))
-        places.append(uids.get(said, _position(said)))
+        whole = re.fullmatch(r"(\d{1,15})(\.0*)?", said, re.ASCII)  # 7, 7.0, 007
+        places.append(uids.get(said, int(whole[1]) if whole else -1))
         if not 0 <= places[-1] < len(examples):
             raise UserError(
                 f"{row.place}: its {name} {said!r:.80} is no uid or position (from 0) in {scope}: "
@@ -293,8 +298,3 @@ def _contradiction(row: Prediction, example: Example, core: str, task: Task) -> 
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def _position(value: str) -> int:
-    """A whole number, however it is written: 7, 7.0, 007; -1: it is none."""
-    return int(float(value)) if re.fullmatch(r"\d{1,15}(\.0*)?", value, re.ASCII) else -1

@@ -23,12 +23,17 @@ def run(*command: str | Path, cwd: Path, **more: str) -> str:
 def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
     for kind in KINDS:
         assert run_here("new", kind, f"my_{kind}", cwd=tmp_path).returncode == 0
+    for name, answer in {"sums": "{}", "words": "a, {}"}.items():
+        lines = [f'{{"Problem": "{at}?", "label": "{answer.format(at)}"}}' for at in range(60)]
+        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
+        words = ("new", "task", f"my_{name}", "--from", f"{name}.jsonl")
+        assert run_here(*words, cwd=tmp_path).returncode == 0
     rules = ["--isolated", "--line-length", "100", "--quiet"]
     run(BIN / "ruff", "check", *rules, "--select", "E,F,W,I,UP,B,N,RUF,SIM,PT", ".", cwd=tmp_path)
     run(BIN / "ruff", "format", "--check", *rules, ".", cwd=tmp_path)
     lean = ["-p", "no:hypothesispytest"]  # three seconds of imports
     passed = run(BIN / "python", "-m", "pytest", "-q", "-W", "error", *lean, ".", cwd=tmp_path)
-    assert passed.splitlines()[-1].startswith("13 passed")
+    assert passed.splitlines()[-1].startswith("17 passed")
     files = [part for kind in KINDS for part in ("--plugin", f"my_{kind}.py")]
     listed = run(BIN / "smmd-bench", "ls", *files, cwd=tmp_path)
     for kind in KINDS:
@@ -63,6 +68,7 @@ def test_a_new_project_is_installed_and_found_by_name(tmp_path):
         ("task fine --project no+name", "'no+name' is no name"),
         ("task fine --project Json", "would hide the module"),
         ("task there", "there.py exists already"),
+        ("loss mine --from there.csv", "is for a task"),
         ("task fine --project mine", "mine exists already"),
     ],
 )
