@@ -4,10 +4,10 @@ One example: the picture of a bar chart, then "Question: What is the difference 
 Lamb and Corn?\nAnswer:" -> " 0.57". As in the paper (App. C.1) only examples are kept whose label
 is a plain number; how many were dropped, and why, is in the identity and so in the manifest.
 
-Source: the folder "ChartQA Dataset" of github.com/vis-nlp/ChartQA under --data-dir, or the hub's
-HuggingFaceM4/ChartQA; with neither, *synthetic* charts of our own (`_charts_data`). Quirks of the
-real data: percentages are written now as 62, now as 0.62; ratios with up to nine decimals; years
-are numbers, too; labels with "%" or "," are dropped, as `float` reads neither.
+Source: the folder "ChartQA Dataset" of github.com/vis-nlp/ChartQA under --data-dir; without one,
+*synthetic* charts of our own (`_charts_data`). Quirks of the real data: percentages are written now
+as 62, now as 0.62; ratios with up to nine decimals; years are numbers, too; labels with "%" or ","
+are dropped, as `float` reads neither.
 """
 
 from __future__ import annotations
@@ -84,10 +84,10 @@ class ChartQA:
     max_new_tokens: ClassVar[int] = 16
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 22_850, "validation": 1000, "test": 1920}
 
-    source: Literal["auto", "synthetic", "official", "hub"] = parameter(
+    source: Literal["auto", "synthetic", "official"] = parameter(
         "auto",
-        "synthetic: charts drawn here; official: the folder 'ChartQA Dataset' in --data-dir; hub: "
-        "HuggingFaceM4/ChartQA; auto: official where there is a --data-dir, else synthetic",
+        "synthetic: charts drawn here; official: the folder 'ChartQA Dataset' in --data-dir; "
+        "auto: official where there is a --data-dir, else synthetic",
     )
 
     charts: Literal["all", "plain"] = parameter(
@@ -95,10 +95,11 @@ class ChartQA:
     )
 
     @property
-    def data_label(self) -> Literal["synthetic", "official", "hub"]:
+    def data_label(self) -> Literal["synthetic", "official"]:
         """Which charts these are."""
-        auto: Literal["official", "synthetic"] = "official" if data_folder() else "synthetic"
-        return auto if self.source == "auto" else self.source
+        if self.source != "auto":
+            return self.source
+        return "official" if data_folder() else "synthetic"
 
     @property
     def licence(self) -> str:
@@ -110,7 +111,7 @@ class ChartQA:
     @property
     def sources(self) -> tuple[ChartSource, ...]:
         """Where rows come from; none where the charts are drawn."""
-        return () if self.data_label == "synthetic" else (ChartSource(self.data_label),)
+        return () if self.data_label == "synthetic" else (ChartSource(),)
 
     def resolved(self) -> ChartQA:
         """With the source that `auto` means, where that is a folder: for a spec that is kept."""
