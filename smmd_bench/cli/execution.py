@@ -64,10 +64,7 @@ def _present_plan(
     voice: Voice, plan: ExperimentFile, run: RunDirectory
 ) -> tuple[ExperimentFile, dict[str, str]]:
     """Say what the plan trains; returns the plan that can run, and why tasks are left out of it."""
-    from ..storage.data_files import require_folder_read
-
     plan, left_out = plan.drop_missing()
-    require_folder_read()
     for sentence in _describe(plan.cells, [*run.missing(plan.cells)]):
         voice.say(sentence)
     for tasks, reason in left_out.items():

@@ -21,7 +21,6 @@ from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, match, read_predictions
 from ..storage.addresses import address, folder_name
 from ..storage.cell import failure_file, stored_cell
-from ..storage.data_files import require_folder_read
 from ..storage.files import making, write_json, write_parquet
 from ..storage.manifest import FORMAT
 from .comparison import measure_cell, write_comparisons
@@ -61,7 +60,6 @@ def score_predictions(
     # Those beyond `limit` tell a file of the whole split from one of another split.
     wanted = None if limit is None else max(limit, *(len(file.rows) for file in read))
     examples = take_examples(plugin, split, data_seed, wanted)
-    require_folder_read()
     require_seed([(plugin, [split])], data_seed)
     asked = len(examples) if limit is None else min(limit, len(examples))
     scope = f"the {asked:,} examples of {label_of(plugin)}, {split}"

@@ -22,8 +22,8 @@ from .addresses import cache_folder, digest_of_files
 from .files import write_text
 
 VARIABLE = "SMMD_BENCH_DATA"
-_given: dict[str, bool] = {}
-"""The folder that the command line of this process gives, and whether anything has read it."""
+_given: list[Path] = []
+"""The folder that the command line of this process gives."""
 
 
 def give_folder(folder: Path | None) -> None:
@@ -31,28 +31,18 @@ def give_folder(folder: Path | None) -> None:
     _given.clear()
     if folder is not None:
         os.environ[VARIABLE] = str(folder.resolve())
-        _given[str(folder)] = False
+        _given.append(folder)
 
 
 def data_folder() -> Path | None:
     """The folder with local copies of data sets; None: there is none."""
-    _given.update(dict.fromkeys(_given, True))
     found = os.environ.get(VARIABLE)
     return Path(found) if found else None
 
 
 def folder_is_given() -> bool:
-    """Whether the command line names the folder: what it gives is read, or refused."""
+    """Whether the command line names the folder."""
     return bool(_given)
-
-
-def require_folder_read() -> None:
-    """Raise UserError where the command line names a folder and nothing has asked for it."""
-    for folder in (folder for folder, is_read in _given.items() if not is_read):
-        raise UserError(
-            f"Nothing that is asked for reads --data-dir {folder}: leave it out, or ask for data "
-            "that come from files (see source in `smmd-bench ls tasks -v`)."
-        )
 
 
 @dataclass(frozen=True)
