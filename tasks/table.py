@@ -31,8 +31,8 @@ from smmd_bench.contracts import (
     positive,
 )
 from smmd_bench.plugin_system.parameters import canonical
-from smmd_bench.scoring.predictions import read_frame
 from smmd_bench.storage.addresses import digest_of_files
+from smmd_bench.storage.data_files import read_rows
 
 from .arithmetic import METRICS
 
@@ -114,14 +114,14 @@ class Table:
 @lru_cache(4)
 def _read(task: Table, file: Path, _: int) -> Mapping[Split, Sequence[Example]]:
     """The examples of a file that was written at that time. Raises UserError for its mistakes."""
-    _form, frame = read_frame(file)
+    given = read_rows(file)
     template = (task.prompt or f"{{{task.question}}}\nAnswer:").replace("\\n", "\n")
     template += "" if template[-1].isspace() else " "
     named = (task.question, task.answer, task.split, *_COLUMN.findall(template))
     for name in (columns := [*filter(None, named)]):
-        if name not in frame:
-            raise UserError(f"{file} has no column '{name}': {did_you_mean(name, map(str, frame))}")
-    rows = [{name: _text(row[name]) for name in columns} for row in frame.to_dict("records")]
+        if name not in given[0]:
+            raise UserError(f"{file} has no column '{name}': {did_you_mean(name, given[0])}")
+    rows = [{name: _text(row.get(name)) for name in columns} for row in given]
     values = [parse_number(row[task.answer]) for row in rows]
     numbers = task.answers == "numbers" or (task.answers == "auto" and None not in values)
     found: dict[Any, list[Any]] = {"train": [], "validation": [], "test": []}

@@ -69,11 +69,11 @@ def _read_table(file: Path) -> dict[str, Any]:
     """The columns of a file by their usual names, or its first and last, and what answers are.
     Raises UserError as the task `table` does."""
     from ..plugin_system.registry import load_task
-    from ..scoring.predictions import COLUMNS, read_frame
+    from ..scoring.predictions import COLUMNS
     from ..scoring.score import reads_numbers
+    from ..storage.data_files import read_rows
 
-    _form, frame = read_frame(file)
-    names = [str(name) for name in frame]
+    names = [*read_rows(file)[0]]
     questions, answers = (
         [name for name in names if name.casefold() in COLUMNS[role]]
         for role in ("prompt", "target")

@@ -68,7 +68,7 @@ def score_predictions(
     if not kept:
         raise UserError(f"No example has a completion in every file, of {scope}: check the files.")
     for file in matched:
-        say(f"{file.path}: {file.form}, {len(file.found):,} completions by {file.by}.")
+        say(f"{file.path}: {len(file.found):,} completions by {file.by}.")
     if len(kept) < asked:
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
     settings = {
@@ -178,5 +178,5 @@ def _describe_cell(
         "loss_name": label.partition("[")[0],
         "seed": 0,
         "data_seed": settings["data_seed"],
-        "file": {"path": str(file.path), "format": file.form, "matched_by": file.by},
+        "file": {"path": str(file.path), "matched_by": file.by},
     }

@@ -8,10 +8,12 @@ from the hub, at a pinned revision, are kept as JSON lines in the cache folder,
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -153,11 +155,13 @@ def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> P
         ) from error
 
 
-def read_rows(file: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of JSON lines, a JSON list or Parquet, all of which have the columns. Raises
-    UserError for a file that cannot be read, has no rows or lacks a column."""
+def read_rows(
+    file: Path, columns: Sequence[str] = (), parse: Callable[[Path], Any] | None = None
+) -> list[dict[str, Any]]:
+    """The rows of JSON lines, a JSON list (also with .gz), CSV or Parquet, all of which have the
+    columns. Raises UserError for a file that cannot be read, has no rows or lacks a column."""
     try:
-        rows = _parse(file)
+        rows = _parse(file) if parse is None else [*parse(file)]
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError("it is not a list of rows")
         if not rows:
@@ -169,22 +173,31 @@ def read_rows(file: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
     except Exception as error:  # also what Python makes of no text, no date, too deep a list
         raise UserError(
             f"{file} is not a readable {file.suffix.removeprefix('.') or 'Arrow'} file "
-            f"({' '.join(str(error).split())}): copy it again."
+            f"({' '.join(str(error).split())}): copy it again, or save it as JSON lines, CSV or "
+            "Parquet."
         ) from error
 
 
 def _parse(file: Path) -> Any:
+    """The rows of a folder, of CSV by its name, of others by their content."""
     if file.is_dir():
         from datasets import Dataset
 
         return Dataset.load_from_disk(str(file)).to_list()
-    if file.suffix == ".parquet":
+    raw = file.read_bytes()
+    raw = gzip.decompress(raw) if file.suffix == ".gz" else raw
+    if raw.startswith(b"PAR1"):
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(file) as found:  # unlike read_table, it takes no folder for a partition
-            return found.read().to_pylist()
-    text = file.read_text(encoding="utf-8-sig")  # Windows may put a byte order mark first
-    if file.suffix == ".json":
+        return pq.ParquetFile(BytesIO(raw)).read().to_pylist()
+    if {*file.suffixes} & {".csv", ".tsv"}:
+        import pandas as pd
+
+        comma = "," if ".csv" in file.suffixes else "\t"
+        frame = pd.read_csv(BytesIO(raw), sep=comma, dtype=str, keep_default_na=False)
+        return frame.to_dict("records")
+    text = raw.decode("utf-8-sig")  # Windows may put a byte order mark first
+    if text.lstrip().startswith("["):
         return json.loads(text)
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):  # U+2028 is no end of a line

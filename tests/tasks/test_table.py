@@ -96,7 +96,7 @@ TWINS = [{"Question": "?", "Answer": 1, "part": split} for split in SPLITS]
     ("content", "more", "said"),
     [
         (None, "", "There is no file "),
-        ([], "", "a.csv cannot be read (No columns to parse"),
+        ([], "", "a.csv is not a readable csv file (No columns to parse"),
         (
             BLANK,
             "",
