@@ -16,13 +16,13 @@ from smmd_bench.contracts import (
     Metric,
     Modality,
     ParseFailureRate,
-    Percentage,
     RSquared,
     TrimmedAbsoluteError,
     TruncationRate,
     first_number,
     last_number,
     parameter,
+    percentage,
     plain_text,
 )
 
@@ -68,25 +68,10 @@ def _plain(text: str) -> str:
     return text.lower()
 
 
-class StrictMatch(Percentage):
-    """Share of examples that are right by lm-eval's `strict-match`, in percent."""
-
-    name: ClassVar[str] = "strict_match"
-    label: ClassVar[str] = "lm-eval strict (%)"
-    columns: ClassVar[tuple[str, ...]] = ("strict",)
-
-
-class FlexibleMatch(Percentage):
-    """Share of examples that are right by lm-eval's `flexible-extract`, in percent."""
-
-    name: ClassVar[str] = "flexible_match"
-    label: ClassVar[str] = "lm-eval flexible (%)"
-    columns: ClassVar[tuple[str, ...]] = ("flexible",)
-
-
 METRICS: tuple[Metric, ...] = (
-    ExactMatch(), StrictMatch(), FlexibleMatch(), MeanAbsoluteError(), TrimmedAbsoluteError(),
-    RSquared(), ParseFailureRate(), TruncationRate(),
+    ExactMatch(), percentage("strict_match", "lm-eval strict (%)", "strict"),
+    percentage("flexible_match", "lm-eval flexible (%)", "flexible"), MeanAbsoluteError(),
+    TrimmedAbsoluteError(), RSquared(), ParseFailureRate(), TruncationRate(),
 )  # fmt: skip
 """Of word problems: exact match of values selects, lm-eval's two rules stand beside it."""
 

@@ -88,10 +88,7 @@ def _example(row: Mapping[str, Any]) -> Example:
         raise UserError(f"The answer of {row['ID']} of SVAMP is no number: copy the file again.")
     return Example(
         uid=f"svamp-{row['ID']}",
-        prompt=PROMPT.format(
-            body=f"{body}.".strip(),
-            question=str(row["Question"]).strip(),
-        ),
+        prompt=PROMPT.format(body=f"{body}.".strip(), question=str(row["Question"]).strip()),
         target=f" #### {value}",
         answer=Answer(value),
         attributes={"type": str(row["Type"]).replace("Divison", "Division")},

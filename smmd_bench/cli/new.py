@@ -42,7 +42,10 @@ def command(kind: str, name: str, folder: Path, file: Path | None) -> None:
         raise UserError(f"--from {file} is for a task, and {name} is a {kind}: leave it out.")
     if name in names(_GROUPS[kind]):
         raise UserError(f"There is a {kind} '{name}' already: choose another, such as my_{name}.")
-    _require_free(name)
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise UserError(f"'{name}' is no name: take a-z, 0-9 and _, a letter first.")
+    if name in sys.stdlib_module_names:
+        raise UserError(f"{name} would hide the module {name}: choose another name.")
     form = kind if file is None else "table"
     files = {folder / f"{name}.py": form, folder / f"test_{name}.py": f"test_{form}"}
     for path in (path for path in files if path.exists()):
@@ -83,11 +86,3 @@ def _read_table(file: Path) -> dict[str, Any]:
     spec = f"table[{','.join(f'{key}={spell(value)}' for key, value in given.items())}]"
     numbers = reads_numbers(load_task(spec))
     return {**columns, "path": str(file.resolve()), "spec": spec, "numbers": numbers}
-
-
-def _require_free(module: str) -> None:
-    """Raise UserError for a name that no module can have, or that one of Python's has."""
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", module) or keyword.iskeyword(module):
-        raise UserError(f"'{module}' is no name: take a-z, 0-9 and _, a letter first.")
-    if module in sys.stdlib_module_names:
-        raise UserError(f"{module} would hide the module {module}: choose another name.")

@@ -95,7 +95,7 @@ def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
 
     sources = getattr(task, "sources", ())
     if not sources and task.modality is Modality.TEXT:
-        yield f"{task.name}: nothing to fetch, because its examples are generated.", None
+        yield f"{task.name}: nothing to fetch.", None
         return
     for split in get_args(Split):
         places = [source.file(split) for source in sources if split in source.local]

@@ -71,36 +71,30 @@ class DataSource:
     columns: tuple[str, ...] = ()
 
     def file(self, split: str) -> Path:
-        """The file with the rows of a split, fetched if there is none. Raises UserError if the
-        folder given for local copies lacks it, or if it cannot be fetched."""
-        return self.local_file(split) or self.fetch(split)
+        """The file with the rows of a split, of a local copy or in the cache, where it is fetched.
+        Raises UserError if the folder of local copies lacks it, or if it cannot be fetched."""
+        if (folder := data_folder()) is None:
+            return self._fetched(split)
+        places, parts = [folder / self.name, folder], self.hub.splits[split]
+        for file in (place / name for place in places for name in self.local[split]):
+            if file.is_file():
+                return file
+        for saved in (place / parts[0] for place in places if len(parts) == 1):
+            if (saved / "state.json").is_file():  # of `save_to_disk`
+                return saved
+        raise UserError(
+            f"The data folder {folder} has no {self.name}/{self.local[split][0]}: put the file "
+            f"there, or leave out --data-dir (and {VARIABLE}) to fetch it from the hub."
+        )
 
-    def local_file(self, split: str) -> Path | None:
-        """The file of a local copy or of the cache; None: it is to be fetched."""
-        folder = data_folder()
-        if folder is not None:
-            places, parts = [folder / self.name, folder], self.hub.splits[split]
-            for file in (place / name for place in places for name in self.local[split]):
-                if file.is_file():
-                    return file
-            for saved in (place / parts[0] for place in places if len(parts) == 1):
-                if (saved / "state.json").is_file():  # of `save_to_disk`
-                    return saved
-            raise UserError(
-                f"The data folder {folder} has no {self.name}/{self.local[split][0]}: put the file "
-                f"there, or leave out --data-dir (and {VARIABLE}) to fetch it from the hub."
-            )
-        kept = self._kept(split)
-        return kept if kept.is_file() else None
-
-    def fetch(self, split: str) -> Path:
-        """Fetch a split from the hub into the cache. Raises UserError if that fails."""
-        kept = self._kept(split)
+    def _fetched(self, split: str) -> Path:
+        kept = cache_folder() / "data" / self.name / self.hub.revision / f"{split}.jsonl"
+        if kept.is_file():
+            return kept
         kept.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(kept.with_suffix(".lock")):
             if not kept.is_file():
-                rows = self._from_hub(split)
-                lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+                lines = (json.dumps(row, ensure_ascii=False) for row in self._from_hub(split))
                 write_text(kept, "".join(f"{line}\n" for line in lines))
         return kept
 
@@ -113,9 +107,6 @@ class DataSource:
         file = self.file(split)
         digest = digest_of_files(parts_of(file), file.parent)
         return {"source": self.name, "split": split, "digest": digest}
-
-    def _kept(self, split: str) -> Path:
-        return cache_folder() / "data" / self.name / self.hub.revision / f"{split}.jsonl"
 
     def _from_hub(self, split: str) -> list[dict[str, Any]]:
         from datasets import load_dataset

@@ -122,9 +122,7 @@ def test_what_was_fetched_is_not_fetched_again(monkeypatch):
         return ROWS
 
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
-    assert SOURCE.local_file("train") is None
     assert SOURCE.rows("train") == SOURCE.rows("train") == ROWS + ROWS
-    assert SOURCE.local_file("train") == SOURCE.file("train")
     assert SOURCE.rows("test") == ROWS
     splits = ("train", "more", "test")
     assert asked == [("nobody/toy", "main", split, "0" * 40) for split in splits]
