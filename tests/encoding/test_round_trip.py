@@ -44,8 +44,7 @@ def of_words(*, normalizer=None, spaces="keep"):
 
 @pytest.mark.parametrize("name", ["digit", "triple"])
 def test_texts_that_come_back_pass(name):
-    tokenizer = byte_level(name)
-    check(tokenizer)
+    check(byte_level(name))
     check(of_words())
 
 

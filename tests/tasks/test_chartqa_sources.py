@@ -51,20 +51,6 @@ def test_the_official_folder_is_read(official):
     assert task.identity("train", 0)["dropped"] == {"not a number": 1, "written otherwise": 1}
 
 
-def test_the_seed_orders_train_and_validation_and_leaves_the_test(official):
-    task = ChartQA()
-    (train, other), (test, same) = (
-        [[e.uid for e in task.examples(split, seed)] for seed in (0, 1)]
-        for split in ("train", "test")
-    )
-    assert train != other
-    assert sorted(train) == sorted(other)
-    assert test == same
-    assert [e.uid for e in task.examples("train", 0, 3)] == train[:3]
-    assert task.identity("train", 0) != task.identity("train", 1)
-    assert task.identity("test", 0) == task.identity("test", 1)
-
-
 def test_the_identity_is_the_content(official, tmp_path, monkeypatch):
     def identity(name, edit):
         folder = shutil.copytree(official, tmp_path / name)

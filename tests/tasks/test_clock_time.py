@@ -158,5 +158,3 @@ def test_an_experiment_keeps_what_auto_means(kaggle, monkeypatch):
     assert drawn.name != real.name
     with pytest.raises(UserError, match="--data-dir"):
         _ = [cell.addresses for cell in experiment_file(real.to_yaml(), "e.yaml").cells]
-    with pytest.raises(UserError, match="--data-dir"):
-        ClockTime(source="kaggle").examples("train", 0)
