@@ -1,23 +1,28 @@
-"""The final answer of a step-by-step solution, by our rule and by the two of lm-eval's gsm8k."""
+"""What GSM8K and SVAMP share: the final answer of a step-by-step solution, by our rule and by the
+two of lm-eval's gsm8k, and where the problems come from."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import ClassVar, Literal
 
 from smmd_bench.contracts import (
     Answer,
+    DataSource,
     ExactMatch,
     MeanAbsoluteError,
     Metric,
+    Modality,
     ParseFailureRate,
-    Percentage,
     RSquared,
     TrimmedAbsoluteError,
     TruncationRate,
     first_number,
     last_number,
+    parameter,
+    percentage,
     plain_text,
 )
 
@@ -63,24 +68,47 @@ def _plain(text: str) -> str:
     return text.lower()
 
 
-class StrictMatch(Percentage):
-    """Share of examples that are right by lm-eval's `strict-match`, in percent."""
-
-    name: ClassVar[str] = "strict_match"
-    label: ClassVar[str] = "lm-eval strict (%)"
-    columns: ClassVar[tuple[str, ...]] = ("strict",)
-
-
-class FlexibleMatch(Percentage):
-    """Share of examples that are right by lm-eval's `flexible-extract`, in percent."""
-
-    name: ClassVar[str] = "flexible_match"
-    label: ClassVar[str] = "lm-eval flexible (%)"
-    columns: ClassVar[tuple[str, ...]] = ("flexible",)
-
-
 METRICS: tuple[Metric, ...] = (
-    ExactMatch(), StrictMatch(), FlexibleMatch(), MeanAbsoluteError(), TrimmedAbsoluteError(),
-    RSquared(), ParseFailureRate(), TruncationRate(),
+    ExactMatch(), percentage("strict_match", "lm-eval strict (%)", "strict"),
+    percentage("flexible_match", "lm-eval flexible (%)", "flexible"), MeanAbsoluteError(),
+    TrimmedAbsoluteError(), RSquared(), ParseFailureRate(), TruncationRate(),
 )  # fmt: skip
 """Of word problems: exact match of values selects, lm-eval's two rules stand beside it."""
+
+
+@dataclass(frozen=True)
+class WordProblems:
+    """Problems of a data set, its `corpus`, or made here; how their answers are read and scored."""
+
+    version: ClassVar[int] = 3
+    modality: ClassVar[Modality] = Modality.TEXT
+    max_new_tokens: ClassVar[int] = 512
+    corpus: ClassVar[DataSource]
+    corpus_licence: ClassVar[str]
+
+    source: Literal["corpus", "synthetic"] = parameter(
+        "corpus", "corpus: --data-dir or the hub; synthetic: easier problems made here"
+    )
+
+    @property
+    def licence(self) -> str:
+        """Of the problems in use."""
+        made = self.source == "synthetic"
+        return "synthetic word problems, made here" if made else self.corpus_licence
+
+    @property
+    def sources(self) -> tuple[DataSource, ...]:
+        """Where rows come from; none where the problems are made."""
+        return () if self.source == "synthetic" else (self.corpus,)
+
+    def parse(self, completion: str) -> Answer | None:
+        """The number after the last ####, or the last number of all where there is none."""
+        return final_answer(completion)
+
+    def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
+        """Whether it is right by lm-eval's two rules."""
+        return lm_eval_matches(completion, target)
+
+    def metrics(self) -> Sequence[Metric]:
+        """Exact match of values selects; lm-eval's strict and flexible rules stand beside it."""
+        return METRICS

@@ -55,6 +55,11 @@ GENERATOR = 1
 TRAINING_LEVELS = ("easy", "medium", "hard")
 EXAMPLES_PER_LEVEL_IN_A_BLOCK = 1000
 BLOCKS_IN_A_ROW_GROUP = 20
+METRICS: tuple[Metric, ...] = (
+    ExactMatch(), TextMatch(), MeanAbsoluteError(), TrimmedAbsoluteError(), RSquared(),
+    ParseFailureRate(), TruncationRate(),
+)  # fmt: skip
+"""Of answers that are one number."""
 IN_PROCESS_BELOW = 5000
 """Starting processes costs more than so many examples."""
 SCHEMA = pa.schema(
@@ -117,8 +122,7 @@ class Arithmetic:
 
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects; MAE and R² leave out what cannot be parsed, whose rate is beside."""
-        of_numbers = MeanAbsoluteError(), TrimmedAbsoluteError(), RSquared()
-        return (ExactMatch(), TextMatch(), *of_numbers, ParseFailureRate(), TruncationRate())
+        return METRICS
 
     def _levels(self, split: Split) -> tuple[str, ...]:
         if self.level != "paper":

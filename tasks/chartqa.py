@@ -4,10 +4,10 @@ One example: the picture of a bar chart, then "Question: What is the difference 
 Lamb and Corn?\nAnswer:" -> " 0.57". As in the paper (App. C.1) only examples are kept whose label
 is a plain number; how many were dropped, and why, is in the identity and so in the manifest.
 
-Source: the folder "ChartQA Dataset" of github.com/vis-nlp/ChartQA under --data-dir, or the hub's
-HuggingFaceM4/ChartQA; with neither, *synthetic* charts of our own (`_charts_data`). Quirks of the
-real data: percentages are written now as 62, now as 0.62; ratios with up to nine decimals; years
-are numbers, too; labels with "%" or "," are dropped, as `float` reads neither.
+Source: the folder "ChartQA Dataset" of github.com/vis-nlp/ChartQA under --data-dir; without one,
+*synthetic* charts of our own (`_charts_data`). Quirks of the real data: percentages are written now
+as 62, now as 0.62; ratios with up to nine decimals; years are numbers, too; labels with "%" or ","
+are dropped, as `float` reads neither.
 """
 
 from __future__ import annotations
@@ -29,7 +29,6 @@ from smmd_bench.contracts import (
     Metric,
     Modality,
     ParseFailureRate,
-    Percentage,
     Split,
     TruncationRate,
     UserError,
@@ -37,6 +36,7 @@ from smmd_bench.contracts import (
     data_folder,
     first_number,
     parameter,
+    percentage,
     plain_text,
 )
 
@@ -53,25 +53,11 @@ _MARKDOWN = re.compile(r"[*_\[\]\(\)]")
 _ENDS = frozenset(string.punctuation) - {"%"}
 
 
-class RelaxedAccuracy(Percentage):
-    """Share of examples within 5 % of the target, in percent; a target of 0 must be met exactly.
-
-    The field's measure for ChartQA (Methani et al. 2020; Masry et al. 2022, sec. 5.1), as in
-    `relaxed_correctness` of pix2struct's metrics.py, but that "14%" is read as 14, not as 0.14,
-    and that 5 % is computed exactly.
-    """
-
-    name: ClassVar[str] = "relaxed_accuracy"
-    label: ClassVar[str] = "Relaxed (%)"
-    columns: ClassVar[tuple[str, ...]] = ("relaxed",)
-
-
-class RelaxedAccuracyLmEval(Percentage):
-    """Share of examples that are right by the relaxed rule of lm-eval's chartqa, in percent."""
-
-    name: ClassVar[str] = "relaxed_accuracy_lm_eval"
-    label: ClassVar[str] = "lm-eval relaxed (%)"
-    columns: ClassVar[tuple[str, ...]] = ("relaxed_lm_eval",)
+METRICS: tuple[Metric, ...] = (
+    ExactMatch(), percentage("relaxed_accuracy", "Relaxed (%)", "relaxed"),
+    percentage("relaxed_accuracy_lm_eval", "lm-eval relaxed (%)", "relaxed_lm_eval"),
+    ParseFailureRate(), TruncationRate(),
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -84,10 +70,10 @@ class ChartQA:
     max_new_tokens: ClassVar[int] = 16
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 22_850, "validation": 1000, "test": 1920}
 
-    source: Literal["auto", "synthetic", "official", "hub"] = parameter(
+    source: Literal["auto", "synthetic", "official"] = parameter(
         "auto",
-        "synthetic: charts drawn here; official: the folder 'ChartQA Dataset' in --data-dir; hub: "
-        "HuggingFaceM4/ChartQA; auto: official where there is a --data-dir, else synthetic",
+        "synthetic: charts drawn here; official: the folder 'ChartQA Dataset' in --data-dir; "
+        "auto: official where there is a --data-dir, else synthetic",
     )
 
     charts: Literal["all", "plain"] = parameter(
@@ -95,10 +81,11 @@ class ChartQA:
     )
 
     @property
-    def data_label(self) -> Literal["synthetic", "official", "hub"]:
+    def data_label(self) -> Literal["synthetic", "official"]:
         """Which charts these are."""
-        auto: Literal["official", "synthetic"] = "official" if data_folder() else "synthetic"
-        return auto if self.source == "auto" else self.source
+        if self.source != "auto":
+            return self.source
+        return "official" if data_folder() else "synthetic"
 
     @property
     def licence(self) -> str:
@@ -110,7 +97,7 @@ class ChartQA:
     @property
     def sources(self) -> tuple[ChartSource, ...]:
         """Where rows come from; none where the charts are drawn."""
-        return () if self.data_label == "synthetic" else (ChartSource(self.data_label),)
+        return () if self.data_label == "synthetic" else (ChartSource(),)
 
     def resolved(self) -> ChartQA:
         """With the source that `auto` means, where that is a folder: for a spec that is kept."""
@@ -149,7 +136,12 @@ class ChartQA:
         return None if value is None else Answer(value)
 
     def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
-        """Whether it is `relaxed`, within 5 % of the target, and `relaxed_lm_eval`, by lm-eval."""
+        """Whether it is `relaxed`, within 5 % of the target (0 must be met), and `relaxed_lm_eval`.
+
+        The field's measure for ChartQA (Methani et al. 2020; Masry et al. 2022, sec. 5.1), as in
+        `relaxed_correctness` of pix2struct's metrics.py, but that "14%" is read as 14, not as 0.14,
+        and that 5 % is computed exactly. The other is by lm-eval's rule.
+        """
         found, wanted = self.parse(completion), self.parse(target)
         relaxed = False
         if found is not None and wanted is not None:
@@ -158,8 +150,7 @@ class ChartQA:
 
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects, as in the paper; no MAE, which the largest answer would decide."""
-        relaxed = RelaxedAccuracy(), RelaxedAccuracyLmEval()
-        return (ExactMatch(), *relaxed, ParseFailureRate(), TruncationRate())
+        return METRICS
 
 
 def _synthetic(split: Split, seed: int, count: int, *, plain: bool) -> list[Example]:

@@ -20,23 +20,20 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import (
-    Answer,
     DataSource,
     Example,
     HubData,
-    Metric,
-    Modality,
     Split,
     UserError,
     parameter,
     parse_number,
 )
 
-from ._final_answer import MARK, METRICS, final_answer, lm_eval_matches
+from ._final_answer import MARK, WordProblems, final_answer
 from ._word_problems import GENERATOR, made_problem
 
 FORMAT = 1
-"""Version of prompts and targets; `GSM8K.version` is that of reading answers."""
+"""Version of prompts and targets; `WordProblems.version` is that of reading answers."""
 PROMPT = "Question: {question}\nAnswer:"
 VALIDATION = 500
 """Rows set aside for validation; a tenth of a train file that has fewer than 5,000."""
@@ -58,33 +55,17 @@ _NOTE = re.compile(r"<<[^<>]*>>")
 
 
 @dataclass(frozen=True)
-class GSM8K:
+class GSM8K(WordProblems):
     """Word problems with step-by-step solutions; the answer stands after ####."""
 
     name: ClassVar[str] = "gsm8k"
-    version: ClassVar[int] = 3
-    modality: ClassVar[Modality] = Modality.TEXT
-    max_new_tokens: ClassVar[int] = 512
+    corpus: ClassVar[DataSource] = SOURCE
+    corpus_licence: ClassVar[str] = "MIT (OpenAI, openai/grade-school-math)"
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 6973, "validation": 500, "test": 1319}
 
     calculator: Literal["strip", "keep"] = parameter(
         "strip", "what happens to the calculator notes <<48/2=24>> in the solutions"
     )
-    source: Literal["corpus", "synthetic"] = parameter(
-        "corpus", "corpus: --data-dir or the hub; synthetic: easier problems made here"
-    )
-
-    @property
-    def licence(self) -> str:
-        """Of the problems in use."""
-        if self.source == "synthetic":
-            return "synthetic word problems, made here"
-        return "MIT (OpenAI, openai/grade-school-math)"
-
-    @property
-    def sources(self) -> tuple[DataSource, ...]:
-        """Where rows come from; none where the problems are made."""
-        return () if self.source == "synthetic" else (SOURCE,)
 
     @property
     def transfers(self) -> tuple[str, ...]:
@@ -115,18 +96,6 @@ class GSM8K:
         if split == "test":
             return {**SOURCE.identity("test"), **same}
         return {**SOURCE.identity("train"), "seed": seed, "validation": VALIDATION, **same}
-
-    def parse(self, completion: str) -> Answer | None:
-        """The number after the last ####, or the last number of all where there is none."""
-        return final_answer(completion)
-
-    def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
-        """Whether it is right by lm-eval's two rules."""
-        return lm_eval_matches(completion, target)
-
-    def metrics(self) -> Sequence[Metric]:
-        """Exact match of values selects; lm-eval's strict and flexible rules stand beside it."""
-        return METRICS
 
     def _example(self, uid: str, row: Mapping[str, Any]) -> Example:
         solution = str(row["answer"])

@@ -32,11 +32,11 @@ from smmd_bench.contracts import (
     HubData,
     Metric,
     Modality,
-    Percentage,
     Split,
     TruncationRate,
     UserError,
     parameter,
+    percentage,
     plain_text,
 )
 
@@ -96,31 +96,10 @@ def _scorer() -> Any:
     return RougeScorer(list(KINDS), use_stemmer=True)
 
 
-class RougeL(Percentage):
-    """Mean F1 of the longest common subsequence of words, times 100."""
-
-    name: ClassVar[str] = "rougeL"
-    label: ClassVar[str] = "ROUGE-L"
-    columns: ClassVar[tuple[str, ...]] = ("rougeL",)
-
-
-class RougeOne(Percentage):
-    """Mean F1 of single words, times 100."""
-
-    name: ClassVar[str] = "rouge1"
-    label: ClassVar[str] = "ROUGE-1"
-    columns: ClassVar[tuple[str, ...]] = ("rouge1",)
-
-
-class RougeTwo(Percentage):
-    """Mean F1 of pairs of neighbouring words, times 100."""
-
-    name: ClassVar[str] = "rouge2"
-    label: ClassVar[str] = "ROUGE-2"
-    columns: ClassVar[tuple[str, ...]] = ("rouge2",)
-
-
-METRICS: tuple[Metric, ...] = (RougeL(), RougeOne(), RougeTwo(), TruncationRate())
+METRICS: tuple[Metric, ...] = (
+    percentage("rougeL", "ROUGE-L", "rougeL"), percentage("rouge1", "ROUGE-1", "rouge1"),
+    percentage("rouge2", "ROUGE-2", "rouge2"), TruncationRate(),
+)  # fmt: skip
 """Of summaries: ROUGE-L selects, since it sees the order of the words."""
 
 

@@ -14,26 +14,23 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 from smmd_bench.contracts import (
     Answer,
     DataSource,
     Example,
     HubData,
-    Metric,
-    Modality,
     Split,
     UserError,
-    parameter,
     parse_number,
 )
 
-from ._final_answer import METRICS, final_answer, lm_eval_matches
+from ._final_answer import WordProblems
 from ._word_problems import GENERATOR, WordProblem, made_problem
 
 FORMAT = 1
-"""Version of prompts and targets; `SVAMP.version` is that of reading answers."""
+"""Version of prompts and targets; `WordProblems.version` is that of reading answers."""
 PROMPT = "Question: {body} {question}\nAnswer:"
 SOURCE = DataSource(
     "svamp",
@@ -49,30 +46,13 @@ SOURCE = DataSource(
 
 
 @dataclass(frozen=True)
-class SVAMP:
+class SVAMP(WordProblems):
     """One-step word problems with numbers changed; a test only."""
 
     name: ClassVar[str] = "svamp"
-    version: ClassVar[int] = 3
-    modality: ClassVar[Modality] = Modality.TEXT
-    max_new_tokens: ClassVar[int] = 512
+    corpus: ClassVar[DataSource] = SOURCE
+    corpus_licence: ClassVar[str] = "MIT (Arkil Patel, arkilpatel/SVAMP)"
     paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 0, "validation": 0, "test": 1000}
-
-    source: Literal["corpus", "synthetic"] = parameter(
-        "corpus", "corpus: --data-dir or the hub; synthetic: problems made here"
-    )
-
-    @property
-    def licence(self) -> str:
-        """Of the problems in use."""
-        if self.source == "synthetic":
-            return "synthetic word problems, made here"
-        return "MIT (Arkil Patel, arkilpatel/SVAMP)"
-
-    @property
-    def sources(self) -> tuple[DataSource, ...]:
-        """Where rows come from; none where the problems are made."""
-        return () if self.source == "synthetic" else (SOURCE,)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` problems in the order of their ids. Raises UserError but for test."""
@@ -80,7 +60,7 @@ class SVAMP:
         if self.source == "synthetic":
             count = self.paper_sizes[split] if limit is None else limit
             made = [made_problem("svamp", split, seed, at) for at in range(count)]
-            return [_made_example(f"svamp-synthetic-{at}", p) for at, p in enumerate(made)]
+            return [_example(_row(at, problem)) for at, problem in enumerate(made)]
         rows = sorted(SOURCE.rows("test"), key=lambda row: int(str(row["ID"]).rpartition("-")[2]))
         return [_example(row) for row in rows[:limit]]
 
@@ -91,18 +71,6 @@ class SVAMP:
             made = {"source": self.source, "generator": GENERATOR, "seed": seed}
             return {"task": self.name, **made, "format": FORMAT, "prompt": PROMPT}
         return {**SOURCE.identity("test"), "format": FORMAT, "prompt": PROMPT}
-
-    def parse(self, completion: str) -> Answer | None:
-        """As GSM8K: the number after the last ####, or the last number of all."""
-        return final_answer(completion)
-
-    def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
-        """Whether it is right by the two rules of lm-eval's gsm8k."""
-        return lm_eval_matches(completion, target)
-
-    def metrics(self) -> Sequence[Metric]:
-        """Those of GSM8K."""
-        return METRICS
 
 
 def _test_only(split: Split) -> None:
@@ -120,22 +88,15 @@ def _example(row: Mapping[str, Any]) -> Example:
         raise UserError(f"The answer of {row['ID']} of SVAMP is no number: copy the file again.")
     return Example(
         uid=f"svamp-{row['ID']}",
-        prompt=PROMPT.format(
-            body=f"{body}.".strip(),
-            question=str(row["Question"]).strip(),
-        ),
+        prompt=PROMPT.format(body=f"{body}.".strip(), question=str(row["Question"]).strip()),
         target=f" #### {value}",
         answer=Answer(value),
         attributes={"type": str(row["Type"]).replace("Divison", "Division")},
     )
 
 
-def _made_example(uid: str, problem: WordProblem) -> Example:
+def _row(at: int, problem: WordProblem) -> Mapping[str, Any]:
+    """A problem made here in the columns of SVAMP."""
     body, _, question = problem.question.rpartition(". ")
-    return Example(
-        uid=uid,
-        prompt=PROMPT.format(body=f"{body}.", question=question),
-        target=f" #### {problem.value}",
-        answer=Answer(problem.value),
-        attributes={"type": problem.template},
-    )
+    named = {"ID": f"synthetic-{at}", "Type": problem.template}
+    return {**named, "Body": body, "Question": question, "Answer": problem.value}

@@ -64,10 +64,7 @@ def _present_plan(
     voice: Voice, plan: ExperimentFile, run: RunDirectory
 ) -> tuple[ExperimentFile, dict[str, str]]:
     """Say what the plan trains; returns the plan that can run, and why tasks are left out of it."""
-    from ..storage.data_files import require_folder_read
-
     plan, left_out = plan.drop_missing()
-    require_folder_read()
     for sentence in _describe(plan.cells, [*run.missing(plan.cells)]):
         voice.say(sentence)
     for tasks, reason in left_out.items():
@@ -115,7 +112,7 @@ def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:
     splits = get_args(Split) if cell.source is None else ("test",)
     there = {split: cell.examples_there(split) for split in splits}
     counts = ", ".join(f"{split} {count:,}" for split, count in there.items())
-    yield f"{cell.card.label} on {cell.task}: {how}, decoded greedily{decoders}; {counts}."
+    yield f"{cell.card.label} on {cell.task_label}: {how}, decoded greedily{decoders}; {counts}."
     yield from filter(None, (cell.shortage(split, count) for split, count in there.items()))
 
 

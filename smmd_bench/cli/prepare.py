@@ -39,7 +39,6 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
     if quiet:
         os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # before anything imports its client
     from ..plugin_system.registry import load_task
-    from ..storage.data_files import require_folder_read
 
     if not tasks and not models:
         raise UserError("Nothing to prepare: name a task, such as gsm8k, or a --model.")
@@ -53,7 +52,6 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
         voice.say(said)
         if place is not None:
             voice.always(f"{'' if quiet else '  '}{place}")
-    require_folder_read()
 
 
 @click.command()
@@ -73,12 +71,10 @@ def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> 
     """
     from ..plugin_system.checked_task import require_seed, take_examples
     from ..plugin_system.registry import load_task
-    from ..storage.data_files import require_folder_read
 
     plugin = load_task(task)
     require_seed([(plugin, [split])], seed, "--seed")
     examples = take_examples(plugin, split, seed, count)
-    require_folder_read()
     for example in examples:
         images = [str(path) for path in example.images]
         if as_json:
@@ -99,7 +95,7 @@ def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
 
     sources = getattr(task, "sources", ())
     if not sources and task.modality is Modality.TEXT:
-        yield f"{task.name}: nothing to fetch, because its examples are generated.", None
+        yield f"{task.name}: nothing to fetch.", None
         return
     for split in get_args(Split):
         places = [source.file(split) for source in sources if split in source.local]

@@ -44,11 +44,9 @@ def command(
     """
     from ..regression.evaluation import find_targets, plan, regress
     from ..regression.suites import find_suites
-    from ..storage.data_files import require_folder_read
 
     targets, notes = find_targets(run, losses)
     found = find_suites(suites, shots)
-    require_folder_read()
     wanted = plan(targets, found, engine, limit)
     for note in notes:
         voice.note(f"Note: {note}")

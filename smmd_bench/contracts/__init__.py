@@ -43,6 +43,7 @@ if TYPE_CHECKING:
         TextMatch,
         TrimmedAbsoluteError,
         TruncationRate,
+        percentage,
     )
     from .numeric_loss import NoAuxiliary, NumericLoss, gumbel, mixed, number_spans
 
@@ -55,8 +56,8 @@ __all__ = [
     "Progress", "RSquared", "Report", "Resources", "Run", "Split", "Task", "TextMatch",
     "TrimmedAbsoluteError", "TruncationRate", "UserError", "Weighting", "bandwidth",
     "cache_folder", "data_folder", "did_you_mean", "first_number", "gumbel", "last_number", "mixed",
-    "non_negative", "number_spans", "parameter", "parse_number", "plain_text", "positive",
-    "share",
+    "non_negative", "number_spans", "parameter", "parse_number", "percentage", "plain_text",
+    "positive", "share",
 ]  # fmt: skip
 
 

@@ -34,6 +34,14 @@ class Percentage:
         return np.asarray(100.0 * np.mean(columns[0], axis=axis, dtype=np.float64))
 
 
+def percentage(name: str, label: str, column: str) -> Percentage:
+    """A metric of a column that a task's `annotate` gives, from 0 to 1: its mean in percent."""
+    own: type[Percentage] = type(
+        name, (Percentage,), {"name": name, "label": label, "columns": (column,)}
+    )
+    return own()
+
+
 class ExactMatch(Percentage):
     """Share of examples whose parsed value equals the answer, in percent: `1/2` is `0.5`."""
 

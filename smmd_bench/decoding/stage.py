@@ -123,7 +123,7 @@ def _decode_group(
         for cell in sorted(cells, key=lambda cell: (not cell.is_base, cell.source is not None)):
             failure = None
             try:
-                name = f"{cell.task} {cell.short_label}" if several else cell.short_label
+                name = f"{cell.task_label} {cell.short_label}" if several else cell.short_label
                 _decode_cell(cell, run, running, name)
             except Exception as error:
                 traceback.print_exc()

@@ -12,7 +12,7 @@ from typing import Any
 from ..contracts import EngineSettings, Loss, Modality, Split, Task
 from ..models.cards import ModelCard, card_at
 from ..models.recipe import TRAINING_VERSION, Recipe, training_settings
-from ..plugin_system.checked_task import reads_files, take_examples, take_identity
+from ..plugin_system.checked_task import label_of, reads_files, take_examples, take_identity
 from ..plugin_system.parameters import parameters_of
 from ..plugin_system.plugin_source import with_source
 from ..plugin_system.registry import engine_identity, load_loss, load_task
@@ -67,7 +67,7 @@ class Cell:
     @property
     def label(self) -> str:
         """What people read in progress lines and summaries."""
-        return f"{self.model} {self.task} {self.short_label}"
+        return f"{self.model} {self.task_label} {self.short_label}"
 
     @property
     def short_label(self) -> str:
@@ -128,6 +128,11 @@ class Cell:
             return None
         reason = refusal(asked, self.card)
         return f"{self.card.label} is decoded with {self.engine}, not {asked}: {reason}."
+
+    @property
+    def task_label(self) -> str:
+        """What tables call the task."""
+        return label_of(self.task_plugin)
 
     def size(self, split: Split) -> int:
         """How many examples of a split the cell uses."""
@@ -203,7 +208,8 @@ class Cell:
         """What the weights follow from; of the base, what its canary does."""
         made_from = {"model": self.card.identity, "code": TRAINING_VERSION, **self._pixels}
         if self.is_base:
-            return made_from | {"task": self.task, "dtype": self.recipe.dtype}
+            task = self.task if self.task_label == self.task else self._data("test")
+            return made_from | {"task": task, "dtype": self.recipe.dtype}
         settings = training_settings(self.recipe)
         del settings["min_pixels"], settings["max_pixels"]  # `_pixels` has them
         made_from |= {"data": self._data("train"), "loss": _plugin_identity(self.loss_plugin)}

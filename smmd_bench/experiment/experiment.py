@@ -140,7 +140,8 @@ class Experiment(Settings):
     @property
     def name(self) -> str:
         """A readable folder name that follows from the experiment alone."""
-        words = [*self.tasks, *(Path(m).name for m in self.models), *self.losses]
+        tasks = (getattr(load_task(task), "label", task) for task in self.tasks)
+        words = [*tasks, *(Path(m).name for m in self.models), *self.losses]
         return folder_name(words, self.identity)
 
     @property

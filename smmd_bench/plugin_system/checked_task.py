@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from ..contracts import Answer, Example, Metric, Split, Task
 from ..errors import UserError, quoted
+from .parameters import canonical
 
 
 def take_examples(
@@ -35,6 +36,11 @@ def take_identity(task: Task, split: Split, seed: int) -> dict[str, Any]:
         expected = "a mapping of texts and numbers"
         raise _refuse(task, f"identity({split!r})", identity, expected) from problem
     return content
+
+
+def label_of(task: Task) -> str:
+    """What tables call a task: its spec, or its own `label`, as a task in a file has."""
+    return str(getattr(task, "label", None) or canonical(task))
 
 
 def reads_files(task: Task) -> bool:

@@ -1,4 +1,5 @@
-"""The parameters of a plugin class, and the `name[param=value,...]` spelling.
+"""The parameters of a plugin class, and the `name[param=value,...]` spelling. A text with a comma
+or a bracket stands in double quotes.
 
 A tuned loss is spelled `smmd[tuned]` or `smmd[sigma=1,tuned]`, which no spec is.
 """
@@ -16,6 +17,9 @@ from typing import Any, Literal, NamedTuple
 from ..errors import UserError, did_you_mean
 
 _SPEC = re.compile(r"^\s*([A-Za-z][\w-]*)\s*(?:\[(.*)\])?\s*$", re.DOTALL)
+_PART = re.compile(r'(?:"[^"]*"|[^,])+')
+_ITEM = re.compile(r'(?:\[(?:"[^"]*"|[^"\]])*\]|[^,])+')
+"""What commas separate within the brackets of a spec, and in a list of specs."""
 _PLUS = re.compile(r"(?<!\d[eE])(?<!\.[eE])\+")
 """The plus between numbers, not that of an exponent as in `1e+20`."""
 TUNED = "tuned"
@@ -80,7 +84,7 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     if not match:
         raise UserError(f"'{text}' is not of the form name or name[param=value,...].")
     values: dict[str, str] = {}
-    for part in filter(None, (p.strip() for p in (match[2] or "").split(","))):
+    for part in filter(None, map(str.strip, _PART.findall(match[2] or ""))):
         key, equals, value = (s.strip() for s in part.partition("="))
         if not (key and equals and value):
             raise UserError(
@@ -89,14 +93,13 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
             )
         if key in values:
             raise UserError(f"Parameter '{key}' stands twice in '{text}'.")
-        values[key] = value
+        values[key] = value[1:-1] if re.fullmatch('"[^"]*"', value, re.DOTALL) else value
     return match[1], values
 
 
 def split_list(text: str) -> list[str]:
     """Split on the commas outside brackets: `"ce,smmd[sigma=1,lambda=2]"`."""
-    parts = re.split(r",(?![^\[]*\])", text)
-    return [part.strip() for part in parts if part.strip()]
+    return [*filter(None, map(str.strip, _ITEM.findall(text)))]
 
 
 def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
@@ -148,6 +151,8 @@ def spell(value: Any) -> str:
             return f"{value[0]}..{value[1]}"
         case tuple():
             return "+".join(spell(v) for v in value)
+        case str() if value != value.strip() or re.search(r"[][,]", value) or not value:
+            return f'"{value}"'
         case float():
             return repr(value).removesuffix(".0").replace("e+", "e")
         case _:

@@ -94,7 +94,7 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
     """Write README.md of a cell whose weights, if it has some, are in the folder already."""
     from huggingface_hub import EvalResult, ModelCard, ModelCardData
 
-    task, hub = load_task(str(row["task"])), _hub_base(run, row)
+    task, hub = _task(run, row), _hub_base(run, row)
     adapter = (folder / "adapter_config.json").exists()
     vision, dataset = task.modality is Modality.VISION, _dataset(task)
     kind = "image-text-to-text" if vision else "text-generation"
@@ -149,7 +149,7 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
 
     Accuracies are shares. A standard error is the width of the 95 % interval over 3.92.
     """
-    task, key = load_task(str(row["task"])), file_word(str(row["task"]))
+    task, key = _task(run, row), file_word(str(row["task"]))
     metrics = {metric.name: metric for metric in task.metrics()}
     found = _measured(run, row, metrics)
     n = int(found[0]["n"]) if found else 0
@@ -210,6 +210,11 @@ def _base_name(run: RunFrames, row: Row) -> str:
     """The untrained model for people: never a path of this machine."""
     hub = _hub_base(run, row)
     return hub[0] if hub else str(row["model_label"]).rstrip("/").rpartition("/")[2]
+
+
+def _task(run: RunFrames, row: Row) -> Task:
+    said = run.described[str(row["address"])]
+    return load_task(said.get("task_spec", said["task"]))
 
 
 def _dataset(task: Task) -> str | None:

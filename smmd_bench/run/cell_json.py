@@ -20,7 +20,8 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "model_label": cell.card.label,
         **({} if cell.card.place is None else {"model_path": cell.card.place}),
         "params": cell.card.parameter_count(),
-        "task": cell.task,
+        "task": cell.task_label,
+        **({} if cell.task == cell.task_label else {"task_spec": cell.task}),
         "task_name": cell.task_plugin.name,
         "trained_on": cell.trained_on,
         "loss": cell.loss,
@@ -48,10 +49,11 @@ def _folders(cell: Cell) -> dict[str, Any]:
 
 def cell_from_json(content: Mapping[str, Any]) -> Cell:
     """The cell that a request or a manifest describes."""
-    same = ("model", "task", "loss", "seed", "data_seed", "engine", "trained_on")
+    same = ("model", "loss", "seed", "data_seed", "engine", "trained_on")
     points = content.get("grid") or ()
     grid = (Configuration(p["text"], p["loss"], (*p["settings"].items(),)) for p in points)
     return Cell(
+        task=content.get("task_spec", content["task"]),
         recipe=Recipe().changed(content["recipe"]),
         grid=tuple(grid),
         trial=content.get("trial"),

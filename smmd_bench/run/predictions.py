@@ -14,15 +14,13 @@ import pandas as pd
 from ..contracts import Split, Task
 from ..errors import UserError
 from ..models.circumstances import circumstances
-from ..plugin_system.checked_task import require_seed, take_examples, take_identity
-from ..plugin_system.parameters import canonical
+from ..plugin_system.checked_task import label_of, require_seed, take_examples, take_identity
 from ..plugin_system.registry import load_task
 from ..results.frames import read_run
 from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, match, read_predictions
 from ..storage.addresses import address, folder_name
 from ..storage.cell import failure_file, stored_cell
-from ..storage.data_files import require_folder_read
 from ..storage.files import making, write_json, write_parquet
 from ..storage.manifest import FORMAT
 from .comparison import measure_cell, write_comparisons
@@ -62,20 +60,19 @@ def score_predictions(
     # Those beyond `limit` tell a file of the whole split from one of another split.
     wanted = None if limit is None else max(limit, *(len(file.rows) for file in read))
     examples = take_examples(plugin, split, data_seed, wanted)
-    require_folder_read()
     require_seed([(plugin, [split])], data_seed)
     asked = len(examples) if limit is None else min(limit, len(examples))
-    scope = f"the {asked:,} examples of {canonical(plugin)}, {split}"
+    scope = f"the {asked:,} examples of {label_of(plugin)}, {split}"
     matched = [match(file, plugin, examples, scope, first=limit, partial=partial) for file in read]
     kept = [at for at in range(asked) if all(at in file.found for file in matched)]
     if not kept:
         raise UserError(f"No example has a completion in every file, of {scope}: check the files.")
     for file in matched:
-        say(f"{file.path}: {file.form}, {len(file.found):,} completions by {file.by}.")
+        say(f"{file.path}: {len(file.found):,} completions by {file.by}.")
     if len(kept) < asked:
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
     settings = {
-        "task": canonical(plugin),
+        "task": label_of(plugin),
         "split": split,
         "data_seed": data_seed,
         "limit": limit,
@@ -181,5 +178,5 @@ def _describe_cell(
         "loss_name": label.partition("[")[0],
         "seed": 0,
         "data_seed": settings["data_seed"],
-        "file": {"path": str(file.path), "format": file.form, "matched_by": file.by},
+        "file": {"path": str(file.path), "matched_by": file.by},
     }

@@ -161,7 +161,7 @@ class Schedule(JobQueue):
 
     def _job(self, stage: str, cells: list[Cell]) -> Job:
         first = cells[0]
-        place = first.card.label if stage == "decode" else f"{first.card.label} {first.task}"
+        place = first.card.label if stage == "decode" else f"{first.card.label} {first.task_label}"
         return Job(
             stage=stage,
             label=", ".join(cell.label for cell in cells),

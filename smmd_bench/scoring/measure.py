@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..plugin_system.parameters import canonical
+from ..plugin_system.checked_task import label_of
 from ..plugin_system.plugin_source import version_of
 from . import decoding_rules, score, statistics
 from .categories import CATEGORIES
@@ -26,7 +26,7 @@ def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
     more = {"rules": [decoding_rules.VERSION, *rules]} if rules else {}
     return {
         **more,
-        "task": [canonical(task), version_of(task)],
+        "task": [label_of(task), version_of(task)],
         "scores": score.VERSION,
         "statistics": [statistics.VERSION, statistics.RESAMPLES],
         "metrics": {metric.name: metric_identity(metric) for metric in task.metrics()},

@@ -1,23 +1,21 @@
 """Completions made elsewhere: the rows of a file, and which row answers which example.
 
-Rows are matched by uid, by prompt, by position or in order. What a row says of its example, its
-prompt and its target, must be that of the example.
+Rows are matched by uid, prompt, position or order. Their prompts and targets are the examples'.
 """
 
 from __future__ import annotations
 
-import gzip
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from io import BytesIO
 from os.path import commonprefix
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_STORED, ZipFile
 
-from ..errors import UserError, reason_of
+from ..errors import UserError
+from ..storage.data_files import read_rows
 from .score import completions_frame
 
 if TYPE_CHECKING:
@@ -56,7 +54,6 @@ class Predictions:
     """A file that was read; `match` says how its rows were matched, and the row of each example."""
 
     path: Path
-    form: str
     rows: Sequence[Prediction]
     by: str = ""
     found: Mapping[int, Prediction] = field(default_factory=dict)
@@ -80,17 +77,12 @@ def read_predictions(
 
     Raises UserError for a file that cannot be read, and for a row without a completion.
     """
-    try:
-        form, frame = _read_frame(path)
-    except Exception as error:  # pandas, gzip, zipfile and json have their own
-        raise UserError(
-            f"{path} cannot be read ({reason_of(error)}): give JSON lines, a JSON list (also with "
-            ".gz), CSV, Parquet, samples of lm-eval or a log of Inspect (.eval)."
-        ) from error
-    if frame.empty:
-        raise UserError(f"{path} is empty: give a file with one completion per example.")
-    if completion_column is None and {"doc_id", "resps"} <= {*frame}:
-        form = "lm-eval samples"  # an answer a document, once for each filter of the task
+    import pandas as pd
+
+    parse = _samples_of_inspect if path.suffix == ".eval" else None
+    frame = pd.DataFrame(read_rows(path, parse=parse))
+    if completion_column is None and {"doc_id", "resps"} <= {*frame}:  # samples of lm-eval
+        # an answer a document, once for each filter of the task
         answers = [value[0][0] if isinstance(value, list) else value for value in frame["resps"]]
         frame = frame.rename(columns={"arguments": "inputs"}).assign(completion=answers)
         frame = frame.loc[~frame[["doc_id", "completion"]].astype("str").duplicated()]
@@ -107,35 +99,16 @@ def read_predictions(
     columns |= {r: [n for n in columns[r] if n not in taken] for r in ("prompt", "target")}
     rows = zip(frame.index, frame.to_dict("records"), strict=True)
     return Predictions(
-        path, form, [_prediction(f"{path}, row {at + 1}", row, columns) for at, row in rows]
+        path, [_prediction(f"{path}, row {at + 1}", row, columns) for at, row in rows]
     )
 
 
-def _read_frame(path: Path) -> tuple[str, pd.DataFrame]:
-    """The format of a file, and its rows, by its extension; JSON and Parquet by their content."""
-    import pandas as pd
-
-    raw = path.read_bytes()
-    raw = gzip.decompress(raw) if path.suffix == ".gz" else raw
-    suffix = Path(path.stem).suffix if path.suffix == ".gz" else path.suffix
-    if suffix == ".eval":
-        return "Inspect log", pd.DataFrame(_samples_of_inspect(raw))
-    if raw.startswith(b"PAR1"):
-        return "Parquet", pd.read_parquet(BytesIO(raw))
-    if suffix in (".csv", ".tsv"):
-        comma = "," if suffix == ".csv" else "\t"
-        return "CSV", pd.read_csv(BytesIO(raw), sep=comma, dtype=str, keep_default_na=False)
-    listed = raw.removeprefix(b"\xef\xbb\xbf").lstrip().startswith(b"[")
-    rows = json.loads(raw) if listed else map(json.loads, filter(bytes.strip, raw.splitlines()))
-    return "JSON list" if listed else "JSON lines", pd.DataFrame([*rows])
-
-
-def _samples_of_inspect(raw: bytes) -> Iterator[dict[str, Any]]:
+def _samples_of_inspect(path: Path) -> Iterator[dict[str, Any]]:
     """The first epoch of an Inspect log, packed by Zstandard, which zipfile cannot unpack. Inspect
     counts samples without an id of their own from 1, positions count from 0."""
     from pyarrow import decompress
 
-    with ZipFile(BytesIO(raw)) as log:
+    with ZipFile(path) as log:
         for entry in (one for one in log.infolist() if one.filename.startswith("samples/")):
             size, packed = entry.file_size, entry.compress_type == _ZSTANDARD
             if packed:
@@ -174,8 +147,8 @@ def _texts(value: Any) -> list[str]:
     """The texts and numbers of a value, a list, messages, or what is first in an object."""
     if isinstance(value, Mapping):
         return _texts(value.get("content", value.get("text", next(iter(value.values()), None))))
-    if isinstance(value, (list, tuple)) or hasattr(value, "tolist"):  # pandas has arrays
-        return [text for part in list(value) for text in _texts(part)]
+    if isinstance(value, list):
+        return [text for part in value for text in _texts(part)]
     known = isinstance(value, (str, int, float)) and not isinstance(value, bool)
     return [str(value)] if known and str(value).strip() not in ("", "nan") else []
 
@@ -239,7 +212,8 @@ def _find_places(
     places = []
     for row in rows:
         name, said = next(iter(row.ids.items()))
-        places.append(uids.get(said, _position(said)))
+        whole = re.fullmatch(r"(\d{1,15})(\.0*)?", said, re.ASCII)  # 7, 7.0, 007
+        places.append(uids.get(said, int(whole[1]) if whole else -1))
         if not 0 <= places[-1] < len(examples):
             raise UserError(
                 f"{row.place}: its {name} {said!r:.80} is no uid or position (from 0) in {scope}: "
@@ -293,8 +267,3 @@ def _contradiction(row: Prediction, example: Example, core: str, task: Task) -> 
 
 def _plain(text: str) -> str:
     return " ".join(text.split()).casefold()
-
-
-def _position(value: str) -> int:
-    """A whole number, however it is written: 7, 7.0, 007; -1: it is none."""
-    return int(float(value)) if re.fullmatch(r"\d{1,15}(\.0*)?", value, re.ASCII) else -1

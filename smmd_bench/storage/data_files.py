@@ -8,10 +8,12 @@ from the hub, at a pinned revision, are kept as JSON lines in the cache folder,
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +24,8 @@ from .addresses import cache_folder, digest_of_files
 from .files import write_text
 
 VARIABLE = "SMMD_BENCH_DATA"
-_given: dict[str, bool] = {}
-"""The folder that the command line of this process gives, and whether anything has read it."""
+_given: list[Path] = []
+"""The folder that the command line of this process gives."""
 
 
 def give_folder(folder: Path | None) -> None:
@@ -31,28 +33,18 @@ def give_folder(folder: Path | None) -> None:
     _given.clear()
     if folder is not None:
         os.environ[VARIABLE] = str(folder.resolve())
-        _given[str(folder)] = False
+        _given.append(folder)
 
 
 def data_folder() -> Path | None:
     """The folder with local copies of data sets; None: there is none."""
-    _given.update(dict.fromkeys(_given, True))
     found = os.environ.get(VARIABLE)
     return Path(found) if found else None
 
 
 def folder_is_given() -> bool:
-    """Whether the command line names the folder: what it gives is read, or refused."""
+    """Whether the command line names the folder."""
     return bool(_given)
-
-
-def require_folder_read() -> None:
-    """Raise UserError where the command line names a folder and nothing has asked for it."""
-    for folder in (folder for folder, is_read in _given.items() if not is_read):
-        raise UserError(
-            f"Nothing that is asked for reads --data-dir {folder}: leave it out, or ask for data "
-            "that come from files (see source in `smmd-bench ls tasks -v`)."
-        )
 
 
 @dataclass(frozen=True)
@@ -79,36 +71,30 @@ class DataSource:
     columns: tuple[str, ...] = ()
 
     def file(self, split: str) -> Path:
-        """The file with the rows of a split, fetched if there is none. Raises UserError if the
-        folder given for local copies lacks it, or if it cannot be fetched."""
-        return self.local_file(split) or self.fetch(split)
+        """The file with the rows of a split, of a local copy or in the cache, where it is fetched.
+        Raises UserError if the folder of local copies lacks it, or if it cannot be fetched."""
+        if (folder := data_folder()) is None:
+            return self._fetched(split)
+        places, parts = [folder / self.name, folder], self.hub.splits[split]
+        for file in (place / name for place in places for name in self.local[split]):
+            if file.is_file():
+                return file
+        for saved in (place / parts[0] for place in places if len(parts) == 1):
+            if (saved / "state.json").is_file():  # of `save_to_disk`
+                return saved
+        raise UserError(
+            f"The data folder {folder} has no {self.name}/{self.local[split][0]}: put the file "
+            f"there, or leave out --data-dir (and {VARIABLE}) to fetch it from the hub."
+        )
 
-    def local_file(self, split: str) -> Path | None:
-        """The file of a local copy or of the cache; None: it is to be fetched."""
-        folder = data_folder()
-        if folder is not None:
-            places, parts = [folder / self.name, folder], self.hub.splits[split]
-            for file in (place / name for place in places for name in self.local[split]):
-                if file.is_file():
-                    return file
-            for saved in (place / parts[0] for place in places if len(parts) == 1):
-                if (saved / "state.json").is_file():  # of `save_to_disk`
-                    return saved
-            raise UserError(
-                f"The data folder {folder} has no {self.name}/{self.local[split][0]}: put the file "
-                f"there, or leave out --data-dir (and {VARIABLE}) to fetch it from the hub."
-            )
-        kept = self._kept(split)
-        return kept if kept.is_file() else None
-
-    def fetch(self, split: str) -> Path:
-        """Fetch a split from the hub into the cache. Raises UserError if that fails."""
-        kept = self._kept(split)
+    def _fetched(self, split: str) -> Path:
+        kept = cache_folder() / "data" / self.name / self.hub.revision / f"{split}.jsonl"
+        if kept.is_file():
+            return kept
         kept.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(kept.with_suffix(".lock")):
             if not kept.is_file():
-                rows = self._from_hub(split)
-                lines = (json.dumps(row, ensure_ascii=False) for row in rows)
+                lines = (json.dumps(row, ensure_ascii=False) for row in self._from_hub(split))
                 write_text(kept, "".join(f"{line}\n" for line in lines))
         return kept
 
@@ -121,9 +107,6 @@ class DataSource:
         file = self.file(split)
         digest = digest_of_files(parts_of(file), file.parent)
         return {"source": self.name, "split": split, "digest": digest}
-
-    def _kept(self, split: str) -> Path:
-        return cache_folder() / "data" / self.name / self.hub.revision / f"{split}.jsonl"
 
     def _from_hub(self, split: str) -> list[dict[str, Any]]:
         from datasets import load_dataset
@@ -163,11 +146,13 @@ def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> P
         ) from error
 
 
-def read_rows(file: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
-    """The rows of JSON lines, a JSON list or Parquet, all of which have the columns. Raises
-    UserError for a file that cannot be read, has no rows or lacks a column."""
+def read_rows(
+    file: Path, columns: Sequence[str] = (), parse: Callable[[Path], Any] | None = None
+) -> list[dict[str, Any]]:
+    """The rows of JSON lines, a JSON list (also with .gz), CSV or Parquet, all of which have the
+    columns. Raises UserError for a file that cannot be read, has no rows or lacks a column."""
     try:
-        rows = _parse(file)
+        rows = _parse(file) if parse is None else [*parse(file)]
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError("it is not a list of rows")
         if not rows:
@@ -179,22 +164,31 @@ def read_rows(file: Path, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
     except Exception as error:  # also what Python makes of no text, no date, too deep a list
         raise UserError(
             f"{file} is not a readable {file.suffix.removeprefix('.') or 'Arrow'} file "
-            f"({' '.join(str(error).split())}): copy it again."
+            f"({' '.join(str(error).split())}): copy it again, or save it as JSON lines, CSV or "
+            "Parquet."
         ) from error
 
 
 def _parse(file: Path) -> Any:
+    """The rows of a folder, of CSV by its name, of others by their content."""
     if file.is_dir():
         from datasets import Dataset
 
         return Dataset.load_from_disk(str(file)).to_list()
-    if file.suffix == ".parquet":
+    raw = file.read_bytes()
+    raw = gzip.decompress(raw) if file.suffix == ".gz" else raw
+    if raw.startswith(b"PAR1"):
         import pyarrow.parquet as pq
 
-        with pq.ParquetFile(file) as found:  # unlike read_table, it takes no folder for a partition
-            return found.read().to_pylist()
-    text = file.read_text(encoding="utf-8-sig")  # Windows may put a byte order mark first
-    if file.suffix == ".json":
+        return pq.ParquetFile(BytesIO(raw)).read().to_pylist()
+    if {*file.suffixes} & {".csv", ".tsv"}:
+        import pandas as pd
+
+        comma = "," if ".csv" in file.suffixes else "\t"
+        frame = pd.read_csv(BytesIO(raw), sep=comma, dtype=str, keep_default_na=False)
+        return frame.to_dict("records")
+    text = raw.decode("utf-8-sig")  # Windows may put a byte order mark first
+    if text.lstrip().startswith("["):
         return json.loads(text)
     rows = []
     for number, line in enumerate(text.split("\n"), start=1):  # U+2028 is no end of a line

@@ -83,10 +83,8 @@ FILES = {
         ("prepare", "Nothing to prepare"),
         ("prepare --model someone/whole", "give a local folder"),
         # what nothing reads
-        (f"{TEXT} --data-dir DATA", "--data-dir"),
         (f"{JOB} --task gsm8k --data-dir DATA", "write gsm8k[source=corpus] to"),
         (f"{JOB} --task gsm8k --task samsum[source=corpus] --data-dir DATA", "write gsm8k"),
-        ("validate ce --data-dir DATA", "--data-dir"),
         ("sample svamp --split test --seed 7 --data-dir DATA", "--seed 7"),
         (f"{TEXT} --set lora_rank=8", "lora_rank"),
         (f"{TEXT} --tune lora_rank=4,8", "lora_rank"),

@@ -51,8 +51,8 @@ def score(folder: Path, *files: str, **options: str) -> Ended:
 def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing_to_do(folder):
     first = score(folder, "ce.jsonl", "smmd.csv")
     assert (first.returncode, first.stderr) == (0, "")
-    assert "ce.jsonl: JSON lines, 20 completions by uid." in first.stdout
-    assert "smmd.csv: CSV, 20 completions by position." in first.stdout
+    assert "ce.jsonl: 20 completions by uid." in first.stdout
+    assert "smmd.csv: 20 completions by position." in first.stdout
     (run_folder,) = (folder / "runs").iterdir()
     assert run_folder.name.startswith("score_arithmetic-level-easy_ce_smmd_")
     row = next(line for line in first.stdout.splitlines() if line.startswith("SMMD  "))

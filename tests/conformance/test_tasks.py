@@ -132,8 +132,10 @@ def test_data_that_are_not_here_are_no_failure():
     assert "smmd-bench prepare good" in next(f.detail for f in found if f.check == "examples")
 
 
-@pytest.mark.parametrize("name", ["arithmetic", "gsm8k", "svamp", "samsum"])
-def test_the_text_tasks_here_pass(name, monkeypatch):
+@pytest.mark.parametrize(
+    "name", ["arithmetic", "gsm8k", "svamp", "samsum", "chartqa[source=official]"]
+)
+def test_the_tasks_here_pass(name, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
     found = states(load_task(name))
     assert "failed" not in found.values()

@@ -23,7 +23,7 @@ def page(name: str) -> str:
 
 def test_every_task_has_a_section_with_its_metrics_and_its_sizes():
     text = page("docs/tasks.md")
-    for name in names("tasks"):
+    for name in (name for name in names("tasks") if name != "table"):  # of the user's file
         task = load_task(name)
         if not type(task).__module__.startswith("smmd_bench.tasks."):
             continue

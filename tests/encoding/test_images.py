@@ -29,11 +29,10 @@ def test_a_picture_broken_beyond_its_header_and_a_folder_are_named(tmp_path):
             read_image(unreadable)
 
 
-def test_all_are_read_once_and_the_first_few_faults_are_named(tmp_path):
+def test_all_are_read_once_and_the_first_fault_is_named(tmp_path):
     good, steps = [draw_picture(tmp_path / f"{i}.png", i) for i in range(150)], []
     check_images([*good, *good], lambda *step: steps.append(step))
     assert steps == [("check images", 100, 150), ("check images", 150, 150)]
     good[2].unlink()
-    good[5].unlink()
-    with pytest.raises(UserError, match=f"2 of 150 images .* {good[2]} does not exist"):
+    with pytest.raises(UserError, match=f"{good[2]} does not exist"):
         check_images(good)

@@ -44,22 +44,16 @@ def of_words(*, normalizer=None, spaces="keep"):
 
 @pytest.mark.parametrize("name", ["digit", "triple"])
 def test_texts_that_come_back_pass(name):
-    tokenizer = byte_level(name)
-    check(tokenizer)
+    check(byte_level(name))
     check(of_words())
 
 
-@pytest.mark.parametrize(
-    ("tokenizer", "kind"),
-    [
-        (of_words(normalizer=normalizers.Lowercase()), "prompt"),
-        (of_words(spaces="lose"), "prompt"),
-        (of_words(normalizer=normalizers.Replace("1", "7")), "prompt"),
-    ],
-)
-def test_a_tokenizer_that_changes_the_text_is_refused(tokenizer, kind):
-    with pytest.raises(UserError, match=f"does not give back the {kind} of example e1"):
-        check(tokenizer)
+def test_a_tokenizer_that_changes_the_text_is_refused():
+    changes = ({"spaces": "lose"}, {"normalizer": normalizers.Lowercase()},
+               {"normalizer": normalizers.Replace("1", "7")})  # fmt: skip
+    for change in changes:
+        with pytest.raises(UserError, match="does not give back the prompt of example e1"):
+            check(of_words(**change))
 
 
 def test_ids_beyond_the_embedding_are_refused():

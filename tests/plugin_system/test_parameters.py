@@ -67,6 +67,14 @@ def test_lists_split_only_outside_brackets():
     assert split_list("ce, ntl,smmd[sigma=1,lambda=2]") == ["ce", "ntl", "smmd[sigma=1,lambda=2]"]
 
 
+def test_a_text_in_double_quotes_may_hold_commas_and_brackets():
+    spec = 'toy[steps=4,text="a, [b] = c "]'
+    assert made(spec) == Toy(steps=4, text="a, [b] = c ")
+    assert canonical(made(spec)) == spec
+    assert split_list(f"ce,{spec},smmd") == ["ce", spec, "smmd"]
+    assert made('toy[text=a "b"]').text == 'a "b"'
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
-from smmd_bench.tasks.samsum import RougeL
+from smmd_bench.tasks.samsum import METRICS
 
 from smmd_bench.contracts import Answer, ExactMatch, Example
 from smmd_bench.errors import UserError
@@ -68,7 +68,7 @@ def by_zero(*_: Any) -> None:
             {"parse": lambda _, text: Answer(Fraction(min(text, "7")))},
             "reads 7 in the target of example 4, '8', whose answer is 8",
         ),
-        ({"parse": lambda *_: None, "metrics": lambda _: [RougeL()], "annotate": rouge}, None),
+        ({"parse": lambda *_: None, "metrics": lambda _: METRICS[:1], "annotate": rouge}, None),
         ({}, None),
     ],
 )

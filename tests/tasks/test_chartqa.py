@@ -56,7 +56,7 @@ def test_plain_charts_are_other_examples_of_the_drawn_source_alone():
     assert {e.images for e in examples}.isdisjoint(e.images for e in others)
     assert plain.identity("test", 0) != TASK.identity("test", 0)
     with pytest.raises(UserError, match=r"no plain charts: write chartqa\[source=synthetic"):
-        load_task("chartqa[source=hub,charts=plain]").examples("test", 0, 1)
+        load_task("chartqa[source=official,charts=plain]").examples("test", 0, 1)
 
 
 @given(

@@ -1,17 +1,14 @@
-"""ChartQA's real data: the official folder and the hub's copy, whole and broken."""
+"""ChartQA's real data, the official folder, whole and broken."""
 
-import io
 import json
 import shutil
 
-import datasets
 import pytest
 from PIL import Image
 from smmd_bench.tasks._charts_sources import plain_number
 from smmd_bench.tasks.chartqa import ChartQA
 
 from smmd_bench.errors import UserError
-from smmd_bench.plugin_system.registry import load_task
 
 from ..conftest import DATA
 
@@ -52,20 +49,6 @@ def test_the_official_folder_is_read(official):
     assert (identity["source"], identity["kept"]) == ("official", 9)
     assert identity["dropped"] == {"not a number": 2, "written otherwise": 1}
     assert task.identity("train", 0)["dropped"] == {"not a number": 1, "written otherwise": 1}
-
-
-def test_the_seed_orders_train_and_validation_and_leaves_the_test(official):
-    task = ChartQA()
-    (train, other), (test, same) = (
-        [[e.uid for e in task.examples(split, seed)] for seed in (0, 1)]
-        for split in ("train", "test")
-    )
-    assert train != other
-    assert sorted(train) == sorted(other)
-    assert test == same
-    assert [e.uid for e in task.examples("train", 0, 3)] == train[:3]
-    assert task.identity("train", 0) != task.identity("train", 1)
-    assert task.identity("test", 0) == task.identity("test", 1)
 
 
 def test_the_identity_is_the_content(official, tmp_path, monkeypatch):
@@ -113,45 +96,3 @@ def test_plain_numbers_alone_are_kept():
     for label in ("62%", "1,234", "$5", "3/4", "1_000", "nan", "inf", "1e400", "٣", "Yes", "",
                   "12 and 15", "0x10", "2014-15"):  # fmt: skip
         assert plain_number(label) is None, label
-
-
-def picture(colour):
-    stream = io.BytesIO()
-    Image.new("RGB", (30, 20), colour).save(stream, format="PNG")
-    return {"bytes": stream.getvalue(), "path": None}
-
-
-def test_the_hubs_copy_is_kept_as_files(tmp_path, monkeypatch):
-    """The hub is out of reach: `load_dataset` is made up, the data set that it gives is not."""
-    monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
-    monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
-    asked = []
-    features = datasets.Features(
-        image=datasets.Image(),
-        query=datasets.Value("string"),
-        label=datasets.List(datasets.Value("string")),
-        human_or_machine=datasets.ClassLabel(names=["human", "machine"]),
-    )
-    rows = {
-        "image": [picture("red"), picture("blue"), picture("red"), picture("blue")],
-        "query": ["How  high?", "How low?", "Which?", "How many?"],
-        "label": [["14"], ["0.57"], ["Lima"], ["3", "4"]],
-        "human_or_machine": [0, 1, 0, 1],
-    }
-
-    def load_dataset(repository, *, split, revision):
-        asked.append((repository, split, revision))
-        return datasets.Dataset.from_dict(rows, features)
-
-    monkeypatch.setattr(datasets, "load_dataset", load_dataset)
-    task = load_task("chartqa[source=hub]")
-    examples = {e.uid: e for e in task.examples("validation", 0)}
-    assert set(examples) == {"chartqa-hub-validation-human-0", "chartqa-hub-validation-augmented-1"}
-    first = examples["chartqa-hub-validation-human-0"]
-    assert (first.prompt, first.target) == ("Question: How high?\nAnswer:", " 14")
-    assert first.images[0].read_bytes() == picture("red")["bytes"]
-    assert len(list(tmp_path.rglob("*.png"))) == 2
-    identity = task.identity("validation", 0)
-    assert (identity["source"], identity["kept"]) == ("hub", 2)
-    assert identity["dropped"] == {"not a number": 2}
-    assert asked == [("HuggingFaceM4/ChartQA", "val", "main")]

@@ -2,13 +2,10 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
-from sklearn.metrics import mean_absolute_error
 from smmd_bench.tasks._clock_data import SIZES, TIMES, own_index
 from smmd_bench.tasks._clock_drawing import CENTRE, FaceStyle, draw_clock
-from smmd_bench.tasks.clock_time import ClockTime, TimeGapWrapped
+from smmd_bench.tasks.clock_time import ClockTime
 
 from smmd_bench import score
 from smmd_bench.errors import UserError
@@ -98,25 +95,6 @@ def test_scores_have_both_gaps_and_count_what_is_no_time():
     assert metrics["parse_failure_rate"]["value"] == 25
 
 
-minutes = st.integers(60, 12 * 60 + 59)
-times = st.lists(st.tuples(minutes, minutes), min_size=1, max_size=40)
-
-
-def steps_round_the_dial(a, b):
-    """Minutes from one time to the other, stepped one by one, the shorter way."""
-    steps = 0
-    while (a + steps) % 720 != b % 720 and (a - steps) % 720 != b % 720:
-        steps += 1
-    return steps
-
-
-@given(times)
-def test_the_wrapped_gap_is_the_mean_of_the_shorter_ways_round(pairs):
-    errors = np.array([abs(a - b) for a, b in pairs], float)
-    expected = mean_absolute_error(np.zeros(len(pairs)), [steps_round_the_dial(*p) for p in pairs])
-    assert TimeGapWrapped().statistic(errors) == pytest.approx(expected)
-
-
 @pytest.fixture
 def kaggle(tmp_path, monkeypatch):
     """A small stand-in: all 144 times, one face of each in every split."""
@@ -180,5 +158,3 @@ def test_an_experiment_keeps_what_auto_means(kaggle, monkeypatch):
     assert drawn.name != real.name
     with pytest.raises(UserError, match="--data-dir"):
         _ = [cell.addresses for cell in experiment_file(real.to_yaml(), "e.yaml").cells]
-    with pytest.raises(UserError, match="--data-dir"):
-        ClockTime(source="kaggle").examples("train", 0)

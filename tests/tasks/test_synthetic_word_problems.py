@@ -5,6 +5,7 @@ import re
 import pytest
 from smmd_bench.tasks._word_problems import _content, made_problem
 
+from smmd_bench.conformance.tasks import task_findings
 from smmd_bench.plugin_system.registry import load_task
 
 NOTE = re.compile(r"([0-9+*/-]+) = \$?<<([0-9+*/-]+)=(\d+)>>(\d+)")
@@ -46,21 +47,11 @@ def test_the_same_arguments_give_the_same_problem():
 
 
 @pytest.mark.parametrize("name", ["gsm8k", "svamp", "samsum"])
-def test_examples_need_no_data_follow_the_seed_and_are_in_one_split(name):
+def test_examples_need_no_data_and_keep_the_contract(name):
     task = load_task(f"{name}[source=synthetic]")
     assert task.sources == ()
     assert "synthetic" in task.licence
     assert task.identity("test", 0)["source"] == "synthetic"
     assert task.identity("test", 0) != task.identity("test", 1)
-    examples = task.examples("test", 0, 300)
-    assert list(examples[:50]) == list(task.examples("test", 0, 50))
-    assert examples[:1] != task.examples("test", 1, 1)
-    if name != "svamp":  # a test alone
-        seen = [{e.prompt for e in task.examples(s, 0, 300)} for s in ("train", "validation")]
-        seen.append({example.prompt for example in examples})
-        assert not seen[0] & seen[1] | seen[1] & seen[2] | seen[0] & seen[2]
-    for example in examples[:50]:
-        assert "<<" not in example.target
-        if name != "samsum":
-            assert task.parse(example.target) == example.answer
-            assert example.target[example.answer_start :].strip(" #") == str(example.answer.value)
+    assert {finding.state for finding in task_findings(task)} == {"passed"}
+    assert not any("<<" in example.target for example in task.examples("test", 0, 50))

@@ -47,15 +47,11 @@ def test_a_problem_of_svamp():
     assert misspelled.attributes["type"] == "Common-Division"
 
 
-def test_train_and_validation_are_disjoint_and_follow_the_seed():
+def test_train_and_validation_are_disjoint():
     task = GSM8K()
     train, validation = (task.examples(split, 0) for split in ("train", "validation"))
     assert len(validation) == 6
     assert len({e.uid for e in [*train, *validation]}) == 60
-    assert [e.uid for e in task.examples("train", 1)] != [e.uid for e in train]
-    assert task.examples("train", 0, 7) == train[:7]
-    assert task.identity("train", 0) != task.identity("train", 1)
-    assert task.identity("test", 0) == task.identity("test", 1)
     assert task.identity("test", 0) != GSM8K(calculator="keep").identity("test", 0)
 
 

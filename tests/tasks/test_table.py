@@ -1,0 +1,137 @@
+"""A task from a file: what its rows become, its keys, its mistakes, and a run from elsewhere."""
+
+import json
+import shlex
+import shutil
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import smmd_bench as sb
+from smmd_bench.contracts import UserError
+from smmd_bench.experiment.experiment import Experiment
+from smmd_bench.plugin_system.parameters import canonical
+
+from ..in_process import call
+
+COLUMNS = "question=Question,answer=Answer"
+SPLITS = ("train", "validation", "test")
+
+
+def rows(count=60):
+    return [{"Question": f"What is {at} plus 0.5?", "Answer": f"{at}.5"} for at in range(count)]
+
+
+def spec(path, rows, more=""):
+    """The task of a file with these rows: CSV, JSON lines or Parquet."""
+    frame = pd.DataFrame(rows)
+    if path.suffix == ".parquet":
+        frame.to_parquet(path)
+    elif path.suffix == ".jsonl":
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    else:
+        frame.to_csv(path, index=False, encoding="utf-8-sig")  # as Excel does
+    return f'table[path="{path}",{COLUMNS}{more}]'
+
+
+def prompts(task):
+    return {split: [example.prompt for example in task.examples(split, 0)] for split in SPLITS}
+
+
+@pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
+def test_rows_of_every_format_are_the_same_examples(ending, tmp_path):
+    asked = spec(tmp_path / f"mine.{ending}", rows())
+    task = sb.load_task(asked)
+    every = {e.uid: e for split in SPLITS for e in task.examples(split, 0)}
+    assert len(every) == sum(task.paper_sizes.values()) == 60
+    fourth = every["table-4"]
+    assert (fourth.prompt, fourth.target) == ("What is 3 plus 0.5?\nAnswer: ", "3.5")
+    assert task.parse(" 3.5\nWhat") == fourth.answer
+    assert sb.violations(asked) == []
+
+
+def test_a_row_stays_in_its_split_and_order_whatever_the_other_rows_are(tmp_path):
+    few, more, backwards = (
+        prompts(sb.load_task(spec(tmp_path / f"{at}.csv", found)))
+        for at, found in enumerate((rows(30), rows(), rows()[::-1]))
+    )
+    assert more == backwards
+    for split in SPLITS:
+        assert few[split] == [prompt for prompt in more[split] if prompt in few[split]]
+
+
+def test_numbers_are_read_as_numbers_and_other_answers_as_text(tmp_path):
+    halves = [{"Question": f"{at}?", "Answer": at / 2} for at in range(60)]
+    task = sb.load_task(spec(tmp_path / "n.parquet", halves))
+    assert {e.target for e in task.examples("train", 0)} <= {f"{at / 2:g}" for at in range(60)}
+    assert task.metrics()[0].name == "exact_match"
+    asked = spec(tmp_path / "w.csv", [*rows(), {"Question": "Why?", "Answer": "No, 1"}])
+    words = sb.load_task(asked)
+    assert [metric.name for metric in words.metrics()] == ["text_match", "truncation_rate"]
+    assert words.parse("1") is None
+    assert sb.violations(asked) == []
+
+
+def test_a_column_says_the_split_and_a_template_the_prompt(tmp_path):
+    told = [{**row, "Unit, SI": "m", "part": SPLITS[at % 3]} for at, row in enumerate(rows(9))]
+    more = r',split=part,prompt="In {Unit, SI}, [{part}]\n{Question} A:"'
+    task = sb.load_task(spec(tmp_path / "a,b.csv", told, more))
+    assert task.paper_sizes == dict.fromkeys(SPLITS, 3)
+    assert "In m, [test]\nWhat is 2 plus 0.5? A: " in prompts(task)["test"]
+    assert sb.load_task(canonical(task)) == task
+
+
+BLANK, OTHER = {"Question": " ", "Answer": 1}, {"Question": "?", "Answer": "x"}
+TWINS = [{"Question": "?", "Answer": 1, "part": split} for split in SPLITS]
+MISTAKES = [
+    ([], "", "a.csv is not a readable csv file (No columns to parse"),
+    ([BLANK], "", "a.csv, row 1: its Question or Answer is empty: correct it, or remove the row."),
+    ([*rows(3), OTHER], ",answers=numbers", "a.csv, row 4: its Answer is no number: "),
+    (rows(3), ",split=Qestion", "has no column 'Qestion': did you mean Question?"),
+    (rows(3), ",prompt={Unit}", "has no column 'Unit': known: Answer, Question"),
+    (rows(3), ",split=Answer", "row 1: its Answer is '0.5', not train, validation or test: "),
+    (rows(1), "", "has no row for test: add rows, or name a split=COLUMN"),
+    (TWINS, ",split=part", "a.csv, row 2: its question is in another split, too: "),
+]
+
+
+@pytest.mark.parametrize(("content", "more", "said"), MISTAKES)
+def test_a_mistake_is_named_with_its_place(content, more, said, tmp_path):
+    with pytest.raises(UserError) as error:
+        sb.load_task(spec(tmp_path / "a.csv", content, more)).examples("test", 0)
+    assert said in str(error.value)
+
+
+def test_the_content_of_a_file_is_in_the_keys_of_its_cells_and_its_place_is_not(tmp_path):
+    def keys(name, rows):
+        asked = Experiment(tasks=(spec(tmp_path / name, rows),), losses=("ce",))
+        return {cell.parts[stage] for cell in asked.cells for stage in ("train", "decode")}
+
+    before = keys("a.csv", rows())
+    assert keys("b.csv", rows()) == before
+    assert not keys("b.csv", [*rows(59), {**rows()[59], "Answer": "60.5"}]) & before
+
+
+@pytest.mark.engine
+def test_a_run_goes_on_in_another_folder_and_its_reports_need_no_file(tmp_path):
+    first, other = tmp_path / "first", tmp_path / "other"
+    first.mkdir()
+    other.mkdir()
+    spec(first / "mine.csv", rows())
+    asked = shlex.split(
+        f"train-eval --task table[path=mine.csv,{COLUMNS}] --losses ce,smmd --engine transformers "
+        "--executor in_process --train-examples 16 --validation-examples 4 --test-examples 4 "
+        "--epochs 1 --set batch_size=8 --set micro_batch_size=8 --out ../run"
+    )
+    assert call(asked, first).status == 0
+    moved = Path(shutil.move(first / "mine.csv", other))
+    assert "all are done" in call([*asked, "--extend", "--dry-run"], other).output
+    moved.unlink()
+    assert call(["report", "../run"], other).status == 0
+    (label,) = sb.read_run(tmp_path / "run").cells["task"].unique()
+    assert label == "table[answer=Answer,answers=numbers,path=mine.csv,question=Question]"
+    made = {path.stem for path in (tmp_path / "run" / "reports").glob("*/*")}
+    assert {"task_table", "overview", "verdict"} <= made
+    with pytest.raises(UserError, match=r"There is no file .*/other/mine\.csv: give"):
+        call(asked, other)
