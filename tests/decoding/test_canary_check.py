@@ -127,6 +127,8 @@ def test_a_long_sequence_is_judged_by_itself():
         check_canary(checkpoint, stale, "bfloat16")
     spread = [tuple(v + 2 * NOISE for v in row) for row in values]
     check_canary(checkpoint, spread, "bfloat16")
+    lucky = replace(canary, rounded=(*rounded[:-1], values[-1]))  # as if it rounded nothing
+    check_canary(replace(checkpoint, canary=lucky), spread, "bfloat16")
 
 
 def test_a_session_may_give_more_tokens_than_the_canary_scores():
