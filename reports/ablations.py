@@ -17,17 +17,10 @@ from smmd_bench.plugin_system.parameters import parameters_of, spell
 from smmd_bench.plugin_system.registry import load_loss
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.opponents import REFERENCE
+from smmd_bench.results.verdict import main_losses
 
-from ._cells import (
-    PAIR,
-    REFERENCE,
-    main_losses,
-    measured,
-    of_pair,
-    opponent,
-    pairs,
-    why_missing,
-)
+from ._cells import PAIR, measured, of_pair, opponent, pairs, why_missing
 from ._paper import with_published
 from ._results import EXACT, result_frame, widened, with_tests
 from ._text import NOTES, P_HOLM, TO_PAPER, caption, delta, estimate, gain, model_columns, p_text

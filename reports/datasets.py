@@ -16,8 +16,9 @@ from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
 from smmd_bench.publishing.style import WIDTH, new_figure
 from smmd_bench.publishing.tables import DASH
+from smmd_bench.results.verdict import main_losses
 
-from ._cells import main_losses, measured
+from ._cells import measured
 from ._panels import pair_name, say
 from ._paper import SYNTHETIC, data_source, other_data, rows
 from ._text import caption, without_dashes

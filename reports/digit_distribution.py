@@ -17,16 +17,9 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.verdict import KEY, in_order, main_losses
 
-from ._cells import (
-    KEY,
-    Pair,
-    in_order,
-    main_losses,
-    of_pair,
-    pairs,
-    with_numbers,
-)
+from ._cells import Pair, of_pair, pairs, with_numbers
 from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
 from ._text import NOTES, caption, row_head, row_table
 

@@ -17,18 +17,10 @@ from numpy.typing import ArrayLike
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
+from smmd_bench.results.opponents import REFERENCE
+from smmd_bench.results.verdict import in_order, main_losses
 
-from ._cells import (
-    PAIR,
-    REFERENCE,
-    Pair,
-    in_order,
-    main_losses,
-    measured,
-    numeric_tasks,
-    of_pair,
-    why_no_numbers,
-)
+from ._cells import PAIR, Pair, measured, numeric_tasks, of_pair, why_no_numbers
 from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
 from ._paper import published
 from ._text import NOTES, caption, mean_over_seeds, row_head, without_dashes

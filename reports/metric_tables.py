@@ -11,10 +11,11 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.verdict import KEY, judged_metrics, main_losses
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
 from . import _text
-from ._cells import KEY, judged_metrics, main_losses, measured, metric_labels, opponent, why_missing
+from ._cells import measured, metric_labels, opponent, why_missing
 from ._paper import UNKNOWN, data_source, with_published
 from ._results import EXACT, result_frame, widened, with_tests
 from ._text import NOTES, P_HOLM, TO_PAPER, delta

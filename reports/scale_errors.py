@@ -11,19 +11,11 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.opponents import REFERENCE
+from smmd_bench.results.verdict import KEY, in_order, main_losses
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
-from ._cells import (
-    KEY,
-    REFERENCE,
-    in_order,
-    main_losses,
-    measured,
-    numeric_tasks,
-    of_pair,
-    why_missing,
-    why_no_numbers,
-)
+from ._cells import measured, numeric_tasks, of_pair, why_missing, why_no_numbers
 from ._paper import published_beside
 from ._text import NOTES, caption
 

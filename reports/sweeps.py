@@ -24,8 +24,9 @@ from smmd_bench.publishing.style import (
     new_figure,
     width_for,
 )
+from smmd_bench.results.opponents import REFERENCE
 
-from ._cells import REFERENCE, of_pair, pairs
+from ._cells import of_pair, pairs
 from ._results import EXACT, widened
 from ._text import NOTES, caption
 from .ablations import loss_specs, one_parameter, values_of, variants

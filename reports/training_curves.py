@@ -17,8 +17,9 @@ from smmd_bench.publishing.style import (
     loss_styles,
     new_figure,
 )
+from smmd_bench.results.verdict import in_order, main_losses
 
-from ._cells import Pair, in_order, main_losses, metric_labels, of_pair
+from ._cells import Pair, metric_labels, of_pair
 from ._panels import LIMITS, pair_name, say, select_panels
 from ._text import caption
 

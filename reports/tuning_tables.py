@@ -10,9 +10,11 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.opponents import REFERENCE
+from smmd_bench.results.verdict import KEY
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
-from ._cells import KEY, REFERENCE, measured, metric_labels, opponent
+from ._cells import measured, metric_labels, opponent
 from ._results import result_frame, with_tests
 from ._text import (
     NOTES,

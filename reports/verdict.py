@@ -18,21 +18,20 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import folded, loss_label, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
+from smmd_bench.results.verdict import (
+    KEY,
+    NOTHING_LEARNT,
+    OPEN,
+    judged_metrics,
+    learnt_nothing,
+    main_losses,
+    reference_of,
+)
 from smmd_bench.scoring.gain import OVER_SEEDS
 
-from ._cells import (
-    KEY,
-    NO_RESULTS,
-    judged_metrics,
-    main_losses,
-    measured,
-    of_pair,
-    pairs,
-    reference_of,
-    why_missing,
-)
+from ._cells import NO_RESULTS, measured, of_pair, pairs, why_missing
 from ._panels import pair_name
-from ._results import NOTHING_LEARNT, digits_of, learnt_nothing, verdicts, why_no_gain
+from ._results import digits_of, why_no_gain
 from ._text import NOTES, P_HOLM, caption, p_text, row_head
 
 if TYPE_CHECKING:
@@ -67,8 +66,8 @@ class Verdict:
 
     def build(self, run: Run) -> Artefact:
         """A row for each loss and metric, or the reason why there is no difference."""
-        run = main_losses(run)
-        data, label = verdicts(run), shortened(loss_label(reference_of(run)), 14)
+        run, data = main_losses(run), _spelled(run.verdict)
+        label = shortened(loss_label(reference_of(run)), 14)
         difference = f"Δ to {label} [95 %]"
         table = pd.DataFrame(_rows(run, data, label, difference)).fillna(DASH)
         if "predictions" in run.manifest:
@@ -79,6 +78,16 @@ class Verdict:
         table.attrs["optional"] = ["n", "Seeds", P_HOLM, label]
         words = caption(run, run.cells, SHOWN)
         return Artefact(words, table, data=None if data.empty else data, notes=NOTES)
+
+
+def _spelled(data: pd.DataFrame) -> pd.DataFrame:
+    """`run.verdict` with what a test could have found in the words: "cannot tell (below ±4.5)"."""
+    said = []
+    for row in data.to_dict("records"):
+        known = row["verdict"] == OPEN and math.isfinite(row["smallest"])
+        size = number(row["smallest"], digits_of(row["label"]))
+        said.append(f"{OPEN} (below ±{size})" if known else row["verdict"])
+    return data.assign(verdict=said)
 
 
 def _judged(run: Run) -> set[str]:
@@ -112,20 +121,13 @@ def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator
             yield {
                 **head,
                 "Metric": gain["label"],
-                value: _value_compared(run, gain),
+                value: number(gain["against_value"], digits_of(gain["label"])),
                 "Verdict": gain["verdict"],
                 difference: with_interval(*bounds, digits_of(gain["label"]), sign=True),
                 P_HOLM: p_text(gain["p_holm"]),
                 "Seeds": str(gain["seeds"]),
                 "n": f"{gain['n']:,}",
             }
-
-
-def _value_compared(run: Run, gain: dict[Any, Any]) -> str:
-    """The metric of the cells that a loss is compared with, mean over the seeds."""
-    found = run.metrics[run.metrics["metric"] == gain["metric"]]
-    value = found.loc[found["address"].isin(gain["against"]), "value"].mean()
-    return number(float(value), digits_of(gain["label"]))
 
 
 GROUPS, WIDEST = 8, 3.0
@@ -158,10 +160,9 @@ class Overview:
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task: its first metric, and its error if it has one."""
-        run = main_losses(run)
-        data = verdicts(run)
+        run, data = main_losses(run), _spelled(run.verdict)
         words, figure = caption(run, run.cells, PICTURED), _figure(run, data)
-        return Artefact(words, figure=figure, data=data.drop(columns="against"), notes=NOTES)
+        return Artefact(words, figure=figure, data=data, notes=NOTES)
 
 
 def _figure(run: Run, data: pd.DataFrame) -> Figure:
@@ -182,7 +183,7 @@ def _figure(run: Run, data: pd.DataFrame) -> Figure:
         heading = f"{pair_name(pair)}: {here['n'].max():,} test examples"
         part.suptitle(folded(heading, 100), x=0.01, ha="left", fontsize=9.5)
         for axis, name in zip(axes, metrics, strict=True):
-            _panel(axis, run, here[here["metric"] == name], rows, styles)
+            _panel(axis, other, here[here["metric"] == name], rows, styles)
         axes[0].set_yticks(range(len(rows)), [shortened(name, 24) for name in names])
         axes[0].set_ylim(len(rows) - 0.5, -0.5)
     line: Any = {"color": "black", "linewidth": 1.6, "marker": "o", "markerfacecolor": "white"}
@@ -191,12 +192,12 @@ def _figure(run: Run, data: pd.DataFrame) -> Figure:
     return figure
 
 
-def _panel(axis: Axes, run: Run, here: pd.DataFrame, rows: list[str], styles: Any) -> None:
+def _panel(axis: Axes, other: str, here: pd.DataFrame, rows: list[str], styles: Any) -> None:
     """The rows of one metric, below the value that they are compared with."""
     gains = here.to_dict("records")
     label, lower = gains[0]["label"], gains[0]["better"] == "lower"
-    other = shortened(loss_label(reference_of(run)), 14)
-    axis.set_title(f"{label}, {other} {_value_compared(run, gains[0])}", loc="left")
+    other, value = shortened(loss_label(other), 14), gains[0]["against_value"]
+    axis.set_title(f"{label}, {other} {number(value, digits_of(label))}", loc="left")
     ends = here[["difference", "low", "high", "smallest"]].abs().to_numpy(dtype=float)
     most = WIDEST * max(np.nanmax(ends[:, 0]), np.nanmin([*ends[:, 3], np.inf]))
     bound = 1.06 * min(np.max(ends, initial=0, where=np.isfinite(ends)), most) or 1.0

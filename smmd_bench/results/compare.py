@@ -13,6 +13,7 @@ from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
 from ..storage.cell import BASE
 from .opponents import WITHOUT_EFFECT, cell_key
+from .verdict import LEVEL
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,7 +30,6 @@ CONTRAST_COLUMNS = (
     "model", "task", "loss", "against", "metric", "seeds", "n", "difference", "low", "high", "p",
     "p_holm", "smallest",
 )  # fmt: skip
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -153,11 +153,11 @@ def contrasts(
     rows = []
     for other in others:
         for mine, theirs in _pairs(run, first, other):
-            name = {key: mine[key] for key in ("model", "task", "loss", "seed")} | {"other": other}
+            name = {key: mine[key] for key in ("model", "task", "loss", "seed")}
             found = _differences((run, mine), (run, theirs), resamples)
             wanted = metric or load_task(mine["task"]).metrics()[0].name
             rows += [
-                {**name, "metric": key, "against": theirs["address"], **values}
+                {**name, "metric": key, "against": other, **values}
                 for key, values in found.items()
                 if wanted in ("all", key)
             ]
@@ -166,12 +166,9 @@ def contrasts(
             f"{run.path} has no {metric or 'result'} of {first} and of another of these losses for "
             "the same seed: `smmd-bench report` says what it has."
         )
-    same = ["model", "task", "loss", "other", "metric"]
+    same = ["model", "task", "loss", "against", "metric"]
     groups = pd.DataFrame(rows).groupby(same, sort=False)
-    gains = [
-        {**gain_of(cells), **dict(zip(same, key, strict=True)), "against": key[3]}
-        for key, cells in groups
-    ]
+    gains = [{**dict(zip(same, key, strict=True)), **gain_of(cells)} for key, cells in groups]
     table = pd.DataFrame(gains)
     family = table.groupby(["model", "task", "metric"])["p"]
     table["p_holm"] = family.transform(holm)

@@ -24,6 +24,7 @@ from .summary import (
     in_run_order,
     summarise_cells,
     tuning_rows,
+    with_settings,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +59,8 @@ class RunFrames:
 
         A failed cell has its `stage` and `error`, a skipped one (its loss cannot apply) the reason
         as `error`. `params` is a nullable integer, `recipe` a dictionary, `trained_on` the task of
-        a test of transfer, `sizes` the numbers of examples that are there, by split.
+        a test of transfer, `sizes` the numbers of examples that are there, by split. Then comes a
+        column for each parameter that a loss names and each setting in which recipes differ.
         """
         import pandas as pd
 
@@ -68,7 +70,7 @@ class RunFrames:
         frame = frame.astype({"seed": "int64", "params": "Int64", **texts})
         for column in _NAMES:
             frame[column] = pd.Categorical(frame[column], categories=[*frame[column].unique()])
-        return frame
+        return frame if "predictions" in self.manifest else with_settings(frame)
 
     def current(self, address: str) -> StoredCell:
         """The folders of a cell."""
@@ -94,20 +96,45 @@ class RunFrames:
         ]
         return self._frame(rows, ("metric", *_BOUNDS, "n"), _BOUNDS)
 
-    @cached_property
+    @property
     def comparisons(self) -> pd.DataFrame:
         """One row a compared cell and metric: the difference to the cell `against`.
 
         `b`, `c` and `p` are those of McNemar's exact test where the metric is a share of the
-        examples; of another metric p is by the bootstrap. `jackknife` holds the pseudo-values of
-        `smmd_bench.scoring.crossed`.
+        examples; of another metric p is by the bootstrap.
         """
         return self._compared_by("comparison")
 
-    @cached_property
+    @property
     def noise(self) -> pd.DataFrame:
         """The same of cross-entropy against cross-entropy of another seed, in disjoint pairs."""
         return self._compared_by("noise")
+
+    @cached_property
+    def paired(self) -> pd.DataFrame:
+        """The rows of both, with their `kind`, "comparison" or "noise", and `jackknife`, lists of
+        the pseudo-values by which `smmd_bench.scoring.crossed` pools seeds."""
+        cells = self._with_files(self._done())
+        others = {(pair.mine["address"], pair.kind): pair.other for pair in self.compared}
+        rows = [
+            {**identity, "against": other["address"], "against_loss": other["loss"],
+             "metric": metric, **values, "kind": kind}
+            for kind in ("comparison", "noise")
+            for identity, cell in cells
+            if (other := others.get((identity["address"], kind))) is not None
+            and (content := cell.comparison(self.current(other["address"]))) is not None
+            for metric, values in content["metrics"].items()
+        ]  # fmt: skip
+        columns = ("against", "against_loss", "metric", *_DIFFERENCE, "jackknife", "kind")
+        return self._frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
+
+    @cached_property
+    def verdict(self) -> pd.DataFrame:
+        """One row a model, task, loss and metric: the difference to cross-entropy over the seeds,
+        and what it says of the loss; see `smmd_bench.results.verdict`."""
+        from .verdict import verdict_frame
+
+        return verdict_frame(self)
 
     @cached_property
     def selection(self) -> pd.DataFrame:
@@ -220,17 +247,8 @@ class RunFrames:
         return [said for said in self.rows if self.current(said["address"]).metrics]
 
     def _compared_by(self, kind: str) -> pd.DataFrame:
-        against = {pair.mine["address"]: pair.other for pair in self.compared if pair.kind == kind}
-        rows = [
-            {**identity, "against": other["address"], "against_loss": other["loss"],
-             "metric": metric, **values}
-            for identity, cell in self._with_files(self._done())
-            if (other := against.get(identity["address"])) is not None
-            and (content := cell.comparison(self.current(other["address"]))) is not None
-            for metric, values in content["metrics"].items()
-        ]  # fmt: skip
-        columns = ("against", "against_loss", "metric", *_DIFFERENCE, "jackknife")
-        return self._frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
+        found = self.paired[self.paired["kind"] == kind]
+        return found.drop(columns=["jackknife", "kind"]).reset_index(drop=True)
 
     def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], StoredCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")

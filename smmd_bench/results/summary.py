@@ -9,10 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..models.cards import ModelCard, card_at, model_card
-from ..plugin_system.parameters import untuned_label
+from ..plugin_system.parameters import is_tuned, parameters_of, spell, split_spec, untuned_label
+from ..plugin_system.registry import load_loss
 from ..storage.cell import BASE, StoredCell
+from .opponents import WITHOUT_EFFECT
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..contracts import Run
 
 IDENTITY = ("address", "model", "task", "loss", "seed")
@@ -101,6 +105,48 @@ def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
         "stage": cell.failure.get("stage"),
         "error": cell.failure.get("error"),
     }
+
+
+def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells with a column for each parameter that a loss of the run names, such as `lambda`,
+    and for each setting of the recipe in which they differ.
+
+    A parameter that a spec leaves out has its default, where the loss can be loaded; of a tuned
+    loss it is missing, as its seeds may choose different ones. The base has no recipe.
+    """
+    import pandas as pd
+
+    losses = {loss: split_spec(loss) for loss in cells["loss"].unique() if not is_tuned(loss)}
+    columns: dict[str, dict[str, str | None]] = {}
+    for name, key in distinct((name, key) for name, own in losses.values() for key in own):
+        values = {spec: own.get(key) for spec, (known, own) in losses.items() if known == name}
+        default = _default(name, key) if None in values.values() else None
+        columns.setdefault(key, {}).update({s: v or default for s, v in values.items()})
+    found = {name: cells["loss"].astype("object").map(known) for name, known in columns.items()}
+    trained = cells["loss"] != BASE
+    recipes = pd.DataFrame([*cells["recipe"].where(trained, {})], cells.index)
+    for name in recipes.columns.difference([*cells, *found, *WITHOUT_EFFECT], sort=False):
+        if recipes.loc[trained, name].astype("str").nunique() > 1:
+            found[name] = recipes[name]
+    return cells.assign(**{name: _numeric(column) for name, column in found.items()})
+
+
+def _default(loss: str, parameter: str) -> str | None:
+    """As people write it; None: the plugin of the loss is not here."""
+    try:
+        known = parameters_of(type(load_loss(loss)))
+    except UserError:
+        return None
+    return spell(known[parameter].default) if parameter in known else None
+
+
+def _numeric(column: pd.Series[Any]) -> pd.Series[Any]:
+    import pandas as pd
+
+    try:
+        return pd.to_numeric(column)
+    except (ValueError, TypeError):
+        return column
 
 
 def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[str, Any]]:

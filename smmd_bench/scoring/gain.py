@@ -54,10 +54,7 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
     from scipy.stats import t
 
     number, mean = cells["seed"].nunique(), float(cells["difference"].mean())
-    found = {
-        "seeds": number, "difference": mean,
-        "n": int(cells["n"].max()), "against": tuple(cells["against"]),
-    }  # fmt: skip
+    found = {"seeds": number, "difference": mean, "n": int(cells["n"].max())}
     none = dict.fromkeys(("low", "high", "error", "df", "p", "discordant", "pairs"), math.nan)
     if number < len(cells):
         return found | none | {"interval": RECIPES}
