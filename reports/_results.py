@@ -12,7 +12,8 @@ from collections.abc import Collection, Sequence
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.results.verdict import KEY, LEVEL, gains, in_order, paired, reference_of
+from smmd_bench.results.verdict import KEY, gains, in_order, paired, reference_of
+from smmd_bench.scoring.gain import LEVEL
 
 from ._cells import NO_RESULTS, measured, opponent
 

@@ -43,6 +43,11 @@ SHOWN = (
     "answer). Below ±x: a true difference of x is found 4 times in 5."
 )
 
+GROUP = "Group"
+GROUPED = (
+    "Losses that share a letter of Group are told apart by no test (all pairs, corrected by Holm); "
+    "a has the best."
+)
 NOISE = ", other seeds"
 """What the row of cross-entropy against itself, the noise floor, is called besides."""
 
@@ -74,9 +79,9 @@ class Verdict:
             other = loss_label(reference_of(run))
             table.attrs["title"] = f"Which answers are better than those of {other}?"
             table = table.drop(columns="Seeds", errors="ignore")
-        table.attrs["values"] = ["Loss", "Metric", label, "Verdict", difference, P_HOLM]
+        table.attrs["values"] = ["Loss", "Metric", label, "Verdict", GROUP, difference, P_HOLM]
         table.attrs["optional"] = ["n", "Seeds", P_HOLM, label]
-        words = caption(run, run.cells, SHOWN)
+        words = caption(run, run.cells, SHOWN, GROUPED * (GROUP in table))
         return Artefact(words, table, data=None if data.empty else data, notes=NOTES)
 
 
@@ -105,7 +110,13 @@ def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator
         ["task", "model", "noise", "loss"], observed=True
     ):
         key, head = (model, task, loss), row_head(cells.iloc[0])
-        head["Loss"] += NOISE if noise else ""
+        if noise:
+            ranked = of_pair(data, (str(model), str(task))).query("against_letters != ''")
+            for gain in ranked.drop_duplicates("metric").to_dict("records"):
+                value_there = number(gain["against_value"], digits_of(gain["label"]))
+                groups = {value: value_there, GROUP: gain["against_letters"]}
+                yield {**head, "Metric": gain["label"], **groups}
+            head["Loss"] += NOISE
         nothing = NOTHING_LEARNT * (key in dead)
         if key not in found:
             if loss in judged:
@@ -123,6 +134,7 @@ def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator
                 "Metric": gain["label"],
                 value: number(gain["against_value"], digits_of(gain["label"])),
                 "Verdict": gain["verdict"],
+                **({GROUP: gain["letters"]} if gain["letters"] and not noise else {}),
                 difference: with_interval(*bounds, digits_of(gain["label"]), sign=True),
                 P_HOLM: p_text(gain["p_holm"]),
                 "Seeds": str(gain["seeds"]),

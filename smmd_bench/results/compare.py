@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
 from ..plugin_system.registry import load_task
-from ..scoring.gain import gain_of, holm, smallest_difference
+from ..scoring.gain import LEVEL, gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
 from ..storage.cell import BASE
 from .opponents import WITHOUT_EFFECT, cell_key
-from .verdict import LEVEL
+from .ties import tie_letters
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..contracts import Metric
     from .frames import RunFrames
 
     Side = tuple[RunFrames, dict[str, Any]]
@@ -176,6 +177,16 @@ def contrasts(
     table["smallest"] = [smallest_difference(gain, LEVEL / size) for gain, size in sizes]
     table.attrs["left_out"] = [other for other in others if other not in {*table["against"]}]
     return table[list(CONTRAST_COLUMNS)]
+
+
+def tied_losses(run: RunFrames, losses: Sequence[str], metric: str | None = None) -> pd.DataFrame:
+    """The `tie_letters` of these losses, by the metrics that `contrasts` compares."""
+
+    def wanted(task: str) -> list[Metric]:
+        every = load_task(task).metrics()
+        return [m for m in every if metric in ("all", m.name)] if metric else [*every[:1]]
+
+    return tie_letters(run.only(run.cells[run.cells["loss"].isin([*losses])]), wanted)
 
 
 def _require_known(run: RunFrames, losses: Sequence[str], metric: str | None) -> None:

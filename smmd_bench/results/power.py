@@ -8,8 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
 from ..scoring.crossed import Crossed, fit_cells
-from ..scoring.gain import smallest_by_t
-from .verdict import LEVEL
+from ..scoring.gain import LEVEL, smallest_by_t
 
 if TYPE_CHECKING:
     import pandas as pd

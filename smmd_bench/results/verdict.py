@@ -5,7 +5,8 @@ that both have; value and against_value, the mean of the metric over them, of th
 `against_loss`; p_holm, corrected over the losses of a model, task and metric; smallest, the true
 difference that the test finds 4 times in 5; and the verdict: better, worse, "cannot tell", "cannot
 tell (more seeds)" where they are too few to know their spread, "nothing learnt". Cross-entropy
-against itself is the noise floor: "seeds differ" or "cannot tell", and in no family.
+against itself is the noise floor: "seeds differ" or "cannot tell", and in no family. With five
+losses or more, letters and against_letters are the groups of `ties`; else they are empty.
 """
 
 from __future__ import annotations
@@ -18,16 +19,15 @@ from ..contracts import Metric, Run
 from ..errors import UserError
 from ..plugin_system.parameters import is_tuned, tuned_label
 from ..plugin_system.registry import load_task
-from ..scoring.gain import FEWEST, gain_of, holm, smallest_difference
+from ..scoring.gain import FEWEST, LEVEL, gain_of, holm, smallest_difference
 from .opponents import REFERENCE
+from .ties import tie_letters
 
 if TYPE_CHECKING:
     import pandas as pd
 
 KEY = ["model", "task", "loss"]
 """The columns that tell what was trained on what, and how."""
-LEVEL = 0.05
-"""A p below it, corrected by Holm, counts as significant."""
 BETTER, WORSE, DIFFER = "better", "worse", "seeds differ"
 OPEN, FEW_SEEDS = "cannot tell", "cannot tell (more seeds)"
 NOTHING_LEARNT = "nothing learnt"
@@ -52,9 +52,19 @@ def verdict_frame(run: Run) -> pd.DataFrame:
     data.insert(5, "better", [metric.better for metric in of_row])
     groups = seeds.groupby([*KEY, "metric"], observed=True)
     data = data.merge(groups[[*_MEANS]].mean().reset_index(), how="left", on=[*KEY, "metric"])
-    data = in_order(data.assign(against_loss=other), run.cells)
+    data = _with_letters(data.assign(against_loss=other), tie_letters(run, judged_metrics))
+    data = in_order(data, run.cells)
     rows = data.to_dict("records")
     return data.assign(verdict=[_verdict(row, tuple(row[n] for n in KEY) in dead) for row in rows])
+
+
+def _with_letters(data: pd.DataFrame, ties: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the letters of the loss and of what it is compared with."""
+    for loss, name in (("loss", "letters"), ("against_loss", "against_letters")):
+        key = ["model", "task", "metric", loss]
+        known = ties.rename(columns={"loss": loss, "letters": name}).set_index(key)[name]
+        data[name] = [known.get(row, "") for row in data[key].itertuples(index=False, name=None)]
+    return data
 
 
 def _verdict(row: dict[Any, Any], dead: bool) -> str:

@@ -21,6 +21,8 @@ RECIPES = "none: several recipes"
 FEW = 10
 """Discordant pairs of all seeds: the spread of fewer says too little of the error."""
 POWER = 0.8
+LEVEL = 0.05
+"""A p below it, corrected by Holm, counts as significant."""
 FEWEST = 3
 """Degrees of freedom, below which an error is not known well enough to say what it hides."""
 _NORMAL = 1.959964
