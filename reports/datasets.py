@@ -19,7 +19,7 @@ from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.verdict import main_losses
 
 from ._cells import measured
-from ._panels import pair_name, say
+from ._panels import pair_name
 from ._paper import SYNTHETIC, data_source, other_data, rows
 from ._text import caption, without_dashes
 
@@ -150,7 +150,7 @@ def _figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
             if pictured:
                 picture = small_picture(row["image"], LARGEST)
                 if picture is None:
-                    say(above, "picture not found")
+                    above.text(0.5, 0.5, "picture not found", ha="center", va="center")
                 else:
                     above.imshow(picture)
                     above.set_anchor("NW")

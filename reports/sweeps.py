@@ -7,7 +7,6 @@ band; another loss is a curve if the parameter was varied too, or a band.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -29,7 +28,7 @@ from smmd_bench.results.opponents import REFERENCE
 from ._cells import of_pair, pairs
 from ._results import EXACT, widened
 from ._text import NOTES, caption
-from .ablations import loss_specs, one_parameter, values_of, variants
+from .ablations import scans, variants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -91,11 +90,10 @@ class Sweep:
 
     def _found(self, run: Run) -> dict[tuple[str, str], tuple[pd.DataFrame, pd.DataFrame]]:
         """The cells and the data of each parameter with enough values."""
-        ones = filter(None, map(one_parameter, loss_specs(run)))
-        counts = Counter((loss, parameter) for loss, parameter, _ in ones)
         paper = {report.swept for report in (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)}
+        counts = {swept: len(values) for swept, values in scans(run).items()}
         known = {self.swept} if self.swept else {*counts} - paper
-        likely = [swept for swept in counts if swept in known and counts[swept] >= LEAST - 1]
+        likely = [swept for swept in counts if swept in known and counts[swept] >= LEAST]
         found = {swept: self._data(run, *swept) for swept in likely}
         return {swept: own for swept, own in found.items() if not own[1].empty}
 
@@ -104,7 +102,7 @@ class Sweep:
         that of its parameter (missing: not swept)."""
         known: dict[str, tuple[str, float]] = {REFERENCE: (REFERENCE, math.nan)}
         for name in (loss, *self.beside):
-            for spec, values in values_of(loss_specs(run), name, parameter).items():
+            for spec, values in scans(run).get((name, parameter), {name: (math.nan,)}).items():
                 if len(values) == 1:
                     known[spec] = (name, values[0])
         varied = [spec for spec, (name, _) in known.items() if name == loss]

@@ -15,17 +15,15 @@ from tests.runs import quick_run
 STATES = {
     "as it is": lambda runs, _: runs("default"),
     "without results": lambda runs, folder: without(runs("default"), folder),
-    "without logs": lambda runs, folder: without(runs("default"), folder, "train_log.parquet"),
     "of CE alone": lambda _, folder: quick_run(folder, losses=("ce",)),
     "of summaries": lambda _, folder: quick_run(folder, tasks=("samsum",), losses=("ce", "smmd")),
     "without cells": lambda runs, folder: with_manifest(runs("default"), folder, cells=[]),
 }
 BUILT = {
-    "as it is": 9, "without results": 1, "without logs": 8, "of CE alone": 5, "of summaries": 5,
-    "without cells": 0,
+    "as it is": 8, "without results": 0, "of CE alone": 4, "of summaries": 4, "without cells": 0
 }  # fmt: skip
 """How many reports each of them has."""
-SAMPLED = ("arithmetic_table", "error_histogram", "overview", "training_curves")
+SAMPLED = ("arithmetic_table", "error_histogram", "overview")
 FIGURES = ("dataset_samples", "digit_probe", "error_histogram", "sigma_sensitivity")
 
 

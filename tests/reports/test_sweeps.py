@@ -69,8 +69,8 @@ def test_any_parameter_of_any_loss_is_swept_and_any_variant_of_fewer_seeds_has_a
     labels = [spec.replace("gce", "GCE") for spec in widths]
     assert table["Loss"].tolist() == ["none (CE)", "GCE", *labels]
     assert not table["Acc (%)"].str.contains("not run").any()
-    negative = {spec: [-value] for spec, value in widths.items()}
-    monkeypatch.setattr("smmd_bench.reports.sweeps.values_of", lambda *_: negative)
+    negative = {("gce", "sigma"): {spec: [-value] for spec, value in widths.items()}}
+    monkeypatch.setattr("smmd_bench.reports.sweeps.scans", lambda _: negative)
     assert built(Sweep(), run).figure.axes[0].get_xscale() == "linear"
 
 
@@ -78,7 +78,7 @@ def test_any_parameter_of_any_loss_is_swept_and_any_variant_of_fewer_seeds_has_a
     "report", [SigmaSensitivity(), LambdaSensitivity(), BandwidthTable(), Sweep(), Ablation()]
 )
 def test_a_run_that_varies_nothing_imports_no_loss(report, run_folder, monkeypatch):
-    monkeypatch.setattr("smmd_bench.reports.ablations.load_loss", None)
+    monkeypatch.setattr("smmd_bench.results.summary.load_loss", None)
     assert str(report.skip(read_run(run_folder))).startswith("the run ")
 
 
