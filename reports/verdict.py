@@ -31,6 +31,7 @@ from smmd_bench.scoring.gain import OVER_SEEDS
 
 from ._cells import NO_RESULTS, measured, of_pair, pairs, why_missing
 from ._panels import pair_name
+from ._paper import reported
 from ._results import digits_of, why_no_gain
 from ._text import NOTES, P_HOLM, caption, p_text, row_head
 
@@ -82,6 +83,7 @@ class Verdict:
         table.attrs["values"] = ["Loss", "Metric", label, "Verdict", GROUP, difference, P_HOLM]
         table.attrs["optional"] = ["n", "Seeds", P_HOLM, label]
         words = caption(run, run.cells, SHOWN, GROUPED * (GROUP in table))
+        words = f"{words}\n{reported(run)}"
         return Artefact(words, table, data=None if data.empty else data, notes=NOTES)
 
 
