@@ -6,7 +6,6 @@ Only then does a published value stand beside a cell's own; else its place says 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -32,29 +31,21 @@ _ROUNDING = 0.01
 _KEYS = ("model", "task", "loss")
 
 
-@dataclass(frozen=True, slots=True)
-class PaperModel:
-    """A model of the paper: its key in `paper.yaml` and how the paper's tables name it."""
-
-    key: str
-    name: str
-    params: str
-
-
-def paper_model(model: str) -> PaperModel | None:
-    """The paper's model that a hub name or a local folder is, by its last part; None: another."""
+def paper_model(model: str) -> dict[str, str]:
+    """The paper's model that a hub name or a local folder is, by its last part: its key in
+    `paper.yaml`, and name and params as the paper's tables have them; empty: another."""
     last = model.rstrip("/").rpartition("/")[2].casefold()
     for key, entry in _content()["models"].items():
         if last in (name.casefold() for name in entry["names"]):
-            return PaperModel(key, entry["name"], entry["params"])
-    return None
+            return {**entry, "key": key}
+    return {}
 
 
 def published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, float]:
     """The published values by metric; empty where the paper's table has no such row."""
     known = paper_model(model)
     for row in rows(table) if known else ():
-        if (row.get("model"), row["task"], row.get("loss")) == (known.key, task, loss):  # type: ignore[union-attr]
+        if (row.get("model"), row["task"], row.get("loss")) == (known["key"], task, loss):
             return {key: value for key, value in row.items() if key not in _KEYS}
     return {}
 
@@ -97,7 +88,7 @@ def other_setting(run: Run, cell: Mapping[Any, Any]) -> str:
 
 def _differences(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
     task = str(cell["task"])
-    if paper_model(str(cell["model"])) is None:
+    if not paper_model(str(cell["model"])):
         yield "other model"
     if word := other_data(run, task):
         yield word
@@ -174,7 +165,7 @@ def _decoding(run: Run, made_here: bool) -> str:
     hows = (run.manifest.get("generation") or {}).values() if made_here else ()
     lacking = {name: None for how in hows for name in _DECODING if name not in how}
     if not hows or lacking:
-        return f"{NOT_REPORTED} {', '.join(lacking)}".strip()
+        return f"incomplete ({', '.join(lacking)} {NOT_REPORTED})" if lacking else NOT_REPORTED
     lengths = sorted({int(how["max_new_tokens"]) for how in hows})
     greedy = "greedy, " * all(how["greedy"] for how in hows)
     return f"complete ({greedy}at most {' or '.join(map(str, lengths))} tokens)"

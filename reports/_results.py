@@ -12,10 +12,10 @@ from collections.abc import Collection, Sequence
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.results.verdict import KEY, gains, in_order, paired, reference_of
+from smmd_bench.results.verdict import KEY, gains, in_order, paired
 from smmd_bench.scoring.gain import LEVEL
 
-from ._cells import NO_RESULTS, measured, opponent
+from ._cells import opponent
 
 EXACT = "exact_match"
 _CELL = ["model", "params", "task", "loss", "seed", "status", "stage"]
@@ -78,12 +78,3 @@ def with_tests(data: pd.DataFrame, run: Run, metrics: Collection[str]) -> pd.Dat
 def digits_of(label: str) -> int:
     """The decimals of a metric's difference."""
     return 1 if "%" in label else 2
-
-
-def why_no_gain(run: Run) -> str | None:
-    """Why no loss can be compared; None: one can."""
-    if measured(run.cells).empty:
-        return NO_RESULTS
-    if (paired(run, reference_of(run))["loss"] == reference_of(run)).all():
-        return "no loss has results beside those of cross-entropy for the same seed"
-    return None

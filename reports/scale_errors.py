@@ -17,7 +17,7 @@ from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
 from ._cells import measured, numeric_tasks, of_pair, why_missing, why_no_numbers
 from ._paper import published_beside
-from ._text import NOTES, caption
+from ._text import caption, notes_of
 
 SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
 ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
@@ -58,7 +58,7 @@ class ScaleErrors:
         data = category_counts(run)
         table = _table(data, run.cells)
         table.attrs["title"] = self.title
-        return Artefact(caption(run, run.cells, SHOWN), table, data=data, notes=NOTES)
+        return Artefact(caption(run, run.cells, SHOWN), table, data=data, notes=notes_of(table))
 
 
 def category_counts(run: Run) -> pd.DataFrame:

@@ -32,8 +32,8 @@ from smmd_bench.scoring.gain import OVER_SEEDS
 from ._cells import NO_RESULTS, measured, of_pair, pairs, why_missing
 from ._panels import pair_name
 from ._paper import reported
-from ._results import digits_of, why_no_gain
-from ._text import NOTES, P_HOLM, caption, p_text, row_head
+from ._results import digits_of
+from ._text import P_HOLM, caption, notes_of, p_text, row_head
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -84,7 +84,7 @@ class Verdict:
         table.attrs["optional"] = ["n", "Seeds", P_HOLM, label]
         words = caption(run, run.cells, SHOWN, GROUPED * (GROUP in table))
         words = f"{words}\n{reported(run)}"
-        return Artefact(words, table, data=None if data.empty else data, notes=NOTES)
+        return Artefact(words, table, data=None if data.empty else data, notes=notes_of(table))
 
 
 def _spelled(data: pd.DataFrame) -> pd.DataFrame:
@@ -170,13 +170,18 @@ class Overview:
 
     def skip(self, run: Run) -> str | None:
         """A loss with results beside cross-entropy's is needed."""
-        return why_no_gain(run)
+        if measured(run.cells).empty:
+            return NO_RESULTS
+        none = (run.verdict["loss"] == run.verdict["against_loss"]).all()
+        return (
+            "no loss has results beside those of cross-entropy for the same seed" if none else None
+        )
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task: its first metric, and its error if it has one."""
         run, data = main_losses(run), _spelled(run.verdict)
         words, figure = caption(run, run.cells, PICTURED), _figure(run, data)
-        return Artefact(words, figure=figure, data=data, notes=NOTES)
+        return Artefact(words, figure=figure, data=data, notes=notes_of(None))
 
 
 def _figure(run: Run, data: pd.DataFrame) -> Figure:

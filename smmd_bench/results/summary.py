@@ -122,13 +122,15 @@ def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
         values = {spec: own.get(key) for spec, (known, own) in losses.items() if known == name}
         default = _default(name, key) if None in values.values() else None
         columns.setdefault(key, {}).update({s: v or default for s, v in values.items()})
-    found = {name: cells["loss"].astype("object").map(known) for name, known in columns.items()}
+    losses_of_cells, found = cells["loss"].astype("object"), {}
+    for name, known in columns.items():
+        found[name] = losses_of_cells.map(known).astype("float64", errors="ignore")
     trained = cells["loss"] != BASE
     recipes = pd.DataFrame([*cells["recipe"].where(trained, {})], cells.index)
     for name in recipes.columns.difference([*cells, *found, *WITHOUT_EFFECT], sort=False):
         if recipes.loc[trained, name].astype("str").nunique() > 1:
             found[name] = recipes[name]
-    return cells.assign(**{name: _numeric(column) for name, column in found.items()})
+    return cells.assign(**found)
 
 
 def _default(loss: str, parameter: str) -> str | None:
@@ -138,15 +140,6 @@ def _default(loss: str, parameter: str) -> str | None:
     except UserError:
         return None
     return spell(known[parameter].default) if parameter in known else None
-
-
-def _numeric(column: pd.Series[Any]) -> pd.Series[Any]:
-    import pandas as pd
-
-    try:
-        return pd.to_numeric(column)
-    except (ValueError, TypeError):
-        return column
 
 
 def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[str, Any]]:

@@ -87,15 +87,6 @@ def test_p_is_that_of_the_mixed_model_over_several_seeds(three_seeds):
     assert row["p"] == pytest.approx(2 * stats.t.sf(row["difference"] / error, df), rel=1e-2)
 
 
-def test_p_is_mcnemars_of_one_seed(tmp_path):
-    one = quick_run(tmp_path, n=80)
-    row = one.verdict.query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
-    comparison = one.comparisons.query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
-    b, c = int(comparison["b"]), int(comparison["c"])
-    assert row["p"] == pytest.approx(stats.binomtest(b, b + c).pvalue)
-    assert row["discordant"] == b + c
-
-
 def test_the_noise_floor_is_the_last_row_of_a_run_with_several_seeds(three_seeds):
     table = Verdict().build(three_seeds).table
     assert table["Loss"].tolist()[-2:] == ["CE, other seeds"] * 2

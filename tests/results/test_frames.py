@@ -82,7 +82,6 @@ def test_parameters_and_changed_settings_are_columns_of_the_cells(tmp_path):
 
 def test_the_verdict_is_a_frame_and_in_the_json_of_report(run, tmp_path):
     verdict = run.verdict
-    assert not verdict.duplicated(["model", "task", "loss", "metric"]).any()
     assert set(verdict["verdict"]) <= {"better", "worse", "cannot tell", "seeds differ"}
     cells = [*verdict.astype("object").to_numpy().flat, *run.comparisons.to_numpy().flat]
     assert not any(isinstance(cell, list | tuple) for cell in cells)
@@ -95,7 +94,6 @@ def test_the_verdict_is_a_frame_and_in_the_json_of_report(run, tmp_path):
     command = ["report", str(run.path), "--only", "verdict", "--format", "csv", "--json"]
     said = json.loads(call(command, tmp_path).stdout)["verdict"]
     assert [row["verdict"] for row in said] == verdict["verdict"].tolist()
-    assert [row["smallest"] for row in said] == pytest.approx(verdict["smallest"].tolist())
 
 
 def test_a_selection_has_one_selected_epoch_a_cell(run):
