@@ -113,11 +113,11 @@ def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator
     ):
         key, head = (model, task, loss), row_head(cells.iloc[0])
         if noise:
-            ranked = of_pair(data, (str(model), str(task))).query("against_letters != ''")
+            ranked = of_pair(data, (str(model), str(task)))
+            ranked = ranked[(ranked["against_loss"] == other) & (ranked["against_letters"] != "")]
             for gain in ranked.drop_duplicates("metric").to_dict("records"):
-                value_there = number(gain["against_value"], digits_of(gain["label"]))
-                groups = {value: value_there, GROUP: gain["against_letters"]}
-                yield {**head, "Metric": gain["label"], **groups}
+                own = number(gain["against_value"], digits_of(gain["label"]))
+                yield {**head, "Metric": gain["label"], value: own, GROUP: gain["against_letters"]}
             head["Loss"] += NOISE
         nothing = NOTHING_LEARNT * (key in dead)
         if key not in found:

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..storage.cell import CellFile, StoredCell, stored_cell
-from ..storage.files import read_parquet
 from ..storage.manifest import read_manifest
 from .opponents import Compared, all_compared
 from .summary import (
@@ -21,6 +20,8 @@ from .summary import (
     IDENTITY,
     TUNING_COLUMNS,
     cell_row,
+    columns_of,
+    concatenated,
     in_run_order,
     summarise_cells,
     tuning_rows,
@@ -181,12 +182,12 @@ class RunFrames:
         """Every completion of every measured cell, with its scores, which have the same rows."""
         cells, tables = self.having("scores"), []
         for address in cells["address"]:
-            table = _columns_of(self.current(address), "completions")
-            scores = _columns_of(self.current(address), "scores")
+            table = columns_of(self.current(address), "completions")
+            scores = columns_of(self.current(address), "scores")
             for name in (name for name in scores.column_names if name not in table.column_names):
                 table = table.append_column(name, scores[name])
             tables.append(table)
-        return _concatenated(cells, tables)
+        return concatenated(cells, tables)
 
     @cached_property
     def probes(self) -> pd.DataFrame:
@@ -210,7 +211,7 @@ class RunFrames:
         """
         cells = self.having(file, addresses)
         held = [self.current(address) for address in cells["address"]]
-        return _concatenated(cells, [_columns_of(cell, file, columns) for cell in held])
+        return concatenated(cells, [columns_of(cell, file, columns) for cell in held])
 
     def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
         """The rows of `cells`, or of these of them, of which `read` has this kind of file."""
@@ -280,39 +281,3 @@ def read_run(path: str | Path) -> RunFrames:
         )
     read_manifest(path)
     return RunFrames(path)
-
-
-def _columns_of(cell: StoredCell, file: CellFile, columns: Sequence[str] | None = None) -> Any:
-    """An Arrow table of those of the columns that the file has (None: all), dictionaries as plain
-    values, so that tables of any cells concatenate."""
-    import pyarrow as pa
-
-    place = cell.place(file)
-    assert place is not None
-    table = read_parquet(place, columns, without=("vector",))  # asked for by name alone
-    plain = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(plain))
-
-
-def _concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
-    """One frame of the tables, one a cell, led by the identity of each row's cell.
-
-    A column of the tables with the name of an identity column gets the suffix `_value`: the
-    training log's `loss` is `loss_value`.
-    """
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
-
-    identities, addresses = cells[[*IDENTITY]], cells["address"]
-    if not tables:
-        return identities.iloc[:0].reset_index(drop=True)
-    data = pa.concat_tables(tables, promote_options="permissive").to_pandas()
-    lead = identities.assign(address=pd.Categorical(addresses, addresses.unique()))
-    rows = np.repeat(range(len(tables)), [table.num_rows for table in tables])
-    data = data.rename(columns={name: f"{name}_value" for name in IDENTITY})
-    joined: pd.DataFrame = pd.concat([lead.iloc[rows].reset_index(drop=True), data], axis=1)
-    return joined

@@ -1,4 +1,4 @@
-"""The cells of a manifest: what they say together, their order, rows in frames, and models."""
+"""The cells of a manifest: their order, rows, settings and files in frames, and their models."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ..errors import UserError
 from ..models.cards import ModelCard, card_at, model_card
 from ..plugin_system.parameters import is_tuned, parameters_of, spell, split_spec, untuned_label
 from ..plugin_system.registry import load_loss
-from ..storage.cell import BASE, StoredCell
+from ..storage.cell import BASE, CellFile, StoredCell
+from ..storage.files import read_parquet
 from .opponents import WITHOUT_EFFECT
 
 if TYPE_CHECKING:
@@ -192,3 +193,39 @@ def card_of_run(name: str, run: Run) -> ModelCard:
         "checkpoints belong to other weights: put the old files back there, or train again into "
         "another run."
     )
+
+
+def columns_of(cell: StoredCell, file: CellFile, columns: Sequence[str] | None = None) -> Any:
+    """An Arrow table of those of the columns that the file has (None: all), dictionaries as plain
+    values, so that tables of any cells concatenate."""
+    import pyarrow as pa
+
+    place = cell.place(file)
+    assert place is not None
+    table = read_parquet(place, columns, without=("vector",))  # asked for by name alone
+    plain = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(plain))
+
+
+def concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
+    """One frame of the tables, one a cell, led by the identity of each row's cell.
+
+    A column of the tables with the name of an identity column gets the suffix `_value`: the
+    training log's `loss` is `loss_value`.
+    """
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    identities, addresses = cells[[*IDENTITY]], cells["address"]
+    if not tables:
+        return identities.iloc[:0].reset_index(drop=True)
+    data = pa.concat_tables(tables, promote_options="permissive").to_pandas()
+    lead = identities.assign(address=pd.Categorical(addresses, addresses.unique()))
+    rows = np.repeat(range(len(tables)), [table.num_rows for table in tables])
+    data = data.rename(columns={name: f"{name}_value" for name in IDENTITY})
+    joined: pd.DataFrame = pd.concat([lead.iloc[rows].reset_index(drop=True), data], axis=1)
+    return joined

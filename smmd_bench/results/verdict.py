@@ -28,8 +28,7 @@ if TYPE_CHECKING:
 
 KEY = ["model", "task", "loss"]
 """The columns that tell what was trained on what, and how."""
-BETTER, WORSE, DIFFER = "better", "worse", "seeds differ"
-OPEN, FEW_SEEDS = "cannot tell", "cannot tell (more seeds)"
+OPEN = "cannot tell"
 NOTHING_LEARNT = "nothing learnt"
 """Neither a loss nor what it is compared with has a right answer."""
 _RATES = ("parse_failure_rate", "truncation_rate")
@@ -51,9 +50,9 @@ def verdict_frame(run: Run) -> pd.DataFrame:
     data.insert(4, "label", [metric.label for metric in of_row])
     data.insert(5, "better", [metric.better for metric in of_row])
     groups = seeds.groupby([*KEY, "metric"], observed=True)
-    data = data.merge(groups[[*_MEANS]].mean().reset_index(), how="left", on=[*KEY, "metric"])
-    data = _with_letters(data.assign(against_loss=other), tie_letters(run, judged_metrics))
-    data = in_order(data, run.cells)
+    beside = groups[[*_MEANS]].mean().join(groups["against_loss"].first().astype("str"))
+    data = data.merge(beside.reset_index(), how="left", on=[*KEY, "metric"])
+    data = in_order(_with_letters(data, tie_letters(run, judged_metrics)), run.cells)
     rows = data.to_dict("records")
     return data.assign(verdict=[_verdict(row, tuple(row[n] for n in KEY) in dead) for row in rows])
 
@@ -72,12 +71,12 @@ def _verdict(row: dict[Any, Any], dead: bool) -> str:
         return NOTHING_LEARNT
     if row["p_holm"] < LEVEL:
         if row["loss"] == row["against_loss"]:
-            return DIFFER
-        return BETTER if (row["difference"] > 0) == (row["better"] == "higher") else WORSE
+            return "seeds differ"
+        return "better" if (row["difference"] > 0) == (row["better"] == "higher") else "worse"
     if row["seeds"] == 1 and math.isnan(row["p_holm"]):
         return "not tested: run it again"
     too_few = row["df"] < FEWEST or ("%" in row["label"] and row["smallest"] > 100)
-    return FEW_SEEDS if too_few else OPEN
+    return f"{OPEN} (more seeds)" if too_few else OPEN
 
 
 def main_losses(run: Run) -> Run:
