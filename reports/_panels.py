@@ -14,7 +14,6 @@ from smmd_bench.publishing.style import folded, model_label
 from ._cells import Pair, of_pair, pairs
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FEWEST = 30
@@ -60,8 +59,3 @@ def block_grid(
             axis.set_axis_off()
         found.append(axes[:, :columns])
     return figure, found
-
-
-def say(axis: Axes, text: str) -> None:
-    """Why a panel is empty."""
-    axis.text(0.5, 0.5, text, color=style.GREY, ha="center", va="center", transform=axis.transAxes)

@@ -5,8 +5,7 @@ Only then does a published value stand beside a cell's own; else its place says 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -21,6 +20,8 @@ from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.tables import DASH
 
 SYNTHETIC, UNKNOWN = "synthetic", DASH
+NOT_REPORTED = "not reported"
+_DECODING = ("greedy", "max_new_tokens", "stop", "engine", "dtype", "chat_template")
 _PICTURES = ("clock_time", "chartqa")
 """Tasks of the paper that are made here where no source is named."""
 _GIVEN = ("epochs", "learning_rate", "weight_decay", "warmup_ratio", "lora_rank")
@@ -30,29 +31,21 @@ _ROUNDING = 0.01
 _KEYS = ("model", "task", "loss")
 
 
-@dataclass(frozen=True, slots=True)
-class PaperModel:
-    """A model of the paper: its key in `paper.yaml` and how the paper's tables name it."""
-
-    key: str
-    name: str
-    params: str
-
-
-def paper_model(model: str) -> PaperModel | None:
-    """The paper's model that a hub name or a local folder is, by its last part; None: another."""
+def paper_model(model: str) -> dict[str, str]:
+    """The paper's model that a hub name or a local folder is, by its last part: its key in
+    `paper.yaml`, and name and params as the paper's tables have them; empty: another."""
     last = model.rstrip("/").rpartition("/")[2].casefold()
     for key, entry in _content()["models"].items():
         if last in (name.casefold() for name in entry["names"]):
-            return PaperModel(key, entry["name"], entry["params"])
-    return None
+            return {**entry, "key": key}
+    return {}
 
 
 def published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, float]:
     """The published values by metric; empty where the paper's table has no such row."""
     known = paper_model(model)
     for row in rows(table) if known else ():
-        if (row.get("model"), row["task"], row.get("loss")) == (known.key, task, loss):  # type: ignore[union-attr]
+        if (row.get("model"), row["task"], row.get("loss")) == (known["key"], task, loss):
             return {key: value for key, value in row.items() if key not in _KEYS}
     return {}
 
@@ -90,16 +83,20 @@ def published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[s
 
 def other_setting(run: Run, cell: Mapping[Any, Any]) -> str:
     """What of a cell (a row of `run.cells`) is not as in the paper, in a word; empty: all is."""
+    return next(_differences(run, cell), "")
+
+
+def _differences(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
     task = str(cell["task"])
-    if paper_model(str(cell["model"])) is None:
-        return "other model"
+    if not paper_model(str(cell["model"])):
+        yield "other model"
     if word := other_data(run, task):
-        return word
+        yield word
     sizes = run.metrics.loc[run.metrics["address"] == cell["address"], "n"]
     if sizes.notna().any() and _is_other_size(task, "test", int(sizes.max())):
-        return "other size"
-    trained = cell["loss"] != "base" and is_other_training(run, cell)
-    return "other training" if trained else ""
+        yield "other size"
+    if cell["loss"] != "base" and is_other_training(run, cell):
+        yield "other training"
 
 
 def other_data(run: Run, task: str) -> str:
@@ -140,6 +137,46 @@ def is_other_training(run: Run, cell: Mapping[Any, Any]) -> bool:
     ours = [recipe.get(setting, getattr(paper, setting)) for setting in _GIVEN]
     theirs = [getattr(paper, setting) for setting in _GIVEN]
     return recipe.get("method", "lora") != "lora" or ours != theirs
+
+
+def reported(run: Run) -> str:
+    """What the manifest reports, in a line: seeds, decoding, the paper's setting or what differs,
+    and the data."""
+    trained = run.cells[run.cells["loss"] != "base"]
+    made_here = "predictions" not in run.manifest
+    seeds, setting = NOT_REPORTED, NOT_REPORTED
+    if made_here:
+        seeds = ", ".join(map(str, sorted(trained["seed"].unique())))
+        cells = trained[trained["status"] == "done"].drop_duplicates(["model", "task", "loss"])
+        records = cells.to_dict("records")
+        differs = dict.fromkeys(word for cell in records for word in _differences(run, cell))
+        setting = f"not the paper's ({', '.join(differs)})" if differs else "the paper's"
+    data: dict[str, list[str]] = {}
+    for task in map(str, trained["task"].unique()):
+        data.setdefault(_origin(run, task), []).append(task)
+    several = [f"{word} ({', '.join(tasks)})" for word, tasks in data.items()]
+    origin = " and ".join(several if len(data) > 1 else data)
+    decoding = _decoding(run, made_here)
+    return f"Reported: seeds {seeds}; decoding {decoding}; setting {setting}; data {origin}."
+
+
+def _decoding(run: Run, made_here: bool) -> str:
+    """Whether the manifest says all of how completions were decoded, and how long they may be."""
+    hows = (run.manifest.get("generation") or {}).values() if made_here else ()
+    lacking = {name: None for how in hows for name in _DECODING if name not in how}
+    if not hows or lacking:
+        return f"incomplete ({', '.join(lacking)} {NOT_REPORTED})" if lacking else NOT_REPORTED
+    lengths = sorted({int(how["max_new_tokens"]) for how in hows})
+    greedy = "greedy, " * all(how["greedy"] for how in hows)
+    return f"complete ({greedy}at most {' or '.join(map(str, lengths))} tokens)"
+
+
+def _origin(run: Run, task: str) -> str:
+    test = (_data(run, task).get("identity") or {}).get("test")
+    if not test:
+        return NOT_REPORTED
+    made = test.get("source") == SYNTHETIC or "generator" in test
+    return SYNTHETIC if made else f"not {SYNTHETIC}"
 
 
 def _data(run: Run, task: str) -> Mapping[str, Any]:

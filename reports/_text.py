@@ -17,25 +17,33 @@ from ._cells import measured, why_missing
 from ._paper import paper_model
 
 P_HOLM, TO_PAPER = "p (Holm)", "Δ to paper"
-NOTES = (
-    "Intervals have 95 %. Of one seed they are over the test examples: Wilson's for shares, else "
-    "the percentile bootstrap's. ± is the standard deviation over training seeds.",
-    "Δ is the paired difference on the same examples and seeds. In parentheses: the smallest true "
-    "difference that its test finds with a probability of 80 %.",
-    "Differences of several seeds are tested by a mixed model with crossed random effects of seed "
-    "and example and Satterthwaite's degrees of freedom: they speak of other seeds and other test "
-    "sets. Of one seed they speak of other test sets alone: Tango's interval and McNemar's exact "
-    "test for exact match, the paired bootstrap for other metrics.",
-    "p is corrected by Holm over the losses of a model, task and metric. Bold (* on a terminal): "
-    "the best loss of a model and task, where its corrected p is below 0.05. A row that compares "
-    "cross-entropy with itself has disjoint pairs of its seeds: the noise floor.",
-    "Tuned losses have the setting that validates best, for each seed, and are compared with "
-    "cross-entropy tuned over as many settings. Variants with fewer seeds than their plain loss "
-    "are in the ablation tables and sweeps alone.",
-    "A published value stands beside a cell of the same model, data, size and training; else its "
-    "place says what differs. The paper gives no seeds and no intervals.",
-)
-"""What a page says once of all its tables and figures."""
+NOTES = {
+    "[": "Intervals have 95 %. Of one seed they are over the test examples: Wilson's for shares, "
+    "else the percentile bootstrap's. ± is the standard deviation over training seeds.",
+    "Δ": "Δ is the paired difference on the same examples and seeds. In parentheses: the smallest "
+    "true difference that its test finds with a probability of 80 %.",
+    P_HOLM: "Differences of several seeds are tested by a mixed model with crossed random effects "
+    "of seed and example and Satterthwaite's degrees of freedom: they speak of other seeds and "
+    "other test sets. Of one seed they speak of other test sets alone: Tango's interval and "
+    "McNemar's exact test for exact match, the paired bootstrap for other metrics. p is corrected "
+    "by Holm over the losses of a model, task and metric. Bold (* on a terminal): the best loss of "
+    "a model and task, where its corrected p is below 0.05. A row that compares cross-entropy with "
+    "itself has disjoint pairs of its seeds: the noise floor.",
+    "Loss": "Tuned losses have the setting that validates best, for each seed, and are compared "
+    "with cross-entropy tuned over as many settings. Variants with fewer seeds than their plain "
+    "loss are in the ablation tables and sweeps alone.",
+    "Paper": "A published value stands beside a cell of the same model, data, size and training; "
+    "else its place says what differs. The paper gives no seeds and no intervals.",
+}
+"""What a page says once of all its tables and figures, by what a table has that needs it."""
+
+
+def notes_of(table: pd.DataFrame | None) -> list[str]:
+    """The notes that a table needs; of a figure all."""
+    if table is None:
+        return [*NOTES.values()]
+    text = " ".join(map(str, [*table.columns, *table.to_numpy().flat]))
+    return [note for sign, note in NOTES.items() if sign in text]
 
 
 def caption(run: Run, cells: pd.DataFrame, shown: str, warning: str = "") -> str:
@@ -62,7 +70,7 @@ def named_seeds(cells: pd.DataFrame) -> str:
 def model_columns(model: str, params: Any) -> dict[str, str]:
     """Name and size of a model: as the paper prints them, where it is one of the paper's."""
     if known := paper_model(model):
-        return {"Model": known.name, "Params": known.params}
+        return {"Model": known["name"], "Params": known["params"]}
     size = DASH if pd.isna(params) else tables.count(int(params))
     return {"Model": model_label(model), "Params": size}
 

@@ -5,62 +5,50 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run, UserError
-from smmd_bench.plugin_system.parameters import parameters_of, spell
-from smmd_bench.plugin_system.registry import load_loss
+from smmd_bench.contracts import Artefact, Run
+from smmd_bench.plugin_system.parameters import is_tuned, spell, split_spec
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.opponents import REFERENCE
+from smmd_bench.results.verdict import main_losses
 
-from ._cells import (
-    PAIR,
-    REFERENCE,
-    main_losses,
-    measured,
-    of_pair,
-    opponent,
-    pairs,
-    why_missing,
-)
+from ._cells import PAIR, measured, of_pair, opponent, pairs, why_missing
 from ._paper import with_published
 from ._results import EXACT, result_frame, widened, with_tests
-from ._text import NOTES, P_HOLM, TO_PAPER, caption, delta, estimate, gain, model_columns, p_text
+from ._text import P_HOLM, TO_PAPER, caption, delta, estimate, gain, model_columns, notes_of, p_text
 
 ACCURACY, CE = "Acc (%)", "none (CE)"
 METRICS = (EXACT, "parse_failure_rate")
-_NUMBER = r"-?[\d.]+(?:e-?\d+)?"
-_ONE = re.compile(rf"([\w-]+)\[(\w+)=({_NUMBER}(?:\+{_NUMBER})*)\]")
 
 
-def one_parameter(spec: str) -> tuple[str, str, tuple[float, ...]] | None:
-    """`smmd[sigma=1+2]` -> smmd, sigma, (1, 2); None: the spec does not change one number alone."""
-    one = _ONE.fullmatch(spec)
-    return one and (one[1], one[2], tuple(map(float, one[3].split("+"))))
-
-
-def values_of(losses: Iterable[str], loss: str, parameter: str) -> dict[str, tuple[float, ...]]:
-    """By spec the value or values of a parameter, of those that change nothing else of a loss."""
-    found = {}
-    for spec in losses:
-        if (one := one_parameter(spec)) and one[:2] == (loss, parameter):
-            found[spec] = one[2]
-        elif spec == loss and (default := _default(loss, parameter)) is not None:
-            found[spec] = default if isinstance(default, tuple) else (default,)
+def scans(run: Run) -> dict[tuple[str, str], dict[str, tuple[float, ...]]]:
+    """By loss and parameter the specs that change no other one, with its number or numbers, such as
+    (1, 2) of `smmd[sigma=1+2]`; the loss itself has its default."""
+    specs: dict[tuple[str, str], list[str]] = {}
+    for spec in filter(lambda spec: not is_tuned(spec), loss_specs(run)):
+        name, parameters = split_spec(spec)
+        for parameter in parameters if len(parameters) == 1 else ():
+            specs.setdefault((name, parameter), [name]).append(spec)
+    cells = run.cells.drop_duplicates("loss").set_index("loss")
+    found: dict[tuple[str, str], dict[str, tuple[float, ...]]] = {}
+    for (name, parameter), own in specs.items():
+        known = cells.loc[cells.index.isin(own), parameter].dropna()
+        numbers = {str(spec): _numbers(str(value)) for spec, value in known.items()}
+        found[name, parameter] = {spec: values for spec, values in numbers.items() if values}
     return found
 
 
-def _default(loss: str, parameter: str) -> Any:
+def _numbers(text: str) -> tuple[float, ...]:
     try:
-        plugin = load_loss(loss)
-    except UserError:
-        return None  # its plugin is not here
-    return getattr(plugin, parameters_of(type(plugin))[parameter].field)
+        return tuple(map(float, text.split("+")))
+    except ValueError:
+        return ()
 
 
 def loss_specs(run: Run) -> list[str]:
@@ -147,7 +135,7 @@ class Ablation:
         table = self._table(run, data[data["metric"] == EXACT], cells)
         words = caption(run, cells, self.shown, "Only seeds that every row has are compared.")
         data.attrs["published"] = [EXACT]
-        return Artefact(words, table, data=widened(data, [EXACT]), notes=NOTES)
+        return Artefact(words, table, data=widened(data, [EXACT]), notes=notes_of(table))
 
     def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, str]] = []
@@ -236,9 +224,7 @@ class BandwidthTable(Ablation):
 
     def labels(self, run: Run) -> dict[str, str]:
         """CE, and the losses of the run that change the bandwidths alone, small sets first."""
-        losses = loss_specs(run)
-        varied = any(loss.startswith("smmd[sigma=") for loss in losses)  # else none is imported
-        sets = values_of(losses, "smmd", "sigma") if varied else {}
+        sets = scans(run).get(("smmd", "sigma"), {})
         ordered = sorted((len(values), values, loss) for loss, values in sets.items())
         named = {loss: f"{{{', '.join(map(spell, values))}}}" for _, values, loss in ordered}
         return {"ce": CE, **named}

@@ -1,6 +1,6 @@
 """Table 8 and Appendix C.1 of the paper: the sizes of the datasets, and samples of them.
 
-Samples are test examples; the answers of each loss are in the CSV.
+Samples are test examples; the page has the answers of each loss.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
 from smmd_bench.publishing.style import WIDTH, new_figure
 from smmd_bench.publishing.tables import DASH
+from smmd_bench.results.verdict import main_losses
 
-from ._cells import main_losses, measured
-from ._panels import pair_name, say
+from ._cells import measured
+from ._panels import pair_name
 from ._paper import SYNTHETIC, data_source, other_data, rows
 from ._text import caption, without_dashes
 
@@ -72,10 +73,7 @@ TASKS, COLUMNS = 6, 4
 """Tasks drawn at most, and examples of each row."""
 LARGEST = 512
 """Pixels of the longer side of a picture in the figure."""
-SHOWN = (
-    "Test examples, spread evenly over the test split and not chosen by their answers. The CSV has "
-    "what each loss answers, of the first model and seed with results."
-)
+SHOWN = "Test examples, spread evenly over the test split and not chosen by their answers."
 
 
 @dataclass(frozen=True)
@@ -89,11 +87,11 @@ class DatasetSamples:
     rows: int = parameter(2, "rows of examples for each task", check=positive)
 
     def skip(self, run: Run) -> str | None:
-        """Without a measured cell there are no answers."""
+        """Without a measured cell there are no examples."""
         return "no cell has results yet" if measured(run.cells).empty else None
 
     def build(self, run: Run) -> Artefact:
-        """One grid a task, of the first model and the first seed that have results."""
+        """One grid a task."""
         run = main_losses(run)
         groups = [own for _, own in measured(run.cells).groupby("task", observed=True)][:TASKS]
         shown = [_samples(run, cells, self.rows * COLUMNS) for cells in groups]
@@ -103,33 +101,23 @@ class DatasetSamples:
 
 
 def _samples(run: Run, cells: pd.DataFrame, number: int) -> pd.DataFrame:
-    """One row an example and loss: prompt, target, image, completion and whether it is exact."""
-    cells = cells[cells["model"] == cells["model"].iloc[0]]
-    trained = cells[cells["loss"] != "base"]
-    seed = (cells if trained.empty else trained)["seed"].min()
-    cells = cells[(cells["seed"] == seed) | (cells["loss"] == "base")]
-    columns = ["uid", "prompt", "target", "image", "completion"]
-    found = run.read("completions", columns, cells["address"])
-    scores = run.read("scores", ["uid", "exact", "answer"], cells["address"])
-    scores["exact"] = scores["exact"].astype("object").where(scores["answer"].notna(), None)
-    found = found.merge(scores[["address", "uid", "exact"]], how="left", on=["address", "uid"])
-    uids = found["uid"].unique()
-    spread = [uids[int((at + 0.5) * len(uids) / number)] for at in range(number)]
-    found = found[found["uid"].isin(spread)].drop(columns=["address", "seed"])
-    found["image"] = found.get("image")
-    return found.sort_values("uid", key=lambda uid: uid.map([*uids].index), kind="stable")
+    """One row an example: prompt, target and image."""
+    columns = ["uid", "prompt", "target", "image"]
+    found = run.read("completions", columns, cells["address"][:1])
+    spread = [int((at + 0.5) * len(found) / number) for at in range(number)]
+    found = found.iloc[[*dict.fromkeys(spread)]].drop(columns=["address", "loss", "seed"])
+    return found.assign(image=found.get("image"))
 
 
 def _figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
     """The examples of each task below a heading: picture, question and truth."""
-    examples = [block.drop_duplicates("uid") for block in blocks]
-    rows = [-(-len(own) // COLUMNS) for own in examples]
+    rows = [-(-len(own) // COLUMNS) for own in blocks]
     heights = [0.35 + count * (2.4 if own["image"].notna().any() else 0.9)
-               for count, own in zip(rows, examples, strict=True)]  # fmt: skip
+               for count, own in zip(rows, blocks, strict=True)]  # fmt: skip
     figure = new_figure(WIDTH, sum(heights))
     parts = figure.subfigures(len(blocks), 1, squeeze=False, height_ratios=heights)[:, 0]
     how: Any = {"size": 7.5, "parse_math": False, "va": "top", "in_layout": False}
-    for part, own, count in zip(parts, examples, rows, strict=True):
+    for part, own, count in zip(parts, blocks, rows, strict=True):
         model, task = str(own["model"].iloc[0]), str(own["task"].iloc[0])
         source = " (synthetic data)" * (data_source(run, task) == SYNTHETIC)
         part.suptitle(pair_name((model, task)) + source, x=0.01, ha="left", fontsize=10)
@@ -149,7 +137,7 @@ def _figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
             if pictured:
                 picture = small_picture(row["image"], LARGEST)
                 if picture is None:
-                    say(above, "picture not found")
+                    above.text(0.5, 0.5, "picture not found", ha="center", va="center")
                 else:
                     above.imshow(picture)
                     above.set_anchor("NW")

@@ -17,18 +17,11 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.verdict import KEY, in_order, main_losses
 
-from ._cells import (
-    KEY,
-    Pair,
-    in_order,
-    main_losses,
-    of_pair,
-    pairs,
-    with_numbers,
-)
+from ._cells import Pair, of_pair, pairs, with_numbers
 from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
-from ._text import NOTES, caption, row_head, row_table
+from ._text import caption, notes_of, row_head, row_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -98,7 +91,7 @@ class DigitDistribution:
         drawn = select_panels(enough, blocks, LOSSES, first=clocks)
         figure = _figure(enough, drawn) if drawn else None
         table = row_table(_rows(data), title)
-        return Artefact(caption(run, run.cells, SHOWN), table, figure, data, NOTES)
+        return Artefact(caption(run, run.cells, SHOWN), table, figure, data, notes_of(table))
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.verdict import KEY, judged_metrics, main_losses
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
 from . import _text
-from ._cells import KEY, judged_metrics, main_losses, measured, metric_labels, opponent, why_missing
+from ._cells import measured, metric_labels, opponent, why_missing
 from ._paper import UNKNOWN, data_source, with_published
 from ._results import EXACT, result_frame, widened, with_tests
-from ._text import NOTES, P_HOLM, TO_PAPER, delta
+from ._text import P_HOLM, TO_PAPER, delta, notes_of
 
 
 @dataclass(frozen=True)
@@ -36,11 +37,8 @@ class Column:
 
 @dataclass(frozen=True)
 class MetricTable:
-    """What a table of results declares, and how it is made of that.
-
-    `published` is its key in `paper.yaml`, `shown` its caption. Losses are compared by the first
-    column. `sourced`: a column names the source of the data.
-    """
+    """What a table of results declares: `published` is its key in `paper.yaml`, the first column is
+    compared, and `sourced` adds the source of the data."""
 
     name: ClassVar[str]
     title: ClassVar[str]
@@ -50,7 +48,6 @@ class MetricTable:
     columns: ClassVar[tuple[Column, ...]] = ()
     published: ClassVar[str] = ""
     sourced: ClassVar[bool] = False
-    wide: ClassVar[bool] = True
     shown: ClassVar[str]
 
     def cells(self, run: Run) -> pd.DataFrame:
@@ -59,10 +56,9 @@ class MetricTable:
 
     def skip(self, run: Run) -> str | None:
         """Without a measured cell of these tasks there is no row."""
-        what = f"cell of {' or '.join(self.tasks) or 'a task without a table of its own'}"
-        if self.cells(run).empty:
-            return f"the run has no {what}"
-        return f"no {what} has results yet" if measured(self.cells(run)).empty else None
+        tasks = " or ".join(self.tasks) or "a task without a table of its own"
+        none = measured(self.cells(run)).empty
+        return f"the run has no results of {tasks}" if none else None
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
@@ -70,18 +66,23 @@ class MetricTable:
         done = run.cells["status"] == "done"
         lost = ~done.groupby([run.cells[n] for n in KEY], observed=True).transform("any")
         data = self.results(run, run.cells[done | lost])
-        other = opponent(data)
         groups = [group for _, group in data.groupby(KEY, observed=True)]
-        table = self.pruned(pd.DataFrame([self.row(g, other) for g in groups]).fillna(DASH), data)
+        rows = [self.row(group, opponent(data)) for group in groups]
+        table = self.pruned(pd.DataFrame(rows).fillna(DASH), data)
         task = str(data["task"].iloc[0])
-        unsaid = "Task" not in table and task not in self.tasks
-        table.attrs["title"] = f"{self.title}: {task}" if unsaid else self.title
+        said = "Task" in table or task in self.tasks
+        table.attrs["title"] = self.title if said else f"{self.title}: {task}"
+        fewer = {*data.loc[data["n"] < data.groupby("address")["n"].transform("max"), "metric"]}
+        partial = {c.delta for g in groups for c in self.columns_of(g) if c.metric in fewer}
+        table = table.rename(columns={name: f"{name} where both answer" for name in partial})
         best = [(at, self.columns_of(g)[0]) for at, g in enumerate(groups) if any(g["best"])]
         table.attrs["bold"] = [(at, c.heading) for at, c in best if c.heading in table]
         data.attrs["published"] = [column.metric for column in self.columns if column.paper]
-        more = ["data"] * self.sourced
-        cells = widened(data, self.compared(), *more) if self.wide else data.drop(columns="address")
-        return Artefact(_text.caption(run, run.cells, self.shown), table, data=cells, notes=NOTES)
+        cells = data.drop(columns="address")
+        if self.columns:
+            cells = widened(data, self.compared(), *["data"] * self.sourced)
+        words = _text.caption(run, run.cells, self.shown)
+        return Artefact(words, table, data=cells, notes=notes_of(table))
 
     def columns_of(self, data: pd.DataFrame) -> Sequence[Column]:
         """The columns of the rows of a task."""
@@ -151,6 +152,7 @@ ROBUST = Column(
     "trimmed_absolute_error", "MAE of 90 %", 2, delta="Δ of 90 %", robust="mean_absolute_error"
 )
 UNREADABLE = Column("parse_failure_rate", "Parse fail (%)")
+ELSEWHERE = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
 
 
 class MathTable(MetricTable):
@@ -246,7 +248,6 @@ class TaskTable(MetricTable):
     name = "task_table"
     title = "Results"
     paper = "not in the paper"
-    wide = False
     shown = (
         "Every metric of the tasks without a table of the paper's; the first selects the epoch. "
         "A completion without an answer is wrong, and in no metric of the error."
@@ -295,6 +296,3 @@ class SamsumTable(MetricTable):
         "ROUGE F1 × 100 of the first paragraph against the one reference, words stemmed. Few "
         "supervised tokens of a summary are numeric; on all others every loss is cross-entropy."
     )
-
-
-ELSEWHERE = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")

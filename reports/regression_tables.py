@@ -14,8 +14,9 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, with_deviation, with_interval
+from smmd_bench.results.verdict import main_losses
 
-from ._cells import main_losses, opponent
+from ._cells import opponent
 from ._paper import is_other_training, published
 from ._text import delta, model_columns, p_text, without_dashes
 

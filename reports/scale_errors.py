@@ -11,21 +11,13 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.opponents import REFERENCE
+from smmd_bench.results.verdict import KEY, in_order, main_losses
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
-from ._cells import (
-    KEY,
-    REFERENCE,
-    in_order,
-    main_losses,
-    measured,
-    numeric_tasks,
-    of_pair,
-    why_missing,
-    why_no_numbers,
-)
+from ._cells import measured, numeric_tasks, of_pair, why_missing, why_no_numbers
 from ._paper import published_beside
-from ._text import NOTES, caption
+from ._text import caption, notes_of
 
 SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
 ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
@@ -66,7 +58,7 @@ class ScaleErrors:
         data = category_counts(run)
         table = _table(data, run.cells)
         table.attrs["title"] = self.title
-        return Artefact(caption(run, run.cells, SHOWN), table, data=data, notes=NOTES)
+        return Artefact(caption(run, run.cells, SHOWN), table, data=data, notes=notes_of(table))
 
 
 def category_counts(run: Run) -> pd.DataFrame:

@@ -7,7 +7,6 @@ band; another loss is a curve if the parameter was varied too, or a band.
 from __future__ import annotations
 
 import math
-from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,11 +23,12 @@ from smmd_bench.publishing.style import (
     new_figure,
     width_for,
 )
+from smmd_bench.results.opponents import REFERENCE
 
-from ._cells import REFERENCE, of_pair, pairs
+from ._cells import of_pair, pairs
 from ._results import EXACT, widened
-from ._text import NOTES, caption
-from .ablations import loss_specs, one_parameter, values_of, variants
+from ._text import caption, notes_of
+from .ablations import scans, variants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -42,7 +42,7 @@ SYMBOLS = {"sigma": "σ", WEIGHT: "λ"}
 SHOWN = (
     "Exact match by the parameter, all others at their defaults; the CSV has paired differences "
     "to CE. The band is CE, which a weight of 0 gives (not to scale on a logarithmic axis); a ring "
-    "marks the default."
+    "marks the default. The paper finds σ = 2, λ = 3 and, of NTL, λ = 2 best, without numbers."
 )
 
 
@@ -50,8 +50,7 @@ SHOWN = (
 class Sweep:
     """How accuracy depends on each parameter that the run varies, against CE.
 
-    `swept` are the loss and its parameter, `beside` are other losses to show; `finding` is what the
-    paper says of its figure.
+    `swept` are the loss and its parameter, `beside` are other losses to show.
     """
 
     name: ClassVar[str] = "sweep"
@@ -59,7 +58,6 @@ class Sweep:
     paper: ClassVar[str] = "not in the paper"
     swept: ClassVar[tuple[str, str] | None] = None
     beside: ClassVar[tuple[str, ...]] = ()
-    finding: ClassVar[str] = ""
 
     def skip(self, run: Run) -> str | None:
         """At least three values of a parameter must have been tried."""
@@ -85,16 +83,14 @@ class Sweep:
         for axis in axes[len(panels) :]:
             axis.set_axis_off()
         add_legend(figure)
-        words = caption(run, cells, SHOWN, self.finding)
-        return Artefact(words, figure=figure, data=data, notes=NOTES)
+        return Artefact(caption(run, cells, SHOWN), None, figure, data, notes_of(None))
 
     def _found(self, run: Run) -> dict[tuple[str, str], tuple[pd.DataFrame, pd.DataFrame]]:
         """The cells and the data of each parameter with enough values."""
-        ones = filter(None, map(one_parameter, loss_specs(run)))
-        counts = Counter((loss, parameter) for loss, parameter, _ in ones)
         paper = {report.swept for report in (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)}
+        counts = {swept: len(values) for swept, values in scans(run).items()}
         known = {self.swept} if self.swept else {*counts} - paper
-        likely = [swept for swept in counts if swept in known and counts[swept] >= LEAST - 1]
+        likely = [swept for swept in counts if swept in known and counts[swept] >= LEAST]
         found = {swept: self._data(run, *swept) for swept in likely}
         return {swept: own for swept, own in found.items() if not own[1].empty}
 
@@ -103,7 +99,7 @@ class Sweep:
         that of its parameter (missing: not swept)."""
         known: dict[str, tuple[str, float]] = {REFERENCE: (REFERENCE, math.nan)}
         for name in (loss, *self.beside):
-            for spec, values in values_of(loss_specs(run), name, parameter).items():
+            for spec, values in scans(run).get((name, parameter), {name: (math.nan,)}).items():
                 if len(values) == 1:
                     known[spec] = (name, values[0])
         varied = [spec for spec, (name, _) in known.items() if name == loss]
@@ -168,7 +164,6 @@ class SigmaSensitivity(Sweep):
     title = "Sensitivity to σ"
     paper = "Figure 3 (a)"
     swept = ("smmd", "sigma")
-    finding = "The paper finds accuracy highest near σ = 2.0 and prints no numbers."
 
 
 class LambdaSensitivity(Sweep):
@@ -178,10 +173,6 @@ class LambdaSensitivity(Sweep):
     title = "Sensitivity to λ"
     paper = "Figure 3 (b)"
     swept = ("smmd", WEIGHT)
-    finding = (
-        "The paper finds accuracy above that of λ = 0 over a broad range, highest near λ = 3, and "
-        "prints no numbers."
-    )
 
 
 class NtlLambdaScan(Sweep):
@@ -192,6 +183,3 @@ class NtlLambdaScan(Sweep):
     paper = "Figure 5 (Appendix C)"
     swept = ("ntl", WEIGHT)
     beside = ("smmd",)
-    finding = (
-        "The paper finds NTL best at λ = 2.0, takes that as the default, and prints no numbers."
-    )

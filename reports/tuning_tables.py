@@ -10,17 +10,19 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.tables import DASH, number
+from smmd_bench.results.opponents import REFERENCE
+from smmd_bench.results.verdict import KEY
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
-from ._cells import KEY, REFERENCE, measured, metric_labels, opponent
+from ._cells import measured, metric_labels, opponent
 from ._results import result_frame, with_tests
 from ._text import (
-    NOTES,
     caption,
     delta,
     estimate,
     gain,
     named_seeds,
+    notes_of,
     row_head,
     row_table,
     without_dashes,
@@ -52,7 +54,7 @@ class TuningTable:
         n = " or ".join(f"{int(size):,}" for size in sizes) or "0"
         words = f"{TUNED} n = {n} validation examples; {named_seeds(data)}."
         table = row_table(_tuned_rows(data), self.title)
-        return Artefact(words, table, data=data.drop(columns="address"), notes=NOTES)
+        return Artefact(words, table, data=data.drop(columns="address"), notes=notes_of(table))
 
 
 def _tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
@@ -101,7 +103,7 @@ class DecodingTable:
         table = row_table(_decoded_rows(data, decoders, opponent(data)), self.title)
         table = without_dashes(table, [name for name in table if str(name).startswith("Δ")])
         words = caption(run, measured(run.cells), DECODED)
-        return Artefact(words, table, data=data.drop(columns="address"), notes=NOTES)
+        return Artefact(words, table, data=data.drop(columns="address"), notes=notes_of(table))
 
 
 def _data(run: Run) -> pd.DataFrame:

@@ -18,22 +18,22 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import folded, loss_label, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
+from smmd_bench.results.verdict import (
+    KEY,
+    NOTHING_LEARNT,
+    OPEN,
+    judged_metrics,
+    learnt_nothing,
+    main_losses,
+    reference_of,
+)
 from smmd_bench.scoring.gain import OVER_SEEDS
 
-from ._cells import (
-    KEY,
-    NO_RESULTS,
-    judged_metrics,
-    main_losses,
-    measured,
-    of_pair,
-    pairs,
-    reference_of,
-    why_missing,
-)
+from ._cells import NO_RESULTS, measured, of_pair, pairs, why_missing
 from ._panels import pair_name
-from ._results import NOTHING_LEARNT, digits_of, learnt_nothing, verdicts, why_no_gain
-from ._text import NOTES, P_HOLM, caption, p_text, row_head
+from ._paper import reported
+from ._results import digits_of
+from ._text import P_HOLM, caption, notes_of, p_text, row_head
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -44,6 +44,11 @@ SHOWN = (
     "answer). Below ±x: a true difference of x is found 4 times in 5."
 )
 
+GROUP = "Group"
+GROUPED = (
+    "Losses that share a letter of Group are told apart by no test (all pairs, corrected by Holm); "
+    "a has the best."
+)
 NOISE = ", other seeds"
 """What the row of cross-entropy against itself, the noise floor, is called besides."""
 
@@ -67,18 +72,29 @@ class Verdict:
 
     def build(self, run: Run) -> Artefact:
         """A row for each loss and metric, or the reason why there is no difference."""
-        run = main_losses(run)
-        data, label = verdicts(run), shortened(loss_label(reference_of(run)), 14)
+        run, data = main_losses(run), _spelled(run.verdict)
+        label = shortened(loss_label(reference_of(run)), 14)
         difference = f"Δ to {label} [95 %]"
         table = pd.DataFrame(_rows(run, data, label, difference)).fillna(DASH)
         if "predictions" in run.manifest:
             other = loss_label(reference_of(run))
             table.attrs["title"] = f"Which answers are better than those of {other}?"
             table = table.drop(columns="Seeds", errors="ignore")
-        table.attrs["values"] = ["Loss", "Metric", label, "Verdict", difference, P_HOLM]
+        table.attrs["values"] = ["Loss", "Metric", label, "Verdict", GROUP, difference, P_HOLM]
         table.attrs["optional"] = ["n", "Seeds", P_HOLM, label]
-        words = caption(run, run.cells, SHOWN)
-        return Artefact(words, table, data=None if data.empty else data, notes=NOTES)
+        words = caption(run, run.cells, SHOWN, GROUPED * (GROUP in table))
+        words = f"{words}\n{reported(run)}"
+        return Artefact(words, table, data=None if data.empty else data, notes=notes_of(table))
+
+
+def _spelled(data: pd.DataFrame) -> pd.DataFrame:
+    """`run.verdict` with what a test could have found in the words: "cannot tell (below ±4.5)"."""
+    said = []
+    for row in data.to_dict("records"):
+        known = row["verdict"] == OPEN and math.isfinite(row["smallest"])
+        size = number(row["smallest"], digits_of(row["label"]))
+        said.append(f"{OPEN} (below ±{size})" if known else row["verdict"])
+    return data.assign(verdict=said)
 
 
 def _judged(run: Run) -> set[str]:
@@ -96,7 +112,13 @@ def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator
         ["task", "model", "noise", "loss"], observed=True
     ):
         key, head = (model, task, loss), row_head(cells.iloc[0])
-        head["Loss"] += NOISE if noise else ""
+        if noise:
+            ranked = of_pair(data, (str(model), str(task)))
+            ranked = ranked[(ranked["against_loss"] == other) & (ranked["against_letters"] != "")]
+            for gain in ranked.drop_duplicates("metric").to_dict("records"):
+                own = number(gain["against_value"], digits_of(gain["label"]))
+                yield {**head, "Metric": gain["label"], value: own, GROUP: gain["against_letters"]}
+            head["Loss"] += NOISE
         nothing = NOTHING_LEARNT * (key in dead)
         if key not in found:
             if loss in judged:
@@ -112,20 +134,14 @@ def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator
             yield {
                 **head,
                 "Metric": gain["label"],
-                value: _value_compared(run, gain),
+                value: number(gain["against_value"], digits_of(gain["label"])),
                 "Verdict": gain["verdict"],
+                **({GROUP: gain["letters"]} if gain["letters"] and not noise else {}),
                 difference: with_interval(*bounds, digits_of(gain["label"]), sign=True),
                 P_HOLM: p_text(gain["p_holm"]),
                 "Seeds": str(gain["seeds"]),
                 "n": f"{gain['n']:,}",
             }
-
-
-def _value_compared(run: Run, gain: dict[Any, Any]) -> str:
-    """The metric of the cells that a loss is compared with, mean over the seeds."""
-    found = run.metrics[run.metrics["metric"] == gain["metric"]]
-    value = found.loc[found["address"].isin(gain["against"]), "value"].mean()
-    return number(float(value), digits_of(gain["label"]))
 
 
 GROUPS, WIDEST = 8, 3.0
@@ -154,14 +170,18 @@ class Overview:
 
     def skip(self, run: Run) -> str | None:
         """A loss with results beside cross-entropy's is needed."""
-        return why_no_gain(run)
+        if measured(run.cells).empty:
+            return NO_RESULTS
+        none = (run.verdict["loss"] == run.verdict["against_loss"]).all()
+        return (
+            "no loss has results beside those of cross-entropy for the same seed" if none else None
+        )
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task: its first metric, and its error if it has one."""
-        run = main_losses(run)
-        data = verdicts(run)
+        run, data = main_losses(run), _spelled(run.verdict)
         words, figure = caption(run, run.cells, PICTURED), _figure(run, data)
-        return Artefact(words, figure=figure, data=data.drop(columns="against"), notes=NOTES)
+        return Artefact(words, figure=figure, data=data, notes=notes_of(None))
 
 
 def _figure(run: Run, data: pd.DataFrame) -> Figure:
@@ -182,7 +202,7 @@ def _figure(run: Run, data: pd.DataFrame) -> Figure:
         heading = f"{pair_name(pair)}: {here['n'].max():,} test examples"
         part.suptitle(folded(heading, 100), x=0.01, ha="left", fontsize=9.5)
         for axis, name in zip(axes, metrics, strict=True):
-            _panel(axis, run, here[here["metric"] == name], rows, styles)
+            _panel(axis, other, here[here["metric"] == name], rows, styles)
         axes[0].set_yticks(range(len(rows)), [shortened(name, 24) for name in names])
         axes[0].set_ylim(len(rows) - 0.5, -0.5)
     line: Any = {"color": "black", "linewidth": 1.6, "marker": "o", "markerfacecolor": "white"}
@@ -191,12 +211,12 @@ def _figure(run: Run, data: pd.DataFrame) -> Figure:
     return figure
 
 
-def _panel(axis: Axes, run: Run, here: pd.DataFrame, rows: list[str], styles: Any) -> None:
+def _panel(axis: Axes, other: str, here: pd.DataFrame, rows: list[str], styles: Any) -> None:
     """The rows of one metric, below the value that they are compared with."""
     gains = here.to_dict("records")
     label, lower = gains[0]["label"], gains[0]["better"] == "lower"
-    other = shortened(loss_label(reference_of(run)), 14)
-    axis.set_title(f"{label}, {other} {_value_compared(run, gains[0])}", loc="left")
+    other, value = shortened(loss_label(other), 14), gains[0]["against_value"]
+    axis.set_title(f"{label}, {other} {number(value, digits_of(label))}", loc="left")
     ends = here[["difference", "low", "high", "smallest"]].abs().to_numpy(dtype=float)
     most = WIDEST * max(np.nanmax(ends[:, 0]), np.nanmin([*ends[:, 3], np.inf]))
     bound = 1.06 * min(np.max(ends, initial=0, where=np.isfinite(ends)), most) or 1.0

@@ -31,7 +31,8 @@ def command(
     """Compare the cells that two runs share, or losses of one run.
 
     The difference is B minus A, on the same test examples; with `--losses` the first loss minus
-    each other one, over all seeds that both have, with p corrected by Holm.
+    each other one, over all seeds that both have, with p corrected by Holm; of five losses or more
+    also the groups that no test tells apart.
 
     \b
     Examples:
@@ -101,12 +102,13 @@ def _compare_runs(a: RunFrames, b: RunFrames, metric: str | None, as_json: bool)
 
 def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_json: bool) -> None:
     from ..publishing.style import loss_label
-    from ..results.compare import contrasts
+    from ..results.compare import contrasts, tied_losses
 
-    found = contrasts(run, losses, metric)
+    found, tied = contrasts(run, losses, metric), tied_losses(run, losses, metric)
     left_out = found.attrs["left_out"]
     if as_json:
-        print_json({"run": str(run.path), "rows": rows_of(found), "left_out": left_out})
+        content = {"run": str(run.path), "rows": rows_of(found), "left_out": left_out}
+        print_json({**content, "groups": rows_of(tied)})
         return
     caption = (
         "Difference: the first loss minus the other, over the seeds that both have. p (Holm): "
@@ -115,13 +117,16 @@ def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_js
     title = f"{loss_label(losses[0])} against others, {run.path}"
     _print(found.drop(columns="p"), title, caption)
     _say("Left out, without a seed that both have", left_out)
+    if len(tied):
+        caption = "Losses that share a letter are told apart by no test (all pairs, Holm)."
+        _print(tied, "Who is first?", caption)
 
 
 def _print(found: pd.DataFrame, title: str, caption: str) -> None:
     """Print the rows: a difference with its interval, losses as tables call them."""
     import pandas as pd
 
-    names = {"p": "p", "n": "n", "p_holm": "p (Holm)", "smallest": "Detectable"}
+    names = {"p": "p", "n": "n", "p_holm": "p (Holm)", "smallest": "Detectable", "letters": "Group"}
     shown = [str(name) for name in found if name not in ("low", "high", "pilot")]
     rows = [{name: _spell(row, name) for name in shown} for row in rows_of(found)]
     table = pd.DataFrame(rows, columns=shown)

@@ -19,11 +19,17 @@ _ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("p
 @click.argument("runs", nargs=-1, required=True, type=options.PATH)
 @options.commas("--only", word="NAME", help="Only these reports, such as arithmetic_table,figure3.")
 @options.commas("--format", "formats", word="FORMAT", help=f"Only these of {', '.join(_ENDINGS)}.")
+@options.commas("--columns", word="NAME", help="Only these columns of tables: 'Loss,Acc (%)'.")
 @options.out("A folder for one report of several runs.")
 @options.voice
 @options.plugin
 def command(
-    runs: tuple[Path, ...], only: _Names, formats: _Names, out: Path | None, voice: Voice
+    runs: tuple[Path, ...],
+    only: _Names,
+    formats: _Names,
+    columns: _Names,
+    out: Path | None,
+    voice: Voice,
 ) -> int:
     """Make the tables, figures and page of finished RUNS again.
 
@@ -41,11 +47,11 @@ def command(
     names = find_reports(only or ())
     endings = [_ENDINGS[name] for name in formats or ()] or FORMATS
     run = runs[0] if out is None else merge_runs(runs, out)
-    if only is None and formats is None:
+    if only is None and formats is None and columns is None:
         voice.tables(voice.publish(run))
         return voice.conclude(run)
     with voice.progress(stderr=True) as progress:
-        sections = write_some_reports(run, names, endings, progress)
+        sections = write_some_reports(run, names, endings, progress, columns or ())
     for section in sections:
         if section.error:
             voice.fail(f"Failed: report {section.name}: {section.error}")

@@ -143,7 +143,7 @@ def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
 
 
 def summary_of(folder: Path) -> dict[str, Any]:
-    """What machines read about a run with reports: folder, files, metrics and comparisons."""
+    """What machines read about a run: folder, files, metrics, comparisons and verdict."""
     from ..results.frames import read_run
 
     run, reports = read_run(folder), folder / "reports"
@@ -153,7 +153,8 @@ def summary_of(folder: Path) -> dict[str, Any]:
         "tables": [str(file) for file in sorted((reports / "tables").glob("*.csv"))],
         "figures": [str(file) for file in sorted((reports / "figures").glob("*.png"))],
         "metrics": rows_of(run.metrics),
-        "comparisons": rows_of(run.comparisons.drop(columns="jackknife")),
+        "comparisons": rows_of(run.comparisons),
+        "verdict": rows_of(run.verdict),
     }
 
 

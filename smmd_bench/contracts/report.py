@@ -46,6 +46,14 @@ class Run(Protocol):
         """The same of cross-entropy against cross-entropy of another seed."""
 
     @property
+    def paired(self) -> pd.DataFrame:
+        """The rows of both with their `kind` and the pseudo-values by which seeds are pooled."""
+
+    @property
+    def verdict(self) -> pd.DataFrame:
+        """One row a model, task, loss and metric: the difference over the seeds, and a word."""
+
+    @property
     def selection(self) -> pd.DataFrame:
         """One row a cell and epoch: the validation metrics, and whether it was `selected`."""
 

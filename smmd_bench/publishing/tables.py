@@ -8,14 +8,15 @@ row from 0, and the column's name. CSV has none.
 
 In LaTeX a table is a float in booktabs rules. One that is wider than a column goes over both
 columns of the page (`table*`), scaled to the page where it has to be. The document needs
-`\\usepackage{booktabs,graphicx}`.
+`\\usepackage{booktabs,graphicx,multirow}`.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+import unicodedata
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import pandas as pd
@@ -26,18 +27,19 @@ HOLES = ("failed", "skipped", "pending", "not run")
 _NUMBER = re.compile(r"^[-+−]?[\d,.]+(e[+-]?\d+)?(\b|$)")
 COLUMN = 48
 """About how many characters a column of a two-column paper takes at `\\small`."""
-PREAMBLE = "% \\usepackage{booktabs,graphicx}\n"
+PREAMBLE = "% \\usepackage{booktabs,graphicx,multirow}\n"
+SPANNING = ("Model", "Params", "Task", "Data")
+"""Columns whose cells stand once for all of their rows."""
 _SIGNS = {
     "\\": r"\textbackslash{}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
     "{": r"\{", "}": r"\}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}",
     "<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "\n": " ",
-    "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "·": r"$\cdot$", "Δ": r"$\Delta$",
-    "≤": r"$\leq$", "≥": r"$\geq$", "≈": r"$\approx$", "√": r"$\surd$", "∈": r"$\in$",
-    "→": r"$\rightarrow$", "σ": r"$\sigma$", "λ": r"$\lambda$", "β": r"$\beta$", "μ": r"$\mu$",
-    "²": "$^2$", "³": "$^3$", "⁻": "$^-$", "–": "--", "—": "---", "…": r"\ldots{}",
-    "‘": "`", "’": "'", "“": "``", "”": "''", "\xa0": "~",
+    "±": r"$\pm$", "−": "$-$", "×": r"$\times$", "·": r"$\cdot$", "≤": r"$\leq$",
+    "≥": r"$\geq$", "≈": r"$\approx$", "√": r"$\surd$", "∈": r"$\in$", "→": r"$\rightarrow$",
+    "–": "--", "—": "---", "…": r"\ldots{}", "‘": "`", "’": "'", "“": "``", "”": "''", "\xa0": "~",
 }  # fmt: skip
-_ESCAPED = str.maketrans(_SIGNS)
+_RAISED = {"<super": "^", "<sub": "_"}
+_NOTES = "\\par\\smallskip\n\\parbox{{\\linewidth}}{{\\footnotesize {}}}\n"
 _SIZED = (
     "\\small\n\\setlength{\\tabcolsep}{4pt}\n"
     "\\resizebox{\\ifdim\\width>\\linewidth\\linewidth\\else\\width\\fi}{!}{%\n\\begin{tabular}"
@@ -124,12 +126,13 @@ def to_markdown(frame: pd.DataFrame) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
-    """The table with its caption and label; bold cells are bold."""
+def to_latex(frame: pd.DataFrame, caption: str, label: str, notes: Iterable[str] = ()) -> str:
+    """The table with its caption, label and notes; bold cells are bold."""
     text = as_text(frame)
     marks = mark_bold(text.map(lambda _: ""), lambda _: "textbf:--rwrap;")
-    styler = text.style.format(_escape).format_index(_escape, axis="columns").hide(axis="index")
-    written = styler.apply(lambda _: marks, axis=None).to_latex(
+    styler = _spanned(text.map(_escape)).style.format_index(_escape, axis="columns")
+    written = styler.hide(axis="index").apply(lambda _: marks, axis=None)
+    sized = written.to_latex(
         column_format="".join("r" if is_numeric(text[name]) else "l" for name in text.columns),
         hrules=True,
         position="t",
@@ -137,17 +140,46 @@ def to_latex(frame: pd.DataFrame, caption: str, label: str) -> str:
         caption=_escape(caption),
         label=label,
         environment="table*" if width_of(text) > COLUMN else None,
-    )
-    sized = str(written).replace("\\begin{tabular}", _SIZED)
-    return PREAMBLE + sized.replace("\\end{tabular}\n", "\\end{tabular}}\n")
+    ).replace("\\begin{tabular}", _SIZED)
+    below = _NOTES.format(_escape(" ".join(notes))) if notes else ""
+    return PREAMBLE + sized.replace("\\end{tabular}\n", "\\end{tabular}}\n" + below)
+
+
+def _spanned(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells with each model and task once, over all of its rows."""
+    spanned, first = cells.copy(), pd.Series(data=False, index=cells.index)
+    for name in (name for name in SPANNING if name in cells):
+        first = first | (cells[name] != cells[name].shift())
+        rows = first.cumsum().map(first.cumsum().value_counts())
+        over = [
+            c if n == 1 else rf"\multirow[t]{{{n}}}{{*}}{{{c}}}"
+            for c, n in zip(cells[name], rows, strict=True)
+        ]
+        spanned[name] = pd.Series(over, cells.index).where(first, "")
+    return spanned
 
 
 def _escape(text: object) -> str:
-    """Text as LaTeX sets it; letters that it may not know, such as Greek ones, stay as they are.
+    """Text as LaTeX sets it; letters that it may not know, such as Hebrew ones, stay as they are.
 
     A first `[` or `*` would be an option of the row's end before it.
     """
-    return re.sub(r"^\s*([\[*])", r"{\1}", str(text).translate(_ESCAPED))
+    return re.sub(r"^\s*([\[*])", r"{\1}", "".join(map(_letter, str(text))))
+
+
+def _letter(letter: str) -> str:
+    """A letter as LaTeX sets it: Greek ones, those above the line such as ᵀ, and those below it."""
+    if letter in _SIGNS or letter.isascii():
+        return _SIGNS.get(letter, letter)
+    kind, _, code = unicodedata.decomposition(letter).partition("> ")
+    if kind in _RAISED:
+        plain = "".join(chr(int(point, 16)) for point in code.split()).replace("−", "-")
+        return f"${_RAISED[kind]}{{{plain}}}$"
+    greek = re.fullmatch("GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)", unicodedata.name(letter, ""))
+    if greek is None:
+        return letter
+    name = greek[2].replace("LAMDA", "LAMBDA")
+    return f"$\\{name.lower() if greek[1] == 'SMALL' else name.capitalize()}$"
 
 
 def varying(text: pd.DataFrame) -> pd.DataFrame:

@@ -11,20 +11,17 @@ The files follow from the run alone, byte for byte: they hold no dates and no ra
 from __future__ import annotations
 
 import re
-import time
 import traceback
-import warnings
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..contracts import Artefact, Progress, Report
 from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical
-from ..plugin_system.registry import entries, entry, load_plugin_file, names, plugin_files
+from ..plugin_system.registry import entries, entry, names
 from ..results.frames import read_run
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import RunDirectory
@@ -34,6 +31,7 @@ from .style import figure_style, file_stem
 from .tables import to_csv, to_latex, to_markdown
 
 if TYPE_CHECKING:
+    import pandas as pd
     from matplotlib.figure import Figure
 
     from ..results.frames import RunFrames
@@ -46,8 +44,6 @@ FIGURE_METADATA = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
 """Figures carry no date and no version."""
-SEVERAL, PROCESSES = 4, 4
-"""Reports from which on further processes pay, and how many there are at most."""
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
@@ -57,7 +53,7 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Se
     Tables come first, the verdict before the others. `progress` hears of the reports that are made.
     Raises UserError if the folder holds no run.
     """
-    sections = _make_reports(folder, names("reports"), FORMATS, progress)
+    sections = _make_reports(folder, names("reports"), (), FORMATS, progress)
     sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
     for section in sections:  # files of an earlier state go, and those of other names stay
         ends = ("_data.csv", ".pdf", *(f".{form}" for form in FORMATS))
@@ -74,13 +70,15 @@ def write_some_reports(
     only: Sequence[str],
     formats: Collection[str] = FORMATS,
     progress: Progress = lambda *_: None,
+    columns: Sequence[str] = (),
 ) -> list[Section]:
     """Make the reports that `only` names (none: all); the page and the other files stay.
 
-    `formats` are endings. Raises UserError for an unknown name, and if nothing is made.
+    `formats` are endings, `columns` those of tables (none: all). Raises UserError for an unknown
+    name, and if nothing is made.
     """
     chosen = find_reports(only) if only else names("reports")
-    sections = _make_reports(folder, chosen, formats, progress)
+    sections = _make_reports(folder, chosen, columns, formats, progress)
     if not any(section.files or section.error for section in sections):
         reasons = (f"{s.name}: {s.skipped or 'it has none of these formats'}" for s in sections)
         raise UserError(f"Nothing was made of {folder}: {'; '.join(reasons)}.")
@@ -117,46 +115,29 @@ def _plain(text: str) -> str:
 
 
 def _make_reports(
-    folder: Path, chosen: Sequence[str], formats: Collection[str], progress: Progress
-) -> list[Section]:
-    """The reports of these names, in their order; which process makes one changes no byte."""
-    from joblib import Parallel, cpu_count, delayed
-
+    folder: Path, chosen: Sequence[str], columns: Sequence[str], formats: Collection[str],
+    progress: Progress,
+) -> list[Section]:  # fmt: skip
+    """The reports of these names, in their order."""
     if missing_comparisons(read_run(folder)):  # which a killed command left out
         with suppress(UserError), RunDirectory(folder).locked():
             write_comparisons(read_run(folder))
-    jobs = min(PROCESSES, cpu_count()) if len(chosen) >= SEVERAL else 1
-    given = folder, time.time_ns(), tuple(plugin_files()), tuple(formats)
-    sections: list[Section] = []
-    with warnings.catch_warnings():
-        # joblib replaces a process that has grown by 0.3 GiB, as reading a run makes it grow.
-        warnings.filterwarnings("ignore", "A worker stopped while some jobs", UserWarning)
-        parallel = Parallel(jobs, return_as="generator", batch_size=1)
-        for section in parallel(delayed(_make_named)(name, *given) for name in chosen):
-            sections.append(cast(Section, section))
-            progress("make reports", len(sections), len(chosen))
+    run, sections = read_run(folder), []
+    for name in chosen:
+        found = entry("reports", name)
+        if found.plugin is None:
+            error = f"{found.error} (from {found.origin})"
+            sections.append(Section(name, name, "", error=error))
+        else:
+            report = cast(Report, found.plugin())
+            sections.append(make_report(run, report, formats, columns))
+        progress("make reports", len(sections), len(chosen))
     return sections
 
 
-def _make_named(
-    name: str, folder: Path, now: int, files: Sequence[Path], formats: Collection[str]
+def make_report(
+    run: RunFrames, report: Report, formats: Collection[str] = FORMATS, columns: Sequence[str] = ()
 ) -> Section:
-    """Make a registered report, maybe in a process of its own."""
-    for file in files:
-        load_plugin_file(file)
-    found = entry("reports", name)
-    if found.plugin is None:
-        return Section(name, name, "", error=f"{found.error} (from {found.origin})")
-    return make_report(_run(folder, now), cast(Report, found.plugin()), formats)
-
-
-@lru_cache(maxsize=1)
-def _run(folder: Path, now: int) -> RunFrames:
-    """The run as it is `now`, read once in a process, which may live longer."""
-    return read_run(folder)
-
-
-def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMATS) -> Section:
     """Build a report and write its files, each whole or absent; the section keeps an error.
 
     `table.attrs["title"]`, such as one that names a level, replaces the report's title.
@@ -173,6 +154,8 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
         # Products are small: BLAS threads that wait for each other cost more than they save.
         with figure_style(), threadpool_limits(1, user_api="blas"):
             artefact = report.build(run)
+        if columns and artefact.table is not None:
+            artefact = replace(artefact, table=_chosen(artefact.table, columns))
         title = "" if artefact.table is None else artefact.table.attrs.get("title")
         section = replace(section, title=str(title or section.title))
         files = _write_artefact(run.path / "reports", section, artefact, formats)
@@ -181,6 +164,12 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
         return replace(section, error=f"{type(problem).__name__}: {problem}", traceback=trace)
     shown = Artefact(artefact.caption, artefact.table, notes=artefact.notes)
     return replace(section, artefact=shown, files=tuple(files))
+
+
+def _chosen(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+    for name in (name for name in columns if name not in table):
+        raise UserError(f"Unknown column '{name}': {did_you_mean(name, map(str, table))}")
+    return table[[*columns]]
 
 
 def _write_artefact(
@@ -194,7 +183,7 @@ def _write_artefact(
         caption = f"{title}{'' if title.endswith('?') else '.'} {artefact.caption}"
         texts[f"tables/{name}.csv"] = to_csv(table)
         texts[f"tables/{name}.md"] = "\n\n".join(filter(None, parts)) + "\n"
-        texts[f"tables/{name}.tex"] = to_latex(table, caption, f"tab:{name}")
+        texts[f"tables/{name}.tex"] = to_latex(table, caption, f"tab:{name}", artefact.notes)
     if artefact.data is not None:
         place = f"figures/{name}.csv" if artefact.figure else f"tables/{name}_data.csv"
         texts[place] = to_csv(artefact.data)

@@ -8,15 +8,17 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
 from ..plugin_system.registry import load_task
-from ..scoring.gain import gain_of, holm, smallest_difference
+from ..scoring.gain import LEVEL, gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
 from ..storage.cell import BASE
 from .opponents import WITHOUT_EFFECT, cell_key
+from .ties import tie_letters
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..contracts import Metric
     from .frames import RunFrames
 
     Side = tuple[RunFrames, dict[str, Any]]
@@ -29,7 +31,6 @@ CONTRAST_COLUMNS = (
     "model", "task", "loss", "against", "metric", "seeds", "n", "difference", "low", "high", "p",
     "p_holm", "smallest",
 )  # fmt: skip
-LEVEL = 0.05
 
 
 @dataclass(frozen=True)
@@ -153,11 +154,11 @@ def contrasts(
     rows = []
     for other in others:
         for mine, theirs in _pairs(run, first, other):
-            name = {key: mine[key] for key in ("model", "task", "loss", "seed")} | {"other": other}
+            name = {key: mine[key] for key in ("model", "task", "loss", "seed")}
             found = _differences((run, mine), (run, theirs), resamples)
             wanted = metric or load_task(mine["task"]).metrics()[0].name
             rows += [
-                {**name, "metric": key, "against": theirs["address"], **values}
+                {**name, "metric": key, "against": other, **values}
                 for key, values in found.items()
                 if wanted in ("all", key)
             ]
@@ -166,12 +167,9 @@ def contrasts(
             f"{run.path} has no {metric or 'result'} of {first} and of another of these losses for "
             "the same seed: `smmd-bench report` says what it has."
         )
-    same = ["model", "task", "loss", "other", "metric"]
+    same = ["model", "task", "loss", "against", "metric"]
     groups = pd.DataFrame(rows).groupby(same, sort=False)
-    gains = [
-        {**gain_of(cells), **dict(zip(same, key, strict=True)), "against": key[3]}
-        for key, cells in groups
-    ]
+    gains = [{**dict(zip(same, key, strict=True)), **gain_of(cells)} for key, cells in groups]
     table = pd.DataFrame(gains)
     family = table.groupby(["model", "task", "metric"])["p"]
     table["p_holm"] = family.transform(holm)
@@ -179,6 +177,16 @@ def contrasts(
     table["smallest"] = [smallest_difference(gain, LEVEL / size) for gain, size in sizes]
     table.attrs["left_out"] = [other for other in others if other not in {*table["against"]}]
     return table[list(CONTRAST_COLUMNS)]
+
+
+def tied_losses(run: RunFrames, losses: Sequence[str], metric: str | None = None) -> pd.DataFrame:
+    """The `tie_letters` of these losses, by the metrics that `contrasts` compares."""
+
+    def wanted(task: str) -> list[Metric]:
+        every = load_task(task).metrics()
+        return [m for m in every if metric in ("all", m.name)] if metric else [*every[:1]]
+
+    return tie_letters(run.only(run.cells[run.cells["loss"].isin([*losses])]), wanted)
 
 
 def _require_known(run: RunFrames, losses: Sequence[str], metric: str | None) -> None:

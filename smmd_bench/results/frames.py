@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..storage.cell import CellFile, StoredCell, stored_cell
-from ..storage.files import read_parquet
 from ..storage.manifest import read_manifest
 from .opponents import Compared, all_compared
 from .summary import (
@@ -21,9 +20,12 @@ from .summary import (
     IDENTITY,
     TUNING_COLUMNS,
     cell_row,
+    columns_of,
+    concatenated,
     in_run_order,
     summarise_cells,
     tuning_rows,
+    with_settings,
 )
 
 if TYPE_CHECKING:
@@ -58,7 +60,8 @@ class RunFrames:
 
         A failed cell has its `stage` and `error`, a skipped one (its loss cannot apply) the reason
         as `error`. `params` is a nullable integer, `recipe` a dictionary, `trained_on` the task of
-        a test of transfer, `sizes` the numbers of examples that are there, by split.
+        a test of transfer, `sizes` the numbers of examples that are there, by split. Then comes a
+        column for each parameter that a loss names and each setting in which recipes differ.
         """
         import pandas as pd
 
@@ -68,7 +71,7 @@ class RunFrames:
         frame = frame.astype({"seed": "int64", "params": "Int64", **texts})
         for column in _NAMES:
             frame[column] = pd.Categorical(frame[column], categories=[*frame[column].unique()])
-        return frame
+        return frame if "predictions" in self.manifest else with_settings(frame)
 
     def current(self, address: str) -> StoredCell:
         """The folders of a cell."""
@@ -94,20 +97,45 @@ class RunFrames:
         ]
         return self._frame(rows, ("metric", *_BOUNDS, "n"), _BOUNDS)
 
-    @cached_property
+    @property
     def comparisons(self) -> pd.DataFrame:
         """One row a compared cell and metric: the difference to the cell `against`.
 
         `b`, `c` and `p` are those of McNemar's exact test where the metric is a share of the
-        examples; of another metric p is by the bootstrap. `jackknife` holds the pseudo-values of
-        `smmd_bench.scoring.crossed`.
+        examples; of another metric p is by the bootstrap.
         """
         return self._compared_by("comparison")
 
-    @cached_property
+    @property
     def noise(self) -> pd.DataFrame:
         """The same of cross-entropy against cross-entropy of another seed, in disjoint pairs."""
         return self._compared_by("noise")
+
+    @cached_property
+    def paired(self) -> pd.DataFrame:
+        """The rows of both, with their `kind`, "comparison" or "noise", and `jackknife`, lists of
+        the pseudo-values by which `smmd_bench.scoring.crossed` pools seeds."""
+        cells = self._with_files(self._done())
+        others = {(pair.mine["address"], pair.kind): pair.other for pair in self.compared}
+        rows = [
+            {**identity, "against": other["address"], "against_loss": other["loss"],
+             "metric": metric, **values, "kind": kind}
+            for kind in ("comparison", "noise")
+            for identity, cell in cells
+            if (other := others.get((identity["address"], kind))) is not None
+            and (content := cell.comparison(self.current(other["address"]))) is not None
+            for metric, values in content["metrics"].items()
+        ]  # fmt: skip
+        columns = ("against", "against_loss", "metric", *_DIFFERENCE, "jackknife", "kind")
+        return self._frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
+
+    @cached_property
+    def verdict(self) -> pd.DataFrame:
+        """One row a model, task, loss and metric: the difference to cross-entropy over the seeds,
+        and what it says of the loss; see `smmd_bench.results.verdict`."""
+        from .verdict import verdict_frame
+
+        return verdict_frame(self)
 
     @cached_property
     def selection(self) -> pd.DataFrame:
@@ -154,12 +182,12 @@ class RunFrames:
         """Every completion of every measured cell, with its scores, which have the same rows."""
         cells, tables = self.having("scores"), []
         for address in cells["address"]:
-            table = _columns_of(self.current(address), "completions")
-            scores = _columns_of(self.current(address), "scores")
+            table = columns_of(self.current(address), "completions")
+            scores = columns_of(self.current(address), "scores")
             for name in (name for name in scores.column_names if name not in table.column_names):
                 table = table.append_column(name, scores[name])
             tables.append(table)
-        return _concatenated(cells, tables)
+        return concatenated(cells, tables)
 
     @cached_property
     def probes(self) -> pd.DataFrame:
@@ -183,7 +211,7 @@ class RunFrames:
         """
         cells = self.having(file, addresses)
         held = [self.current(address) for address in cells["address"]]
-        return _concatenated(cells, [_columns_of(cell, file, columns) for cell in held])
+        return concatenated(cells, [columns_of(cell, file, columns) for cell in held])
 
     def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
         """The rows of `cells`, or of these of them, of which `read` has this kind of file."""
@@ -220,17 +248,8 @@ class RunFrames:
         return [said for said in self.rows if self.current(said["address"]).metrics]
 
     def _compared_by(self, kind: str) -> pd.DataFrame:
-        against = {pair.mine["address"]: pair.other for pair in self.compared if pair.kind == kind}
-        rows = [
-            {**identity, "against": other["address"], "against_loss": other["loss"],
-             "metric": metric, **values}
-            for identity, cell in self._with_files(self._done())
-            if (other := against.get(identity["address"])) is not None
-            and (content := cell.comparison(self.current(other["address"]))) is not None
-            for metric, values in content["metrics"].items()
-        ]  # fmt: skip
-        columns = ("against", "against_loss", "metric", *_DIFFERENCE, "jackknife")
-        return self._frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
+        found = self.paired[self.paired["kind"] == kind]
+        return found.drop(columns=["jackknife", "kind"]).reset_index(drop=True)
 
     def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], StoredCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")
@@ -262,39 +281,3 @@ def read_run(path: str | Path) -> RunFrames:
         )
     read_manifest(path)
     return RunFrames(path)
-
-
-def _columns_of(cell: StoredCell, file: CellFile, columns: Sequence[str] | None = None) -> Any:
-    """An Arrow table of those of the columns that the file has (None: all), dictionaries as plain
-    values, so that tables of any cells concatenate."""
-    import pyarrow as pa
-
-    place = cell.place(file)
-    assert place is not None
-    table = read_parquet(place, columns, without=("vector",))  # asked for by name alone
-    plain = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(plain))
-
-
-def _concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
-    """One frame of the tables, one a cell, led by the identity of each row's cell.
-
-    A column of the tables with the name of an identity column gets the suffix `_value`: the
-    training log's `loss` is `loss_value`.
-    """
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
-
-    identities, addresses = cells[[*IDENTITY]], cells["address"]
-    if not tables:
-        return identities.iloc[:0].reset_index(drop=True)
-    data = pa.concat_tables(tables, promote_options="permissive").to_pandas()
-    lead = identities.assign(address=pd.Categorical(addresses, addresses.unique()))
-    rows = np.repeat(range(len(tables)), [table.num_rows for table in tables])
-    data = data.rename(columns={name: f"{name}_value" for name in IDENTITY})
-    joined: pd.DataFrame = pd.concat([lead.iloc[rows].reset_index(drop=True), data], axis=1)
-    return joined

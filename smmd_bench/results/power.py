@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
 from ..scoring.crossed import Crossed, fit_cells
-from ..scoring.gain import smallest_by_t
+from ..scoring.gain import LEVEL, smallest_by_t
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 SEEDS = (2, 3, 5, 10, 20)
 LARGER = (1, 2, 5, 10)
 """Times as many test examples as the pilot has."""
-LEVEL = 0.05
 MOST = 1000
 """Seeds that are tried at most."""
 
@@ -35,7 +34,7 @@ def planned_power(
     """
     import pandas as pd
 
-    found = run.comparisons[run.comparisons["against_loss"] == "ce"]
+    found = run.paired.query("kind == 'comparison' and against_loss == 'ce'")
     if found.empty:
         raise UserError(
             f"{run.path} has no loss beside ce for the same seed: a pilot run needs both, as "

@@ -1,4 +1,4 @@
-"""The cells of a manifest: what they say together, their order, rows in frames, and models."""
+"""The cells of a manifest: their order, rows, settings and files in frames, and their models."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..models.cards import ModelCard, card_at, model_card
-from ..plugin_system.parameters import untuned_label
-from ..storage.cell import BASE, StoredCell
+from ..plugin_system.parameters import is_tuned, parameters_of, spell, split_spec, untuned_label
+from ..plugin_system.registry import load_loss
+from ..storage.cell import BASE, CellFile, StoredCell
+from ..storage.files import read_parquet
+from .opponents import WITHOUT_EFFECT
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..contracts import Run
 
 IDENTITY = ("address", "model", "task", "loss", "seed")
@@ -103,6 +108,41 @@ def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
     }
 
 
+def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
+    """The cells with a column for each parameter that a loss of the run names, such as `lambda`,
+    and for each setting of the recipe in which they differ.
+
+    A parameter that a spec leaves out has its default, where the loss can be loaded; of a tuned
+    loss it is missing, as its seeds may choose different ones. The base has no recipe.
+    """
+    import pandas as pd
+
+    losses = {loss: split_spec(loss) for loss in cells["loss"].unique() if not is_tuned(loss)}
+    columns: dict[str, dict[str, str | None]] = {}
+    for name, key in distinct((name, key) for name, own in losses.values() for key in own):
+        values = {spec: own.get(key) for spec, (known, own) in losses.items() if known == name}
+        default = _default(name, key) if None in values.values() else None
+        columns.setdefault(key, {}).update({s: v or default for s, v in values.items()})
+    losses_of_cells, found = cells["loss"].astype("object"), {}
+    for name, known in columns.items():
+        found[name] = losses_of_cells.map(known).astype("float64", errors="ignore")
+    trained = cells["loss"] != BASE
+    recipes = pd.DataFrame([*cells["recipe"].where(trained, {})], cells.index)
+    for name in recipes.columns.difference([*cells, *found, *WITHOUT_EFFECT], sort=False):
+        if recipes.loc[trained, name].astype("str").nunique() > 1:
+            found[name] = recipes[name]
+    return cells.assign(**found)
+
+
+def _default(loss: str, parameter: str) -> str | None:
+    """As people write it; None: the plugin of the loss is not here."""
+    try:
+        known = parameters_of(type(load_loss(loss)))
+    except UserError:
+        return None
+    return spell(known[parameter].default) if parameter in known else None
+
+
 def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[str, Any]]:
     """One row a configuration of a tuned cell, in the order of its grid; none of another cell.
 
@@ -153,3 +193,39 @@ def card_of_run(name: str, run: Run) -> ModelCard:
         "checkpoints belong to other weights: put the old files back there, or train again into "
         "another run."
     )
+
+
+def columns_of(cell: StoredCell, file: CellFile, columns: Sequence[str] | None = None) -> Any:
+    """An Arrow table of those of the columns that the file has (None: all), dictionaries as plain
+    values, so that tables of any cells concatenate."""
+    import pyarrow as pa
+
+    place = cell.place(file)
+    assert place is not None
+    table = read_parquet(place, columns, without=("vector",))  # asked for by name alone
+    plain = [
+        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
+        for field in table.schema
+    ]
+    return table.cast(pa.schema(plain))
+
+
+def concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
+    """One frame of the tables, one a cell, led by the identity of each row's cell.
+
+    A column of the tables with the name of an identity column gets the suffix `_value`: the
+    training log's `loss` is `loss_value`.
+    """
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    identities, addresses = cells[[*IDENTITY]], cells["address"]
+    if not tables:
+        return identities.iloc[:0].reset_index(drop=True)
+    data = pa.concat_tables(tables, promote_options="permissive").to_pandas()
+    lead = identities.assign(address=pd.Categorical(addresses, addresses.unique()))
+    rows = np.repeat(range(len(tables)), [table.num_rows for table in tables])
+    data = data.rename(columns={name: f"{name}_value" for name in IDENTITY})
+    joined: pd.DataFrame = pd.concat([lead.iloc[rows].reset_index(drop=True), data], axis=1)
+    return joined

@@ -21,6 +21,8 @@ RECIPES = "none: several recipes"
 FEW = 10
 """Discordant pairs of all seeds: the spread of fewer says too little of the error."""
 POWER = 0.8
+LEVEL = 0.05
+"""A p below it, corrected by Holm, counts as significant."""
 FEWEST = 3
 """Degrees of freedom, below which an error is not known well enough to say what it hides."""
 _NORMAL = 1.959964
@@ -54,10 +56,7 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
     from scipy.stats import t
 
     number, mean = cells["seed"].nunique(), float(cells["difference"].mean())
-    found = {
-        "seeds": number, "difference": mean,
-        "n": int(cells["n"].max()), "against": tuple(cells["against"]),
-    }  # fmt: skip
+    found = {"seeds": number, "difference": mean, "n": int(cells["n"].max())}
     none = dict.fromkeys(("low", "high", "error", "df", "p", "discordant", "pairs"), math.nan)
     if number < len(cells):
         return found | none | {"interval": RECIPES}

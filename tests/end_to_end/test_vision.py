@@ -37,7 +37,7 @@ def test_the_built_in_vision_model_reads_clocks_above_chance(finish, tmp_path):
         assert all(Path(file).is_file() for file in frame["image"])
         assert set(pd.read_parquet(cell.place("probes"))["digit"]) == {0, 1, 2, 3}
     figures = {file.stem for file in (reports / "figures").glob("*.png")}
-    assert {"digit_distribution", "dataset_samples", "training_curves"} <= figures
+    assert {"digit_distribution", "dataset_samples"} <= figures
     assert not {"digit_probe", "error_histogram", "signed_errors"} & figures
     # 12 of the clocks show 5, which are too few for a figure; the others are of numbers
     assert (reports / "tables" / "digit_probe.csv").is_file()

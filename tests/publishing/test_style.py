@@ -5,7 +5,6 @@ from smmd_bench.publishing.style import (
     NARROW,
     add_legend,
     figure_style,
-    folded,
     loss_label,
     loss_styles,
     model_label,
@@ -35,11 +34,6 @@ def test_labels():
     assert [model_label(x) for x in ("builtin/tiny", "Qwen/Qwen2.5-0.5B", "/data/llama/")] == [
         "builtin/tiny", "Qwen2.5-0.5B", "llama",
     ]  # fmt: skip
-
-
-def test_a_label_breaks_between_parameters_and_not_within_a_number():
-    title = "arithmetic[level=easy,operations=1..2]: 2,000 test examples"
-    assert folded(title, 99) == "arithmetic [level=easy, operations=1..2]: 2,000 test examples"
 
 
 def _settings(parameters):

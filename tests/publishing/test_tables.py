@@ -145,3 +145,24 @@ def test_a_cell_that_begins_a_row_is_no_option_of_the_command_before_it():
     text = to_latex(pd.DataFrame({"[n]": ["[0.0, 9.9]", "* x"], "m": ["[a]", "*"]}), "C.", "tab:x")
     for row in (r"{[}n] & m \\", r"{[}0.0, 9.9] & {[}a] \\", r"{*} x & {*} \\"):
         assert row in text
+
+
+def test_latex_has_each_model_once_over_its_rows_and_notes_below():
+    cells = ["a x CE", "a x SMMD", "a y CE", "b y CE"]
+    frame = pd.DataFrame([row.split() for row in cells], columns=["Model", "Task", "Loss"])
+    text = to_latex(frame, "C.", "tab:x", ["Intervals have 95 %.", "Δ is paired."])
+    rows = [line for line in text.splitlines() if line.endswith(r"\\")]
+    assert rows[1:] == [
+        r"\multirow[t]{3}{*}{a} & \multirow[t]{2}{*}{x} & CE \\", r" &  & SMMD \\",
+        r" & y & CE \\", r"b & y & CE \\",
+    ]  # fmt: skip
+    assert text.startswith("% \\usepackage{booktabs,graphicx,multirow}")
+    below = text.partition(r"\end{tabular}}")[2]
+    assert r"{\footnotesize Intervals have 95 \%. $\Delta$ is paired.}" in below
+    assert "footnotesize" not in to_latex(frame, "C.", "tab:x")
+
+
+def test_greek_raised_and_lowered_letters_are_latex():
+    text = to_latex(pd.DataFrame({"rᵀKr": ["10⁻³ σ² ΛΩ₂ Cramér ™"]}), "C.", "tab:x")
+    assert "r$^{T}$Kr" in text
+    assert r"10$^{-}$$^{3}$ $\sigma$$^{2}$ $\Lambda$$\Omega$$_{2}$ Cramér $^{TM}$" in text

@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import binomtest
-from smmd_bench.reports._results import verdicts
 from smmd_bench.reports.metric_tables import MathTable
 from smmd_bench.reports.verdict import Verdict
 from statsmodels.formula.api import ols
@@ -70,7 +69,7 @@ def three_seeds(tmp_path_factory):
 
 def test_p_is_that_of_the_mixed_model_over_several_seeds(three_seeds):
     """A reference in long form: two-way analysis of variance of the seeds' differences."""
-    judged = verdicts(three_seeds)
+    judged = three_seeds.verdict
     row = judged.query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
     wide = three_seeds.completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
     difference = 100 * (wide["smmd"] - wide["ce"])
@@ -86,15 +85,6 @@ def test_p_is_that_of_the_mixed_model_over_several_seeds(three_seeds):
     error = np.sqrt(total / (3 * 80))
     assert row["error"] == pytest.approx(error, rel=1e-3)
     assert row["p"] == pytest.approx(2 * stats.t.sf(row["difference"] / error, df), rel=1e-2)
-
-
-def test_p_is_mcnemars_of_one_seed(tmp_path):
-    one = quick_run(tmp_path, n=80)
-    row = verdicts(one).query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
-    comparison = one.comparisons.query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
-    b, c = int(comparison["b"]), int(comparison["c"])
-    assert row["p"] == pytest.approx(stats.binomtest(b, b + c).pvalue)
-    assert row["discordant"] == b + c
 
 
 def test_the_noise_floor_is_the_last_row_of_a_run_with_several_seeds(three_seeds):

@@ -1,7 +1,13 @@
 """The published values, and what counts as the paper's setting."""
 
 import pytest
-from smmd_bench.reports._paper import other_setting, paper_model, published, published_beside
+from smmd_bench.reports._paper import (
+    other_setting,
+    paper_model,
+    published,
+    published_beside,
+    reported,
+)
 
 from tests.changed_runs import with_manifest
 from tests.runs import quick_run
@@ -18,7 +24,7 @@ PAPERS = {"method": "lora", "epochs": 5, "learning_rate": 2e-4, "train_examples"
     ],
 )  # fmt: skip
 def test_models_are_found_by_the_last_part_of_their_name(model, key):
-    assert getattr(paper_model(model), "key", None) == key
+    assert paper_model(model).get("key") == key
 
 
 @pytest.mark.parametrize(
@@ -99,3 +105,29 @@ def test_other_data_is_another_setting(task, n, word, tmp_path):
     if task.startswith("clock_time"):
         run = with_manifest(run, tmp_path, data={})
         assert other_setting(run, a_cell(run)) == "unknown data"
+
+
+HOW = {"greedy": True, "stop": "", "engine": {}, "dtype": {}, "chat_template": {}}
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        (
+            {"generation": {"gsm8k": {**HOW, "max_new_tokens": 512}},
+             "data": {"gsm8k": {"identity": {"test": {"hub": "openai/gsm8k"}}}}},
+            "decoding complete (greedy, at most 512 tokens); setting the paper's; data not "
+            "synthetic",
+        ),
+        (
+            {"generation": {"gsm8k": HOW},
+             "data": {"gsm8k": {"identity": {"test": {"generator": 1}}}}},
+            "(max_new_tokens not reported); setting the paper's; data synthetic",
+        ),
+        ({"predictions": {}}, "not reported; setting not reported; data not reported"),
+    ],
+)  # fmt: skip
+def test_what_is_reported_is_a_line_of_the_manifest(said, words, whole, tmp_path):
+    line = reported(with_manifest(whole, tmp_path, **said))
+    assert line.startswith("Reported: seeds " + ("not reported" if "predictions" in said else "0;"))
+    assert line.endswith(f"{words}.")

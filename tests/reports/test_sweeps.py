@@ -1,7 +1,6 @@
 """The sensitivity figures and the ablation tables, against generated runs."""
 
 import pytest
-from scipy.stats import binomtest
 from smmd_bench.reports.ablations import Ablation, BandwidthTable, TermsTable
 from smmd_bench.reports.sweeps import LambdaSensitivity, NtlLambdaScan, SigmaSensitivity, Sweep
 
@@ -9,7 +8,6 @@ from smmd_bench.publishing.style import figure_style
 from smmd_bench.results.frames import read_run
 from tests.changed_runs import NO_MEMORY, without
 from tests.reports.conftest import TERMS
-from tests.reports.test_results import by_hand
 from tests.runs import quick_run
 
 SIGMA = {"smmd[sigma=0.5]": 0.5, "smmd[sigma=1]": 1, "smmd": 2, "smmd[sigma=5]": 5}
@@ -69,8 +67,8 @@ def test_any_parameter_of_any_loss_is_swept_and_any_variant_of_fewer_seeds_has_a
     labels = [spec.replace("gce", "GCE") for spec in widths]
     assert table["Loss"].tolist() == ["none (CE)", "GCE", *labels]
     assert not table["Acc (%)"].str.contains("not run").any()
-    negative = {spec: [-value] for spec, value in widths.items()}
-    monkeypatch.setattr("smmd_bench.reports.sweeps.values_of", lambda *_: negative)
+    negative = {("gce", "sigma"): {spec: [-value] for spec, value in widths.items()}}
+    monkeypatch.setattr("smmd_bench.reports.sweeps.scans", lambda _: negative)
     assert built(Sweep(), run).figure.axes[0].get_xscale() == "linear"
 
 
@@ -78,25 +76,8 @@ def test_any_parameter_of_any_loss_is_swept_and_any_variant_of_fewer_seeds_has_a
     "report", [SigmaSensitivity(), LambdaSensitivity(), BandwidthTable(), Sweep(), Ablation()]
 )
 def test_a_run_that_varies_nothing_imports_no_loss(report, run_folder, monkeypatch):
-    monkeypatch.setattr("smmd_bench.reports.ablations.load_loss", None)
+    monkeypatch.setattr("smmd_bench.results.summary.load_loss", None)
     assert str(report.skip(read_run(run_folder))).startswith("the run ")
-
-
-def test_values_differences_and_tests_are_those_of_the_completions(runs):
-    run = runs("variants")
-    data = TermsTable().build(run).data.set_index("loss")
-    exact = run.completions.pivot(index="uid", columns="loss", values="exact").astype(bool)
-    p_values = []
-    assert data.loc["ce", "exact_match_value"] == pytest.approx(100 * exact["ce"].mean())
-    for loss in TERMS[1:]:
-        assert data.loc[loss, "exact_match_value"] == pytest.approx(100 * exact[loss].mean())
-        gained, lost = (exact[loss] & ~exact["ce"]).sum(), (exact["ce"] & ~exact[loss]).sum()
-        assert data.loc[loss, "difference"] == pytest.approx(100 * (gained - lost) / len(exact))
-        p_values.append(binomtest(int(gained), int(gained + lost)).pvalue)
-    ours, corrected = data.loc[[*TERMS[1:]]], by_hand(p_values)
-    assert list(ours["exact_match_gain_p"]) == pytest.approx(corrected)
-    best = ours["difference"] == max(ours["difference"].max(), 0)
-    assert list(ours["best"]) == [*best & (ours["exact_match_gain_p"] < 0.05)]
 
 
 def test_only_the_seeds_that_every_row_has_are_compared(tmp_path):

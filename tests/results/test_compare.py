@@ -106,7 +106,7 @@ def run(tmp_path_factory):
 
 def test_against_cross_entropy_it_is_what_the_tables_say(run):
     (row,) = contrasts(run, ["smmd", "ce"], resamples=20).to_dict("records")
-    known = run.comparisons.query("loss == 'smmd' and metric == 'exact_match'")
+    known = run.paired.query("loss == 'smmd' and metric == 'exact_match'")
     gain = gain_of(known)
     for name in ("difference", "low", "high", "p", "seeds", "n"):
         assert row[name] == pytest.approx(gain[name])

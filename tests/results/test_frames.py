@@ -1,3 +1,4 @@
+import json
 import subprocess
 import sys
 
@@ -7,6 +8,7 @@ import pytest
 from smmd_bench.errors import UserError
 from smmd_bench.results.frames import read_run
 from tests.changed_runs import NO_MEMORY, changed, without
+from tests.in_process import call
 from tests.runs import parts_of, quick_run
 
 FRAMES = [
@@ -47,7 +49,8 @@ def test_cross_entropy_of_other_seeds_is_the_noise(tmp_path):
     (pair,) = run.noise[run.noise["metric"] == "exact_match"].to_dict("records")
     assert (pair["loss"], pair["against_loss"], pair["seed"]) == ("ce", "ce", 1)
     assert pair["against"] == run.cells.query("loss == 'ce' and seed == 0")["address"].item()
-    assert len(pair["jackknife"]) == 20
+    assert "jackknife" not in run.noise
+    assert [len(values) for values in run.paired["jackknife"]] == [20] * len(run.paired)
     assert quick_run(tmp_path / "one").noise.empty
 
 
@@ -56,6 +59,41 @@ def test_losses_are_compared_with_ce_and_ce_with_the_base(run):
     assert set(pairs.itertuples(index=False, name=None)) == {
         ("ce", "base"), ("ntl", "ce"), ("smmd", "ce"),
     }  # fmt: skip
+
+
+def test_parameters_and_changed_settings_are_columns_of_the_cells(tmp_path):
+    """A pivot over a parameter is one line; the plain loss has its default."""
+    losses = ("ce", "ntl", "smmd", "smmd[lambda=5]", "smmd[lambda=1,sigma=1+2]")
+    quick_run(tmp_path, losses=losses)
+    recipe = {"epochs": 2, "save_minutes": 1.0}
+    run = quick_run(tmp_path, losses=("smmd[lambda=5]",), seeds=(1,), recipe=recipe, base=False)
+    cells = run.cells.set_index(["loss", "seed"])
+    assert cells.loc[("base", 0), ["lambda", "sigma", "epochs"]].isna().all()
+    assert cells["lambda"].dropna().tolist() == [3, 5, 5, 1]
+    assert cells.loc["smmd", "sigma"].item() == "2"
+    assert cells.loc[("smmd[lambda=1,sigma=1+2]", 0), "sigma"] == "1+2"
+    epochs = cells["epochs"].dropna()
+    assert (epochs[epochs == 2].index.tolist(), len(epochs)) == ([("smmd[lambda=5]", 1)], 6)
+    assert "save_minutes" not in cells
+    table = run.cells.merge(run.metrics).pivot_table("value", "lambda", "metric")
+    found = run.metrics.query("loss == 'smmd' and metric == 'exact_match'")["value"].item()
+    assert table.loc[3, "exact_match"] == found
+
+
+def test_the_verdict_is_a_frame_and_in_the_json_of_report(run, tmp_path):
+    verdict = run.verdict
+    assert set(verdict["verdict"]) <= {"better", "worse", "cannot tell", "seeds differ"}
+    cells = [*verdict.astype("object").to_numpy().flat, *run.comparisons.to_numpy().flat]
+    assert not any(isinstance(cell, list | tuple) for cell in cells)
+    values = run.metrics.query("metric == 'exact_match'").groupby("loss", observed=True)["value"]
+    exact = verdict.query("metric == 'exact_match'").set_index("loss")
+    assert exact.loc["smmd", "value"] == pytest.approx(values.mean()["smmd"])
+    assert exact.loc["smmd", "against_value"] == pytest.approx(values.mean()["ce"])
+    difference = exact["value"] - exact["against_value"]
+    assert exact["difference"].tolist() == pytest.approx(difference.tolist())
+    command = ["report", str(run.path), "--only", "verdict", "--format", "csv", "--json"]
+    said = json.loads(call(command, tmp_path).stdout)["verdict"]
+    assert [row["verdict"] for row in said] == verdict["verdict"].tolist()
 
 
 def test_a_selection_has_one_selected_epoch_a_cell(run):

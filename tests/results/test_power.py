@@ -30,7 +30,7 @@ def test_more_seeds_and_more_examples_show_smaller_differences(pilot):
 
 def test_the_seeds_of_a_difference_are_the_fewest_that_show_it(pilot):
     for at, row in planned_power(pilot, difference=6.0).iterrows():
-        compared = pilot.comparisons.query("metric == 'exact_match'")
+        compared = pilot.paired.query("metric == 'exact_match'")
         model = fit_cells(compared[compared["loss"] == row["loss"]])
         for seeds, enough in ((row["needed"], True), (row["needed"] - 1, False)):
             if seeds >= 2:
@@ -41,7 +41,7 @@ def test_the_seeds_of_a_difference_are_the_fewest_that_show_it(pilot):
 
 def test_the_size_of_the_pilot_shows_what_the_pilot_shows(tmp_path):
     run = quick_run(tmp_path, seeds=range(10), losses=("ce", "smmd"), n=60)
-    compared = run.comparisons.query("metric == 'exact_match' and loss == 'smmd'")
+    compared = run.paired.query("metric == 'exact_match' and loss == 'smmd'")
     model = fit_cells(compared)
     expected = smallest_by_t(model.error, model.df, 0.05)
     assert planned_power(run).iloc[0]["seeds_10"] == pytest.approx(expected, rel=0.25)

@@ -1,0 +1,174 @@
+"""Did a loss help? `read_run(path).verdict`, which the verdict and its picture show.
+
+One row a model, task, loss and metric that losses are judged by: what `gain_of` says of the seeds
+that both have; value and against_value, the mean of the metric over them, of the loss and of
+`against_loss`; p_holm, corrected over the losses of a model, task and metric; smallest, the true
+difference that the test finds 4 times in 5; and the verdict: better, worse, "cannot tell", "cannot
+tell (more seeds)" where they are too few to know their spread, "nothing learnt". Cross-entropy
+against itself is the noise floor: "seeds differ" or "cannot tell", and in no family. With five
+losses or more, letters and against_letters are the groups of `ties`; else they are empty.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from ..contracts import Metric, Run
+from ..errors import UserError
+from ..plugin_system.parameters import is_tuned, tuned_label
+from ..plugin_system.registry import load_task
+from ..scoring.gain import FEWEST, LEVEL, gain_of, holm, smallest_difference
+from .opponents import REFERENCE
+from .ties import tie_letters
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+KEY = ["model", "task", "loss"]
+"""The columns that tell what was trained on what, and how."""
+OPEN = "cannot tell"
+NOTHING_LEARNT = "nothing learnt"
+"""Neither a loss nor what it is compared with has a right answer."""
+_RATES = ("parse_failure_rate", "truncation_rate")
+_MEANS = ("value", "against_value")
+
+
+def verdict_frame(run: Run) -> pd.DataFrame:
+    """The frame; variants that have fewer seeds than their plain loss are not in it."""
+    run = main_losses(run)
+    other, dead = reference_of(run), learnt_nothing(run)
+    seeds = paired(run, other)
+    known = {(t, m.name): m for t in seeds["task"].unique() for m in judged_metrics(str(t))}
+    order = {key: at for at, key in enumerate(known)}
+    at = [order.get(key, -1) for key in zip(seeds["task"], seeds["metric"], strict=True)]
+    seeds = seeds.assign(at=at).query("at >= 0").sort_values("at", kind="stable")
+    seeds = in_order(seeds.reset_index(drop=True), run.cells)
+    data = gains(seeds, other)
+    of_row = [known[key] for key in zip(data["task"], data["metric"], strict=True)]
+    data.insert(4, "label", [metric.label for metric in of_row])
+    data.insert(5, "better", [metric.better for metric in of_row])
+    groups = seeds.groupby([*KEY, "metric"], observed=True)
+    beside = groups[[*_MEANS]].mean().join(groups["against_loss"].first().astype("str"))
+    data = data.merge(beside.reset_index(), how="left", on=[*KEY, "metric"])
+    data = in_order(_with_letters(data, tie_letters(run, judged_metrics)), run.cells)
+    rows = data.to_dict("records")
+    return data.assign(verdict=[_verdict(row, tuple(row[n] for n in KEY) in dead) for row in rows])
+
+
+def _with_letters(data: pd.DataFrame, ties: pd.DataFrame) -> pd.DataFrame:
+    """The rows with the letters of the loss and of what it is compared with."""
+    for loss, name in (("loss", "letters"), ("against_loss", "against_letters")):
+        key = ["model", "task", "metric", loss]
+        known = ties.rename(columns={"loss": loss, "letters": name}).set_index(key)[name]
+        data[name] = [known.get(row, "") for row in data[key].itertuples(index=False, name=None)]
+    return data
+
+
+def _verdict(row: dict[Any, Any], dead: bool) -> str:
+    if dead:
+        return NOTHING_LEARNT
+    if row["p_holm"] < LEVEL:
+        if row["loss"] == row["against_loss"]:
+            return "seeds differ"
+        return "better" if (row["difference"] > 0) == (row["better"] == "higher") else "worse"
+    if row["seeds"] == 1 and math.isnan(row["p_holm"]):
+        return "not tested: run it again"
+    too_few = row["df"] < FEWEST or ("%" in row["label"] and row["smallest"] > 100)
+    return f"{OPEN} (more seeds)" if too_few else OPEN
+
+
+def main_losses(run: Run) -> Run:
+    """The run without variants that have fewer seeds than their plain loss; tuned losses stay."""
+    cells = run.cells
+    seeds = cells.groupby(KEY, observed=True)["seed"].nunique().to_dict()
+    kept = [
+        is_tuned(loss)
+        or seeds[model, task, loss] >= seeds.get((model, task, loss.partition("[")[0]), 0)
+        for model, task, loss in cells[KEY].itertuples(index=False)
+    ]
+    return run if all(kept) else run.only(cells[kept])
+
+
+def metrics_of(task: str) -> Sequence[Metric]:
+    """The metrics of a task, the one that selects first; none where its plugin is not here."""
+    try:
+        return load_task(task).metrics()
+    except UserError:
+        return ()
+
+
+def judged_metrics(task: str) -> list[Metric]:
+    """The first metric of a task, and the first error that it measures, such as MAE."""
+    every = metrics_of(task)
+    errors = [m for m in every if m.better == "lower" and m.name not in _RATES]
+    return [*every[:1], *(metric for metric in errors[:1] if metric not in every[:1])]
+
+
+def reference_of(run: Run) -> str:
+    """What the losses are compared with: cross-entropy; the first of completions made elsewhere."""
+    others = run.comparisons["against_loss"]
+    return str(others.iloc[0]) if "predictions" in run.manifest and len(others) else REFERENCE
+
+
+def is_reference(against: pd.Series[str], other: str) -> pd.Series[bool]:
+    """Where a loss is compared with `other`: a tuned loss with that tuned, too."""
+    return against.isin([other, tuned_label(other)])
+
+
+def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """The frame with model, task and loss as categoricals in the order of the run."""
+    import pandas as pd
+
+    for column in KEY:
+        data[column] = pd.Categorical(data[column], categories=cells[column].cat.categories)
+    return data
+
+
+def paired(run: Run, other: str) -> pd.DataFrame:
+    """The comparisons with a loss, one row a cell and metric that has a difference, and those of
+    cross-entropy with itself."""
+    every = run.paired[run.paired["difference"].notna()]
+    noise = (every["kind"] == "noise") & (other == REFERENCE)
+    wanted = (every["kind"] == "comparison") & is_reference(every["against_loss"], other)
+    found = every[noise | wanted].sort_values("kind", kind="stable", ignore_index=True)
+    values = run.metrics.set_index(["address", "metric"])["value"]
+    for name, column in zip(_MEANS, ("address", "against"), strict=True):
+        keys = zip(found[column], found["metric"], strict=True)
+        found[name] = [float(values.get(key, math.nan)) for key in keys]
+    return in_order(found, run.cells)
+
+
+def gains(seeds: pd.DataFrame, other: str) -> pd.DataFrame:
+    """One row a model, task, loss and metric of `paired`: what `gain_of` says of its seeds, p_holm
+    (`other` against itself is in no family), and smallest, of the first of so many losses."""
+    import pandas as pd
+
+    groups = seeds.groupby([*KEY, "metric"], observed=True, sort=False)
+    found = [{**group.iloc[0][[*KEY, "metric"]], **gain_of(group)} for _, group in groups]
+    columns = [*KEY, "metric", "seeds", "difference", "low", "high", "p"]
+    data = pd.DataFrame(found) if found else pd.DataFrame(columns=columns)
+    data = in_order(data, seeds)
+    family = ["model", "task", "metric", data["loss"] == other]
+    p = data.groupby(family, observed=True)["p"]
+    data["p_holm"] = p.transform(holm) if found else []
+    sizes = [*p.transform("count").clip(lower=1)] if found else []
+    smallest = [smallest_difference(r, LEVEL / n) for r, n in zip(found, sizes, strict=True)]
+    return data.assign(smallest=smallest)
+
+
+def learnt_nothing(run: Run) -> set[tuple[Any, ...]]:
+    """Model, task and loss where no seed of it, nor of what it is compared with, has an answer that
+    is right, or none that can be read."""
+    metric, value = run.metrics["metric"], run.metrics["value"]
+    firsts = {task: metrics_of(str(task))[:1] for task in run.metrics["task"].unique()}
+    rates = {task: m[0].name for task, m in firsts.items() if m and m[0].better == "higher"}
+    wrong = (metric == run.metrics["task"].astype("str").map(rates)) & (value == 0)
+    unread = (metric == "parse_failure_rate") & (value == 100)
+    cells = run.cells[run.cells["status"] == "done"]
+    dead = cells["address"].isin(run.metrics.loc[wrong | unread, "address"])
+    by_loss = dead.groupby([cells[name] for name in KEY], observed=True).all()
+    others = is_reference(by_loss.index.to_frame()["loss"], reference_of(run))
+    live = {key[:2] for key in by_loss.index[~by_loss & others]}
+    return {key for key in by_loss.index[by_loss] if key[:2] not in live}
