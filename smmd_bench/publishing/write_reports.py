@@ -11,6 +11,7 @@ The files follow from the run alone, byte for byte: they hold no dates and no ra
 from __future__ import annotations
 
 import re
+import sysconfig
 import time
 import traceback
 import warnings
@@ -18,17 +19,19 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import lru_cache
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..contracts import Artefact, Progress, Report
 from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical
-from ..plugin_system.registry import entries, entry, load_plugin_file, names, plugin_files
+from ..plugin_system.registry import entries, entry, load_plugin_file, names, plugin_files, points
 from ..results.frames import read_run
 from ..run.comparison import missing_comparisons, write_comparisons
-from ..run.run_directory import RunDirectory
-from ..storage.files import atomic, write_text
+from ..run.run_directory import HELD, RunDirectory
+from ..storage.addresses import address
+from ..storage.files import atomic, files_of, read_own_json, write_json, write_text
 from .page import Section, write_page
 from .style import figure_style, file_stem
 from .tables import to_csv, to_latex, to_markdown
@@ -46,17 +49,26 @@ FIGURE_METADATA = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
 """Figures carry no date and no version."""
+MADE = "made.json"
+"""What the reports of a run were made from, in their folder; it is there if none of them failed."""
 SEVERAL, PROCESSES = 4, 4
 """Reports from which on further processes pay, and how many there are at most."""
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
-def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Section]:
+def write_reports(
+    folder: Path, progress: Progress = lambda *_: None, *, anew: bool = True
+) -> list[Section]:
     """Make every registered report of the run in `folder`, and its page.
 
     Tables come first, the verdict before the others. `progress` hears of the reports that are made.
-    Raises UserError if the folder holds no run.
+    anew: also if nothing has changed since they were made; else the first table alone is made then,
+    and nothing written. Raises UserError if the folder holds no run.
     """
+    made, made_from = folder / "reports" / MADE, _made_from(folder)
+    known = {} if anew else read_own_json(made) or {}
+    if known.get("from") == made_from and known["files"] == _files_of_reports(folder):
+        return [_make_named(name, folder, time.time_ns(), (), ()) for name in known["shown"]]
     sections = _make_reports(folder, names("reports"), FORMATS, progress)
     sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
     for section in sections:  # files of an earlier state go, and those of other names stay
@@ -66,7 +78,33 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Se
             for file in written - {*section.files}:
                 file.unlink(missing_ok=True)
     write_page(read_run(folder), sections)
+    made.unlink(missing_ok=True)
+    if not any(section.error for section in sections):
+        shown = [section.name for section in sections[:1] if section.name in names("reports")]
+        files = _files_of_reports(folder)
+        write_json(made, {"from": made_from, "files": files, "shown": shown})
     return sections
+
+
+def _made_from(folder: Path) -> str:
+    """What the reports of a run follow from: its results, the code, the installed libraries."""
+    files = [*files_of(folder / stage for stage in HELD), *(folder / "failed").glob("*.json")]
+    files += [*folder.glob("manifest.json"), Path(sysconfig.get_path("purelib")), *plugin_files()]
+    files += Path(__file__).parents[1].rglob("*.*")
+    for module in {p.module for g in ("reports", "tasks") for p in points(g).values()}:
+        with suppress(Exception):  # of a plugin that cannot be imported
+            files += Path(find_spec(module).origin).parent.glob("*.*")  # type: ignore
+    return _sizes_and_times(file for file in files if file.suffix != ".pyc")
+
+
+def _files_of_reports(folder: Path) -> str:
+    """The files that reports have written."""
+    return _sizes_and_times(f for f in (folder / "reports").rglob("*.*") if f.name != MADE)
+
+
+def _sizes_and_times(files: Iterable[Path]) -> str:
+    found = ((str(file.absolute()), file.stat()) for file in files)
+    return address({name: [now.st_size, now.st_mtime_ns] for name, now in found})
 
 
 def write_some_reports(
