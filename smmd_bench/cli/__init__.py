@@ -64,7 +64,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point: a user's mistake is one sentence and status 2; Ctrl-C is one and 130."""
     gc.set_threshold(50_000)  # or a third of the time of large imports is a search for garbage
-    atexit.register(gc.freeze)  # and of a second at the end
+    atexit.register(_freeze)
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         status = cli(standalone_mode=False) or 0
@@ -82,6 +82,12 @@ def main() -> None:
     finally:
         signal.signal(signal.SIGTERM, before)
     sys.exit(status)
+
+
+def _freeze() -> None:
+    """Spare the end of the process another search; Triton would call it a leak."""
+    if "triton" not in sys.modules:
+        gc.freeze()
 
 
 class _Terminated(KeyboardInterrupt):

@@ -50,7 +50,7 @@ FIGURE_METADATA = {
 }
 """Figures carry no date and no version."""
 MADE = "made.json"
-"""What the reports of a run were made from, in their folder; it is there if none of them failed."""
+"""The state that reports were made of, in their folder; it is there if none of them failed."""
 SEVERAL, PROCESSES = 4, 4
 """Reports from which on further processes pay, and how many there are at most."""
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
@@ -65,9 +65,9 @@ def write_reports(
     anew: also if nothing has changed since they were made; else the first table alone is made then,
     and nothing written. Raises UserError if the folder holds no run.
     """
-    made, made_from = folder / "reports" / MADE, _made_from(folder)
+    made = folder / "reports" / MADE
     known = {} if anew else read_own_json(made) or {}
-    if known.get("from") == made_from and known["files"] == _files_of_reports(folder):
+    if known.get("state") == _state(folder):
         return [_make_named(name, folder, time.time_ns(), (), ()) for name in known["shown"]]
     sections = _make_reports(folder, names("reports"), FORMATS, progress)
     sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
@@ -81,29 +81,20 @@ def write_reports(
     made.unlink(missing_ok=True)
     if not any(section.error for section in sections):
         shown = [section.name for section in sections[:1] if section.name in names("reports")]
-        files = _files_of_reports(folder)
-        write_json(made, {"from": made_from, "files": files, "shown": shown})
+        write_json(made, {"state": _state(folder), "shown": shown})
     return sections
 
 
-def _made_from(folder: Path) -> str:
-    """What the reports of a run follow from: its results, the code, the installed libraries."""
-    files = [*files_of(folder / stage for stage in HELD), *(folder / "failed").glob("*.json")]
-    files += [*folder.glob("manifest.json"), Path(sysconfig.get_path("purelib")), *plugin_files()]
-    files += Path(__file__).parents[1].rglob("*.*")
+def _state(folder: Path) -> str:
+    """Sizes and times of a run's results and reports, of the code, and of what is installed."""
+    files = [*files_of(folder / stage for stage in HELD), *plugin_files()]
+    for part in ("manifest.json", "failed/*", "reports/**/*.*"):
+        files += (file for file in folder.glob(part) if file.name != MADE)
+    files += [Path(sysconfig.get_path("purelib")), *Path(__file__).parents[1].rglob("*.*")]
     for module in {p.module for g in ("reports", "tasks") for p in points(g).values()}:
         with suppress(Exception):  # of a plugin that cannot be imported
             files += Path(find_spec(module).origin).parent.glob("*.*")  # type: ignore
-    return _sizes_and_times(file for file in files if file.suffix != ".pyc")
-
-
-def _files_of_reports(folder: Path) -> str:
-    """The files that reports have written."""
-    return _sizes_and_times(f for f in (folder / "reports").rglob("*.*") if f.name != MADE)
-
-
-def _sizes_and_times(files: Iterable[Path]) -> str:
-    found = ((str(file.absolute()), file.stat()) for file in files)
+    found = ((str(file.absolute()), file.stat()) for file in files if file.suffix != ".pyc")
     return address({name: [now.st_size, now.st_mtime_ns] for name, now in found})
 
 
