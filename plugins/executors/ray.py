@@ -3,7 +3,7 @@
 A task runs the job's process on its node and sends on what it says. Where the node or the task's
 process dies, Ray runs the job again, on another node if need be: a training goes on after its last
 state. The process dies with the task, so nothing of a run that was ended goes on writing. All nodes
-have the same versions of the libraries and see the folder of the run, where plugin files are, too.
+have the same versions of the libraries, and see the folder of the run and the plugin files.
 """
 
 from __future__ import annotations

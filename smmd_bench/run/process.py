@@ -20,7 +20,7 @@ from ..contracts.executor import PROCESSES, STALL, STRATEGY
 from ..errors import UserError
 from ..plugin_system.registry import load_plugin_file
 from ..storage.files import read_json, write_json
-from .run_directory import plugin_copy, record_failure
+from .run_directory import record_failure
 
 _GRACE = 20.0  # seconds; Slurm gives 30
 _STALLED = "Timeout ("  # as faulthandler says it
@@ -181,7 +181,7 @@ def start() -> Iterator[tuple[dict[str, Any], Events]]:
     request = read_json(Path(sys.argv[1]))
     assert request is not None
     with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as stream:
-        for file in map(Path, request["plugins"]):
-            load_plugin_file(file if file.exists() else plugin_copy(Path(request["run"]), file))
+        for file in request["plugins"]:
+            load_plugin_file(Path(file))
         yield request, Events(stream)
     faulthandler.cancel_dump_traceback_later()

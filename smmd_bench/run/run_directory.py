@@ -177,7 +177,8 @@ class RunDirectory:
         if address(manifest) != address(before):  # as JSON, where a tuple is a list
             write_json(self.path / "manifest.json", manifest)
         for file in sorted({Path(file) for e in experiments for file in e.plugins}):
-            write_text(plugin_copy(self.path, file), file.read_text(encoding="utf-8"))
+            copy = self.path / "plugins" / address({"file": str(file)}) / file.name
+            write_text(copy, file.read_text(encoding="utf-8"))
 
     def _measured_anew(self, content: dict[str, Any]) -> dict[str, Any]:
         """A cell of an earlier experiment, to be measured as this version of the software does it;
@@ -196,11 +197,6 @@ class RunDirectory:
             if cell.stored(self.path).is_decoded:
                 return {**content, **cell_to_json(cell)}
         return content
-
-
-def plugin_copy(run: Path, file: Path) -> Path:
-    """Where a run keeps a plugin file, also for the machines that do not have it."""
-    return run / "plugins" / address({"file": str(file.resolve())}) / file.name
 
 
 def lacks_weights(now: StoredCell) -> bool:

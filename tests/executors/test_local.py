@@ -9,8 +9,6 @@ import pytest
 from smmd_bench.contracts import Resources
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load
-from smmd_bench.run.run_directory import plugin_copy
-from smmd_bench.storage.files import write_text
 
 from .jobs import job
 from .jobs import run as run_jobs
@@ -91,14 +89,6 @@ def test_jobs_that_follow_from_a_result_are_run(tmp_path):
     )  # fmt: skip
     assert found == {"first": None, "second": None}
     assert "tiny: ended" in said
-
-
-def test_a_machine_that_lacks_a_plugin_file_reads_the_copy_of_the_run(tmp_path):
-    file, one = tmp_path / "mine.py", job("a")
-    executor = 'class Mine:\n    name = "mine"\n    slots = 1\n    run = None\n'
-    write_text(plugin_copy(tmp_path, file), executor)
-    one.payload["plugins"].append(str(file))
-    assert run("local", [one], tmp_path)[0] == {"a": None}
 
 
 def test_no_job_outlives_the_run(tmp_path):
