@@ -51,7 +51,8 @@ class Simulation:
     cells miss what the simulation has not done."""
 
     def __init__(self, cells: list[Cell], gpus: int, folder: Path) -> None:
-        self.path, self.left = folder, dict.fromkeys(cells, "train")
+        self.path = folder
+        self.left = {cell: "decode" if cell.source else "train" for cell in cells}
         self.gpus, self.time, self.busy, self.disk, self.peak = gpus, 0.0, 0.0, 0.0, 0.0
         self.jobs = schedule.Schedule(self, cells, gpus)  # type: ignore[arg-type]
 

@@ -3,7 +3,7 @@
 A task runs the job's process on its node and sends on what it says. Where the node or the task's
 process dies, Ray runs the job again, on another node if need be: a training goes on after its last
 state. The process dies with the task, so nothing of a run that was ended goes on writing. All nodes
-have the same versions of the libraries and see the folder of the run; plugin files are sent.
+have the same versions of the libraries, and see the folder of the run and the plugin files.
 """
 
 from __future__ import annotations
@@ -12,9 +12,7 @@ import os
 import platform
 import signal
 import socket
-import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -87,7 +85,6 @@ class RayExecutor(SeveralGpus):
             job,
             folder.resolve(),
             environment={**passed_on, **self.environment(job, job.resources.threads)},
-            plugins={file: Path(file).read_bytes() for file in job.payload["plugins"]},
             versions=versions(),
         )
 
@@ -128,7 +125,6 @@ class Order:
     job: Job
     folder: Path
     environment: Mapping[str, str]
-    plugins: Mapping[str, bytes]
     versions: Mapping[str, str]
 
     def refusal(self) -> str | None:
@@ -143,20 +139,6 @@ class Order:
                 "all nodes share"
             )
         return None
-
-    @contextmanager
-    def plugin_files(self) -> Iterator[list[str]]:
-        """The plugin files on this node; as they were sent where it has none or others."""
-        with tempfile.TemporaryDirectory(prefix="smmd-bench-plugins-") as sent:
-            files = []
-            for at, (name, content) in enumerate(self.plugins.items()):
-                file = Path(name)
-                if not file.exists() or file.read_bytes() != content:
-                    file = Path(sent, str(at), file.name)
-                    file.parent.mkdir()
-                    file.write_bytes(content)
-                files.append(str(file))
-            yield files
 
 
 def _nodes(ray: Any) -> list[dict[str, float]]:
@@ -186,14 +168,13 @@ def _work(order: Order, told: Any) -> str | None:
     """The task: run a job's process on this node; its last words where it failed."""
     if (refusal := order.refusal()) is not None:
         return refusal
-    job, environment = order.job, order.environment
-    with order.plugin_files() as files:
-        request, logs = {**job.request(order.folder), "plugins": files}, order.folder / "logs"
-        worker = WorkerProcess(job.module, request, logs, job.name, environment=environment)
-        try:
-            return worker.follow(lambda *said: told.put_nowait((job.name, said)))
-        finally:
-            worker.close()
+    job, folder = order.job, order.folder
+    request, logs = job.request(folder), folder / "logs"
+    worker = WorkerProcess(job.module, request, logs, job.name, environment=order.environment)
+    try:
+        return worker.follow(lambda *said: told.put_nowait((job.name, said)))
+    finally:
+        worker.close()
 
 
 def _failure(reference: Any) -> str | None:

@@ -64,12 +64,12 @@ class Voice:
         with shown(new_console(stderr=stderr or self.as_json)) as progress:
             yield progress
 
-    def publish(self, folder: Path) -> list[Section]:
-        """Make the tables, figures and page of a run."""
+    def publish(self, folder: Path, *, anew: bool = True) -> list[Section]:
+        """Make the tables, figures and page of a run, as `write_reports` does."""
         from ..publishing.write_reports import write_reports
 
         with self.progress() as progress:
-            return write_reports(folder, progress)
+            return write_reports(folder, progress, anew=anew)
 
     def tables(self, sections: Sequence[Section], names: Collection[str] | None = None) -> None:
         """Print the first table, that of the verdict, or those of the reports of these names."""

@@ -109,10 +109,10 @@ class Rule:
         self.noise = np.full(len(self.exact), NOISE.get(dtype, 0.0))  # [n], that of its part
         if canary.rounded:
             off = _flat(canary.rounded) - self.exact
-            texts = _rms(off[kind != -2]) if len(counts) > canary.pictures else 0.0
+            shared = float(_rms(off[kind != -2])) if len(counts) > canary.pictures else 0.0
             for part in self.parts:
-                least = texts if kind[part][0] >= 0 else 0.0  # one sequence says little
-                self.noise[part] = max(LEAST_NOISE, float(_rms(off[part])), float(least))
+                least = shared if kind[part][0] >= 0 else LEAST_NOISE  # one sequence says little
+                self.noise[part] = max(LEAST_NOISE, float(_rms(off[part])), least)
 
     def scored(self, seen: Rows) -> Array:
         """Of what a session gives for the canary's sequences, the tokens that the canary scores."""

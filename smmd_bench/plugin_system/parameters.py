@@ -12,6 +12,7 @@ import types
 import typing
 from collections.abc import Callable, Mapping
 from dataclasses import MISSING, dataclass
+from functools import cache
 from typing import Any, Literal, NamedTuple
 
 from ..errors import UserError, did_you_mean
@@ -23,6 +24,7 @@ _ITEM = re.compile(r'(?:\[(?:"[^"]*"|[^"\]])*\]|[^,])+')
 _PLUS = re.compile(r"(?<!\d[eE])(?<!\.[eE])\+")
 """The plus between numbers, not that of an exponent as in `1e+20`."""
 TUNED = "tuned"
+_type_hints = cache(typing.get_type_hints)
 
 
 class Kind(NamedTuple):
@@ -67,7 +69,7 @@ def why_unusable(plugin: Any) -> str | None:
 
 def parameters_of(plugin: type) -> dict[str, Parameter]:
     """The parameters of a usable plugin class, by public name."""
-    hints = typing.get_type_hints(plugin)
+    hints = _type_hints(plugin)
     found = {}
     for item in dataclasses.fields(plugin):
         kind = _kind_of(hints[item.name])

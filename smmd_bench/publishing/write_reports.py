@@ -11,21 +11,24 @@ The files follow from the run alone, byte for byte: they hold no dates and no ra
 from __future__ import annotations
 
 import re
+import sysconfig
 import traceback
 from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 from ..contracts import Artefact, Progress, Report
 from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical
-from ..plugin_system.registry import entries, entry, names
+from ..plugin_system.registry import entries, entry, names, plugin_files, points
 from ..results.frames import read_run
 from ..run.comparison import missing_comparisons, write_comparisons
-from ..run.run_directory import RunDirectory
-from ..storage.files import atomic, write_text
+from ..run.run_directory import HELD, RunDirectory
+from ..storage.addresses import address
+from ..storage.files import atomic, files_of, read_own_json, write_json, write_text
 from .page import Section, write_page
 from .style import figure_style, file_stem
 from .tables import to_csv, to_latex, to_markdown
@@ -44,15 +47,24 @@ FIGURE_METADATA = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
 """Figures carry no date and no version."""
+MADE = "made.json"
+"""The state that reports were made of, in their folder; it is there if none of them failed."""
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
-def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Section]:
+def write_reports(
+    folder: Path, progress: Progress = lambda *_: None, *, anew: bool = True
+) -> list[Section]:
     """Make every registered report of the run in `folder`, and its page.
 
     Tables come first, the verdict before the others. `progress` hears of the reports that are made.
-    Raises UserError if the folder holds no run.
+    anew: also if nothing has changed since they were made; else the first table alone is made then,
+    and nothing written. Raises UserError if the folder holds no run.
     """
+    made = folder / "reports" / MADE
+    known = {} if anew else read_own_json(made) or {}
+    if known.get("state") == _state(folder):
+        return _make_reports(folder, known["shown"], (), (), lambda *_: None)
     sections = _make_reports(folder, names("reports"), (), FORMATS, progress)
     sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
     for section in sections:  # files of an earlier state go, and those of other names stay
@@ -62,7 +74,24 @@ def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Se
             for file in written - {*section.files}:
                 file.unlink(missing_ok=True)
     write_page(read_run(folder), sections)
+    made.unlink(missing_ok=True)
+    if not any(section.error for section in sections):
+        shown = [section.name for section in sections[:1] if section.name in names("reports")]
+        write_json(made, {"state": _state(folder), "shown": shown})
     return sections
+
+
+def _state(folder: Path) -> str:
+    """Sizes and times of a run's results and reports, of the code, and of what is installed."""
+    files = [*files_of(folder / stage for stage in HELD), *plugin_files()]
+    for part in ("manifest.json", "failed/*", "reports/**/*.*"):
+        files += (file for file in folder.glob(part) if file.name != MADE)
+    files += [Path(sysconfig.get_path("purelib")), *Path(__file__).parents[1].rglob("*.*")]
+    for module in {p.module for g in ("reports", "tasks") for p in points(g).values()}:
+        with suppress(Exception):  # of a plugin that cannot be imported
+            files += Path(find_spec(module).origin).parent.glob("*.*")  # type: ignore
+    found = ((str(file.absolute()), file.stat()) for file in files if file.suffix != ".pyc")
+    return address({name: [now.st_size, now.st_mtime_ns] for name, now in found})
 
 
 def write_some_reports(

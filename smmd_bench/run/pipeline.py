@@ -81,11 +81,12 @@ def run_file(
         cells = [*plan.cells, *_to_measure(run, plan.cells)]
         skipped = [cell for cell in cells if run.failure(cell).get("skipped")]
         outcome.worked = bool(run.missing(cell for cell in cells if cell not in skipped))
-        with display() as progress:
-            # train, select, decode, measure
-            schedule = Schedule(run, cells, runner.slots, track)
-            for result in runner.run(schedule, out, progress):
-                schedule.end(result)
+        if outcome.worked:
+            with display() as progress:
+                # train, select, decode, measure
+                schedule = Schedule(run, cells, runner.slots, track)
+                for result in runner.run(schedule, out, progress):
+                    schedule.end(result)
         outcome.worked |= compare(out)
     _conclude(run, plan.cells, outcome)
     return outcome

@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import faulthandler
+import gc
 import json
 import os
 import signal
@@ -173,6 +174,7 @@ class Events:
 def start() -> Iterator[tuple[dict[str, Any], Events]]:
     """The request and the events of this process, where a WorkerProcess started it. Ctrl-C on a
     terminal is left to its parent, which ends it: it would record a failure that is none."""
+    gc.set_threshold(50_000)  # as the command line does
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG

@@ -26,6 +26,8 @@ from .cell_json import cell_from_json, cell_to_json, describe_cells
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
+HELD = (*FOLDERS, "regression")
+"""The folders of a run with results."""
 identity_of = itemgetter("model", "task", "loss", "seed")
 """What tells a cell from the others of a run, from what its manifest says."""
 
@@ -109,22 +111,26 @@ class RunDirectory:
 
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for this process alone; what is damaged there is set aside first.
+        """Hold the folder for this process alone. What has changed since it was last held is looked
+        at first, and set aside where it is damaged.
 
         Raises UserError as `require_place` does, and if another process works on it.
         """
         self.require_place()
         self.path.mkdir(parents=True, exist_ok=True)
+        lock = self.path / ".lock"  # whose time says when a command left the folder last
+        since = lock.stat().st_mtime if lock.exists() else 0
         try:
-            held = FileLock(self.path / ".lock").acquire(timeout=0)
+            held = FileLock(lock).acquire(timeout=0)
         except Timeout:
             raise UserError(
                 f"Another process is working on {self.path}: wait for it, or choose another folder "
                 "with --out."
             ) from None
         with held:
-            set_damaged_aside(self.path / stage for stage in (*FOLDERS, "regression"))
+            set_damaged_aside((self.path / stage for stage in HELD), since)
             yield
+            lock.touch()  # what this command has written is whole
 
     @property
     def manifest(self) -> dict[str, Any]:
@@ -168,7 +174,7 @@ class RunDirectory:
             **{key: before[key] for key in ("command", "created") if key in before},
             "cells": cells,
         }
-        if manifest != before:
+        if address(manifest) != address(before):  # as JSON, where a tuple is a list
             write_json(self.path / "manifest.json", manifest)
         for file in sorted({Path(file) for e in experiments for file in e.plugins}):
             copy = self.path / "plugins" / address({"file": str(file)}) / file.name

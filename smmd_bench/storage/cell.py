@@ -101,7 +101,7 @@ class StoredCell:
         """The folder of an epoch's weights."""
         return self.trained / "epochs" / str(epoch)
 
-    @property
+    @cached_property
     def validated(self) -> Path | None:
         """The folder of the validation; None: the cell has none, or is not trained."""
         known = self.receipt is not None and "validate" in self.parts
@@ -112,7 +112,7 @@ class StoredCell:
         """Whether the validation split is decoded with the weights of every epoch."""
         return self.validated is not None and self.validated.exists()
 
-    @property
+    @cached_property
     def selected(self) -> Path | None:
         """The folder of the selection; None: what it follows from is not there."""
         if self.trials:
@@ -161,17 +161,17 @@ class StoredCell:
         folder = home.epoch(home.tested.epoch)
         return folder if folder.exists() else None
 
-    @property
+    @cached_property
     def decoded(self) -> Path | None:
         """The folder of completions and probes; None: no weights to test are known."""
         return self._tested("decode")
 
-    @property
+    @cached_property
     def beamed(self) -> Path | None:
         """The folder of the beams; None: none are asked for, or no weights to test are known."""
         return self._tested("beams")
 
-    @property
+    @cached_property
     def measured(self) -> Path | None:
         """The folder of scores and metrics; None: no weights to test are known."""
         made_from = [path.name for path in (self.decoded, self.beamed) if path is not None]

@@ -6,9 +6,8 @@ import json
 import logging
 import os
 import shutil
-from collections.abc import Collection, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
@@ -71,28 +70,27 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(going)
 
 
-def set_damaged_aside(stages: Iterable[Path]) -> None:
+def files_of(stages: Iterable[Path]) -> Iterator[Path]:
+    """The files in the whole folders of these stages."""
+    for stage in filter(Path.is_dir, stages):
+        for folder in (f for f in os.scandir(stage) if f.is_dir() and "." not in f.name):
+            yield from (Path(file.path) for file in os.scandir(folder) if file.is_file())
+
+
+def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
     """Give each folder of these stages with a damaged file another name, so that it is made again,
-    and say so. Whoever does it has the run's lock."""
-    files = sorted(file for stage in stages for file in stage.glob("[!.]*/*.*"))
-    files = [f for f in files if f.parent.suffix != ".damaged" and f.name not in _SIDE]
-    with ThreadPoolExecutor() as pool:  # pyarrow reads and checks without the lock of Python
-        errors = list(pool.map(_damage, files))
-    for file, error in zip(files, errors, strict=True):
-        if error is not None and (folder := file.parent).exists():
-            aside = folder.with_name(f"{folder.name}.damaged")
+    and say so. Files that have not changed `since` are taken to be whole. Whoever does it has the
+    run's lock."""
+    readers: dict[str, Callable[[Path], Any]] = {".json": read_json, ".parquet": read_parquet}
+    found = sorted(f for f in files_of(stages) if f.suffix in readers and f.name not in _SIDE)
+    for file in (file for file in found if file.exists() and file.stat().st_ctime >= since):
+        try:
+            readers[file.suffix](file)
+        except DamagedError as error:
+            aside = file.parent.with_name(f"{file.parent.name}.damaged")
             shutil.rmtree(aside, ignore_errors=True)
-            folder.rename(aside)
-            _LOG.warning("%s is %s: %s is set aside and made again.", file, error.how, folder)
-
-
-def _damage(file: Path) -> DamagedError | None:
-    read: Any = {".json": read_json, ".parquet": read_parquet}.get(file.suffix, lambda file: None)
-    try:
-        read(file)
-    except DamagedError as error:
-        return error
-    return None
+            file.parent.rename(aside)
+            _LOG.warning("%s is %s: %s is set aside and made again.", file, error.how, file.parent)
 
 
 def write_text(path: Path, text: str) -> None:
@@ -133,6 +131,7 @@ def read_own_json(path: Path) -> dict[str, Any] | None:
         return read_json(path)
     except DamagedError as error:
         _LOG.warning("%s is %s, and counts as absent.", path, error.how)
+        _touch(path)
         return None
 
 
@@ -173,4 +172,11 @@ def read_parquet(
         remedy = "repeat the command of the run, which makes it again"
         if path.name in _SIDE:
             remedy = "delete it: no result depends on it"
+        _touch(path)
         raise DamagedError(path, f"damaged ({reason_of(error)})", remedy) from error
+
+
+def _touch(damaged: Path) -> None:
+    """Let a file count as changed, so that the next `set_damaged_aside` looks at it."""
+    with suppress(OSError):
+        os.utime(damaged)

@@ -2,7 +2,6 @@
 
 import dataclasses
 import time
-from pathlib import Path
 
 import psutil
 import pytest
@@ -96,20 +95,6 @@ def test_nothing_goes_on_when_the_run_is_ended(executor, tmp_path):
     results.close()
     _, alive = psutil.wait_procs(running, timeout=10)
     assert alive == []
-
-
-def test_plugin_files_are_sent_to_a_node_that_has_none_or_another(executor, tmp_path):
-    file = tmp_path / "celsius.py"
-    file.write_text("the plan's")
-    one = job("a")
-    one = dataclasses.replace(one, payload={**one.payload, "plugins": [str(file)]})
-    order = executor.order(one, tmp_path)
-    assert order.plugins == {str(file): b"the plan's"}
-    for content in ("another", None):
-        file.write_text(content) if content else file.unlink()
-        with order.plugin_files() as files:
-            assert [Path(sent).read_text() for sent in files] == ["the plan's"]
-            assert files != [str(file)]
 
 
 def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_path):

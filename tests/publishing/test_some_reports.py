@@ -83,6 +83,29 @@ def test_each_report_is_made_and_one_that_fails_leaves_the_others(run, only, plu
     assert heard == [("make reports", done, 5) for done in range(1, 6)]
 
 
+CHANGES = {
+    "nothing": lambda run, plugin: None,
+    "a file is gone": lambda run, plugin: (run / "reports" / "tables" / "verdict.md").unlink(),
+    "the page is edited": lambda run, plugin: (run / "reports" / "index.html").write_text(""),
+    "a result is another one": lambda run, plugin: next(run.glob("measure/*/metrics.json")).touch(),
+    "a plugin is edited": lambda run, plugin: plugin.write_text(f"{plugin.read_text()}#"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_reports_are_made_again_where_something_has_changed(run, only, plugin, what):
+    only("verdict", "arithmetic_table")
+    plugin.write_text(PLUGIN.partition("class Undrawn")[0])
+    registry.load_plugin_file(plugin)
+    write_reports(run)
+    before = (run / "reports" / "index.html").stat().st_ino
+    CHANGES[what](run, plugin)
+    sections = write_reports(run, anew=False)
+    assert ((run / "reports" / "index.html").stat().st_ino == before) == (what == "nothing")
+    assert sections[0].name == "verdict"
+    assert sections[0].table is not None
+
+
 def test_files_of_people_stay_and_those_of_a_report_that_skips_now_go(run, only):
     only("arithmetic_table", "math_table")
     tables = run / "reports" / "tables"

@@ -1,4 +1,5 @@
 import json
+import shutil
 import subprocess
 import sys
 
@@ -91,7 +92,8 @@ def test_the_verdict_is_a_frame_and_in_the_json_of_report(run, tmp_path):
     assert exact.loc["smmd", "against_value"] == pytest.approx(values.mean()["ce"])
     difference = exact["value"] - exact["against_value"]
     assert exact["difference"].tolist() == pytest.approx(difference.tolist())
-    command = ["report", str(run.path), "--only", "verdict", "--format", "csv", "--json"]
+    copy = shutil.copytree(run.path, tmp_path / "run")
+    command = ["report", str(copy), "--only", "verdict", "--format", "csv", "--json"]
     said = json.loads(call(command, tmp_path).stdout)["verdict"]
     assert [row["verdict"] for row in said] == verdict["verdict"].tolist()
 

@@ -2,6 +2,7 @@
 
 import errno
 import shutil
+import time
 
 import numpy as np
 import pandas as pd
@@ -110,8 +111,12 @@ def test_parquet_is_read_by_column_and_verified(tmp_path, name):
     content[20] ^= 255
     file.write_bytes(content)
     is_side_file = name != "completions"
+    time.sleep(0.05)
+    since = time.time() - 0.02
+    set_damaged_aside([tmp_path / "decode"], since)
+    assert file.exists()  # it has not changed since, until somebody finds it damaged
     remedy = "delete it: no result depends" if is_side_file else "repeat the command of the run"
     with pytest.raises(DamagedError, match=remedy):
         read_parquet(file)
-    set_damaged_aside([tmp_path / "decode"])
+    set_damaged_aside([tmp_path / "decode"], since)
     assert file.exists() == is_side_file
