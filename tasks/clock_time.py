@@ -33,15 +33,7 @@ from smmd_bench.contracts import (
     parameter,
 )
 
-from ._clock_data import (
-    FACES,
-    SIZES,
-    Clock,
-    kaggle_clocks,
-    kaggle_digest,
-    kaggle_folder,
-    own_index,
-)
+from ._clock_data import FACES, SIZES, Clock, kaggle_clocks, kaggle_digest, kaggle_folder, own_index
 from ._clock_drawing import drawn_by, picture_files, task_face
 
 if TYPE_CHECKING:

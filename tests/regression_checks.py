@@ -18,12 +18,7 @@ SKILL = {"base": 0.62, "ce": 0.61, "smmd": 0.615, "ntl": 0.55}
 
 
 def write_checks(
-    run: Path,
-    suite: str = "mmlu",
-    *,
-    limit: int | None = None,
-    shots: int = 5,
-    truncated: int = 0,
+    run: Path, suite: str = "mmlu", *, limit: int | None = None, shots: int = 5, truncated: int = 0
 ) -> None:
     """Evaluate the base and every trained cell of the run; each against CE, CE against the base."""
     frames = read_run(run)

@@ -177,8 +177,7 @@ def settings_together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
         max_model_length=max(s.max_model_length for s in settings),
         max_lora_rank=max(s.max_lora_rank for s in settings),
         max_log_probabilities=max(
-            WIDTH,
-            *(len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell in cells),
+            WIDTH, *(len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell in cells)
         ),
     )
 

@@ -70,12 +70,7 @@ _KNOWN = {
     "nl_ntl": LossStyle("#283593", (0, (5, 1, 2, 1)), (6, 1, 0), "+."),
     "raft": LossStyle("#8E1B1B", (0, (1, 0.8)), (3, 1, 0), "x."),
 }
-_LABELS = {
-    "numeric_ce": "CE at numbers",
-    "brier": "Brier",
-    "cramer": "Cramér",
-    "nl_ntl": "NL-NTL",
-}
+_LABELS = {"numeric_ce": "CE at numbers", "brier": "Brier", "cramer": "Cramér", "nl_ntl": "NL-NTL"}
 """Those that are not the name in capitals."""
 _SPARE = (
     LossStyle(PURPLE, (0, (2, 1)), "P", "oo"),

@@ -71,13 +71,7 @@ def test_flags_print_the_file_that_means_the_same(tmp_path):
     assert dry[0].stdout == dry[1].stdout != ""
 
 
-@pytest.mark.parametrize(
-    ("losses", "note"),
-    [
-        ("ce,smmd", ""),
-        ("ntl", "to compare with: add it"),
-    ],
-)
+@pytest.mark.parametrize(("losses", "note"), [("ce,smmd", ""), ("ntl", "to compare with: add it")])
 def test_a_dry_run_says_what_is_to_be_done_and_writes_nothing(losses, note, tmp_path):
     asked = ("--decoders", "mean", "--seeds", "3", "--epochs", "1")
     out = run_here(*JOB, losses, *asked, "--dry-run", cwd=tmp_path)

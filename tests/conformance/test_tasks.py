@@ -90,10 +90,7 @@ DEFECTS = [
     ("metrics", metric(RSquared, name="inverted", better="lower")),
     ("metrics", metric(ExactMatch, **IN_PERCENT_TWICE)),
 ]
-CONSEQUENCES = {
-    "parse(target)": {"metrics"},
-    "parse": {"metrics", "parse(target)"},
-}
+CONSEQUENCES = {"parse(target)": {"metrics"}, "parse": {"metrics", "parse(target)"}}
 
 
 @pytest.fixture

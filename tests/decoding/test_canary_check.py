@@ -85,8 +85,7 @@ def test_what_moves_more_than_the_resolution_fails_in_any_direction(way, far, no
 
 
 @pytest.mark.parametrize(
-    ("dtype", "within", "beyond"),
-    [("float32", 0.0009, 0.5), ("bfloat16", 0.15, 0.5)],
+    ("dtype", "within", "beyond"), [("float32", 0.0009, 0.5), ("bfloat16", 0.15, 0.5)]
 )
 def test_one_without_rounded_values_is_judged_by_the_dtype(dtype, within, beyond):
     plain = Checkpoint("epoch 3", "lora", Path("here"), Canary(((1, 2, 3),), ((-1.0, -2.0),)))

@@ -36,8 +36,7 @@ def validate(run, *right, cell=None):
 
 
 @pytest.mark.parametrize(
-    ("right", "chosen"),
-    [((1, 3, 2), 1), ((2, 2, 2), 0), ((1, 3, 3), 1), ((0, 0, 4), 2)],
+    ("right", "chosen"), [((1, 3, 2), 1), ((2, 2, 2), 0), ((1, 3, 3), 1), ((0, 0, 4), 2)]
 )
 def test_the_best_in_validation_is_chosen_and_of_equals_the_first(run, right, chosen):
     now = validate(run, *right)

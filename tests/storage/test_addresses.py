@@ -4,12 +4,7 @@ import os
 
 import pytest
 
-from smmd_bench.storage.addresses import (
-    address,
-    digest_of_files,
-    digest_of_weights,
-    folder_name,
-)
+from smmd_bench.storage.addresses import address, digest_of_files, digest_of_weights, folder_name
 from smmd_bench.storage.files import read_json
 
 
