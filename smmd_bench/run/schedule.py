@@ -4,8 +4,7 @@ A cell is trained; then one job validates its epochs, tests the best and measure
 cells of the same base: one start of the engine serves them. Such a job starts as soon as enough
 cells are trained, so that few epochs lie on the disk at a time, or when no more are to come. The
 untuned base goes first, and nothing is trained on it before it is decoded: an engine that cannot
-run a model says so at once. Only a small model, which trains for minutes, begins beside it where
-there is room. A tuned cell waits for its trials.
+run a model says so at once. A tuned cell waits for its trials.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -102,8 +101,7 @@ class Schedule(JobQueue):
             yield "measure", cells[start : start + MEASURED_AT_A_TIME]
 
     def _trainings(self, left: Left, busy: set[Cell]) -> Iterator[Work]:
-        bases = (c for c, stage in left.items() if c.is_base and stage != "measure")
-        held = {base_of(cell) for cell in bases if cell.card.parameter_count() >= _SMALL}
+        held = {base_of(c) for c, stage in left.items() if c.is_base and stage != "measure"}
         taken = {cell.parts.get("train") for cell in busy}
         for cell, stage in left.items():
             free = cell.is_base or base_of(cell) not in held

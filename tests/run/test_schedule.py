@@ -99,16 +99,6 @@ def test_the_base_goes_first_and_an_engine_starts_for_enough_cells(play):
     assert not any(failed.values())
 
 
-@pytest.mark.parametrize("small", [0, 50_000_000])
-def test_a_small_model_is_trained_beside_its_base_where_there_is_room(play, monkeypatch, small):
-    monkeypatch.setattr(schedule, "_SMALL", small)
-    cells = cells_of(["ce"])
-    play.run.left = {cell.label: list(ALL) for cell in cells}
-    found = Schedule(play.run, cells, 2)
-    assert found.take().cells == (cells[0].address,)
-    assert (found.take() is not None) == bool(small)
-
-
 @pytest.mark.parametrize(("slots", "parts"), [(1, [6]), (2, [3, 3]), (8, [2, 2, 2])])
 def test_what_is_left_to_decode_is_shared_out(play, slots, parts):
     cells = cells_of(["ce", "ntl"], seeds=range(3), base=False)
