@@ -4,7 +4,6 @@ In: words. Out: what the harness does with them, and an exit status. It may impo
 folder, but a command imports it only when it is called: `--help` imports all commands.
 """
 
-import atexit
 import gc
 import importlib
 import os
@@ -64,7 +63,6 @@ def cli() -> None:
 def main() -> None:
     """Entry point: a user's mistake is one sentence and status 2; Ctrl-C is one and 130."""
     gc.set_threshold(50_000)  # or a third of the time of large imports is a search for garbage
-    atexit.register(_freeze)
     before = signal.signal(signal.SIGTERM, _terminate)
     try:
         status = cli(standalone_mode=False) or 0
@@ -82,12 +80,6 @@ def main() -> None:
     finally:
         signal.signal(signal.SIGTERM, before)
     sys.exit(status)
-
-
-def _freeze() -> None:
-    """Spare the end of the process another search; Triton would call it a leak."""
-    if "triton" not in sys.modules:
-        gc.freeze()
 
 
 class _Terminated(KeyboardInterrupt):
