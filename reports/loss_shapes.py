@@ -68,7 +68,8 @@ def _charge(spec: str) -> tuple[str, list[float]]:
     """What the penalty is, and its value for each predicted digit."""
     import torch
 
-    from smmd_bench.contracts import NoAuxiliary, NumericTargets, NumericVocabulary
+    from smmd_bench.contracts import NoAuxiliary, NumericVocabulary
+    from smmd_bench.objective.objective import numeric_objective
     from smmd_bench.plugin_system.registry import load_loss
 
     loss: Any = load_loss(spec)
@@ -77,22 +78,13 @@ def _charge(spec: str) -> tuple[str, list[float]]:
     bound = loss.bind(NumericVocabulary(torch.arange(N), torch.arange(N).double(), "integer"))
     p = torch.full((N, N), (1 - SHARE) / (N - 1), dtype=torch.float64).fill_diagonal_(SHARE)
     logits = p.log() - p.log().mean(-1, keepdim=True)  # mean 0: for DEL
-    y, zero, one = torch.tensor([TARGET]), torch.zeros(1, dtype=torch.int64), torch.ones(1)
+    y = torch.tensor([[TARGET]])
+    outputs = [numeric_objective(bound, x[None, None], y) for x in logits]
     if isinstance(bound, NoAuxiliary):
-        how = {"reduction": "none", "label_smoothing": bound.label_smoothing}
-        charged = torch.nn.functional.cross_entropy(logits, y.expand(N), **how)
-        return "cross-entropy", charged.tolist()
-    places: dict[str, Any] = dict.fromkeys(("row", "position", "key", "number"), zero)
-    places |= {"target": y, "place": one.double(), "whole": one.bool()}
+        return "cross-entropy", [float(output.total) for output in outputs]
     weight = 1.0 if bound.replaces_cross_entropy else bound.weight
     term = "in place of CE" if bound.replaces_cross_entropy else f"{weight:g} × auxiliary"
-    found = []
-    with torch.no_grad():
-        for x in logits:
-            numeric = NumericTargets(logits=x[None], log_partition=x.logsumexp(0)[None], **places)
-            summed, units = bound(numeric)
-            found.append(weight * float(summed) / max(units, 1))
-    return term + ", noise=0" * noisy, found
+    return term + ", noise=0" * noisy, [weight * float(output.auxiliary) for output in outputs]
 
 
 def _figure(data: pd.DataFrame) -> Figure:

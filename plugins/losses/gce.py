@@ -12,7 +12,7 @@ from smmd_bench.contracts import (
     NumericTargets,
     NumericVocabulary,
     bandwidth,
-    non_negative,
+    factor,
     parameter,
 )
 
@@ -40,13 +40,9 @@ class GaussianCrossEntropy:
     version: ClassVar[int] = 1
     relative_scale: ClassVar[dict[int, float]] = {10: 1, 1000: 1}
     sigma: float = parameter(0.5, "width of the target, in units of value", check=bandwidth)
-    support: Literal["numeric", "vocabulary"] = parameter(
-        "numeric", "what p is a distribution over"
-    )
+    support: Literal["numeric", "vocabulary"] = parameter("numeric", "what p is normalised over")
     add_cross_entropy: bool = parameter(False, "keep the cross-entropy at numeric positions, too")
-    weight: float = parameter(
-        1.0, "weight of the auxiliary where it is added", name="lambda", check=non_negative
-    )
+    weight: float = factor(1.0)
 
     def __post_init__(self) -> None:
         if self.weight != 1.0 and not self.add_cross_entropy:
@@ -57,21 +53,17 @@ class GaussianCrossEntropy:
         """Unless it is added to it."""
         return not self.add_cross_entropy
 
-    def bind(self, vocabulary: NumericVocabulary) -> GaussianTerm:
+    def bind(self, vocabulary: NumericVocabulary) -> _GaussianTerm:
         """The loss with the values of V_num as a module."""
-        return GaussianTerm(self, vocabulary)
+        return _GaussianTerm(self, vocabulary)
 
 
-class GaussianTerm(NumericLoss):
-    """Cross-entropy of the Gaussian target and the prediction, summed over positions."""
-
+class _GaussianTerm(NumericLoss):
     separable = True
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over numeric positions, and how many there are."""
         x = numeric.logits  # [M, N]
         v = self.values.to(x.dtype)  # [N]
         q = (-((v - v[numeric.target, None]) ** 2) / (2 * self.loss.sigma**2)).softmax(-1)  # [M, N]
-        whole = self.loss.support == "vocabulary"
-        log_partition = numeric.log_partition if whole else x.logsumexp(-1)  # [M]
-        return (log_partition - (q * x).sum(-1)).sum(), numeric.target.numel()
+        partition = numeric.partition(self.loss.support)  # [M]
+        return (partition - (q * x).sum(-1)).sum(), numeric.target.numel()
