@@ -21,6 +21,9 @@ class BrierScore:
     averaged over numeric positions. It is r^T K r of smmd (eq:loss_mmd) with K = I: what is left of
     the squared MMD without distances. It is strictly proper, bounded by 2, and equal for all wrong
     values. lambda = 3 is that of smmd, so that the two differ in the kernel alone.
+
+    The tokenised Brier score of ConfTuner (Li et al. 2025, arXiv 2508.18847, read in a summary) is
+    another: sum_i p_i (c_i - [correct])^2 over tokens of confidences c_i, which is linear in p.
     """
 
     name: ClassVar[str] = "brier"

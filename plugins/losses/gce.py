@@ -13,6 +13,7 @@ from smmd_bench.contracts import (
     NumericVocabulary,
     bandwidth,
     factor,
+    non_negative,
     parameter,
 )
 
@@ -34,6 +35,15 @@ class GaussianCrossEntropy:
     Token-Mol, mol_property_reg_finetune.py at ca6ef2b), which also has its own number tokens
     (0.00 to 1.00, a hundredth apart), sigma = 2 of these steps, and doubles the target's density
     before it normalises q. `add_cross_entropy` keeps L_CE everywhere and adds lambda L_GCE.
+
+    Two terms of CoordExp (github.com/Pein2017/CoordExp, src/coord_tokens/soft_ce_w1.py at 9119666
+    and src/trainers/losses/coord_soft_ce_w1.py at 26d44d6), with F the cumulative sums over V_num:
+
+        emd sum_{k < N} (v_{k+1} - v_k) |F_p(k) - F_q(k)| / N        Wasserstein-1 of p and q
+        -gate log sum_{i in V_num} softmax(l)_i                      keeps probability on V_num
+
+    `gate=1` is `support=vocabulary`. There both weights and sigma = 2 are settings, the bins are
+    0 to 999, the target can be cut off, logits are clamped, and a temperature divides them.
     """
 
     name: ClassVar[str] = "gce"
@@ -43,6 +53,8 @@ class GaussianCrossEntropy:
     support: Literal["numeric", "vocabulary"] = parameter("numeric", "what p is normalised over")
     add_cross_entropy: bool = parameter(False, "keep the cross-entropy at numeric positions, too")
     weight: float = factor(1.0)
+    emd: float = parameter(0.0, "weight of the distance", check=non_negative, added_later=True)
+    gate: float = parameter(0.0, "weight of the mass term", check=non_negative, added_later=True)
 
     def __post_init__(self) -> None:
         if self.weight != 1.0 and not self.add_cross_entropy:
@@ -65,5 +77,10 @@ class _GaussianTerm(NumericLoss):
         x = numeric.logits  # [M, N]
         v = self.values.to(x.dtype)  # [N]
         q = (-((v - v[numeric.target, None]) ** 2) / (2 * self.loss.sigma**2)).softmax(-1)  # [M, N]
-        partition = numeric.partition(self.loss.support)  # [M]
-        return (partition - (q * x).sum(-1)).sum(), numeric.target.numel()
+        total = (numeric.partition(self.loss.support) - (q * x).sum(-1)).sum()
+        if self.loss.gate:
+            total = total + self.loss.gate * (numeric.log_partition - x.logsumexp(-1)).sum()
+        if self.loss.emd:
+            F = (x.softmax(-1) - q).cumsum(-1)[:, :-1]  # [M, N-1], F_p - F_q
+            total = total + self.loss.emd / len(v) * (F.abs() @ v.diff()).sum()
+        return total, numeric.target.numel()

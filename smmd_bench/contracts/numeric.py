@@ -129,6 +129,9 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
     """The auxiliary is a sum over positions of terms that each depend on one position alone: it can
     be evaluated a few positions at a time, in less memory and fewer passes."""
 
+    stops_gradient: ClassVar[bool] = False
+    """A part of it counts as constant, so that its gradient is not that of finite differences."""
+
     label_smoothing: float = 0.0
     """Epsilon of the cross-entropy that is trained, as in `torch.nn.functional.cross_entropy`."""
 

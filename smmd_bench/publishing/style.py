@@ -64,6 +64,8 @@ _KNOWN = {
     "ntil": LossStyle(GREEN, (0, (5, 1, 1, 1, 1, 1)), "D", "xx"),
     "smmd": LossStyle(VERMILION, (0, (9, 1.5)), "*", "--"),
     "numeric_ce": LossStyle("#546E7A", (0, (6, 2)), "X", "/."),
+    "numeric_dft": LossStyle("#6D4C41", (0, (2, 2)), (7, 1, 0), "/o"),
+    "oll": LossStyle("#33691E", (0, (8, 2, 1, 2)), (10, 1, 0), "+o"),
     "brier": LossStyle("#7E57C2", (0, (4, 1.5, 1, 1.5)), "H", "\\."),
     "cramer": LossStyle("#00838F", (0, (7, 1, 3, 1)), "8", "|."),
     "del": LossStyle("#827717", (0, (2, 1, 1, 1)), (4, 1, 0), "-."),
@@ -72,6 +74,7 @@ _KNOWN = {
 }
 _LABELS = {
     "numeric_ce": "CE at numbers",
+    "numeric_dft": "DFT at numbers",
     "brier": "Brier",
     "cramer": "Cramér",
     "nl_ntl": "NL-NTL",
