@@ -1,5 +1,4 @@
-"""Cramer: the CRPS over numeric tokens (Gneiting and Raftery 2007), a proper rule that knows
-distances."""
+"""Cramer: the CRPS over numeric tokens (Gneiting and Raftery 2007), proper, with distances."""
 
 from __future__ import annotations
 
@@ -8,13 +7,7 @@ from typing import ClassVar
 
 from torch import Tensor
 
-from smmd_bench.contracts import (
-    NumericLoss,
-    NumericTargets,
-    NumericVocabulary,
-    non_negative,
-    parameter,
-)
+from smmd_bench.contracts import NumericLoss, NumericTargets, NumericVocabulary, factor
 
 
 @dataclass(frozen=True)
@@ -40,19 +33,16 @@ class CramerDistance:
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 0.717, 1000: 24.1}
-    weight: float = parameter(1.0, "weight of the auxiliary", name="lambda", check=non_negative)
+    weight: float = factor(1.0)
 
-    def bind(self, vocabulary: NumericVocabulary) -> CramerTerm:
+    def bind(self, vocabulary: NumericVocabulary) -> _CramerTerm:
         """The distance with the values of V_num as a module."""
-        return CramerTerm(self, vocabulary)
+        return _CramerTerm(self, vocabulary)
 
 
-class CramerTerm(NumericLoss):
-    """The squared Cramer distance, summed over positions."""
-
+class _CramerTerm(NumericLoss):
     separable = True
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over numeric positions, and how many there are."""
         F = numeric.residual().cumsum(-1)[:, :-1]  # [M, N-1], F_p - F_y
         return (F.square() @ self.values.diff().to(F.dtype)).sum(), numeric.target.numel()

@@ -8,18 +8,7 @@ from typing import ClassVar
 from torch import Tensor
 from torch.nn import functional as F
 
-from smmd_bench.contracts import (
-    NumericLoss,
-    NumericTargets,
-    NumericVocabulary,
-    non_negative,
-    parameter,
-)
-
-_DECAY = 1.02
-"""Base of the weights after the decimal point."""
-_DIGITS = 10
-"""What the source divides a position's sum by: its mean is over the ten digits."""
+from smmd_bench.contracts import NumericLoss, NumericTargets, NumericVocabulary, factor
 
 
 @dataclass(frozen=True)
@@ -52,23 +41,20 @@ class DigitEntropyLoss:
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 0.000602, 1000: 0.000201}
     relative_scale_of: ClassVar[str] = "numbers of one token, with logits of 0"
-    weight: float = parameter(0.01, "weight of the auxiliary", name="lambda", check=non_negative)
+    weight: float = factor(0.01)
 
-    def bind(self, vocabulary: NumericVocabulary) -> DigitEntropyTerm:
+    def bind(self, vocabulary: NumericVocabulary) -> _DigitEntropyTerm:
         """The loss over V_num as a module."""
-        return DigitEntropyTerm(self, vocabulary)
+        return _DigitEntropyTerm(self, vocabulary)
 
 
-class DigitEntropyTerm(NumericLoss):
-    """L_DEL, summed over positions."""
-
+class _DigitEntropyTerm(NumericLoss):
     separable = True
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over numeric positions, and how many there are."""
         x, target = numeric.logits, numeric.target[:, None]  # [M, N], [M, 1]
         right = (-x).scatter(1, target, x.gather(1, target))  # [M, N], logits of the right answers
         entropy = -(x.softmax(-1) * F.logsigmoid(right)).sum(-1)  # [M]
         k = numeric.place.abs().log10()  # [M]
-        weight = (2 * (k + 1)).where(k > -0.5, _DECAY ** (k - 1))  # [M]
-        return (weight.to(x.dtype) @ entropy) / _DIGITS, numeric.target.numel()
+        weight = (2 * (k + 1)).where(k > -0.5, 1.02 ** (k - 1))  # [M]
+        return (weight.to(x.dtype) @ entropy) / 10, numeric.target.numel()

@@ -12,7 +12,7 @@ from smmd_bench.contracts import (
     NumericTargets,
     NumericVocabulary,
     bandwidth,
-    non_negative,
+    factor,
     parameter,
 )
 
@@ -37,27 +37,21 @@ class DistanceTargets:
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 0.058, 1000: 0.085}
     tau: float = parameter(1.0, "temperature, in units of squared value", check=bandwidth)
-    support: Literal["numeric", "vocabulary"] = parameter(
-        "numeric", "what p is a distribution over"
-    )
-    weight: float = parameter(0.1, "weight of the auxiliary", name="lambda", check=non_negative)
+    support: Literal["numeric", "vocabulary"] = parameter("numeric", "what p is normalised over")
+    weight: float = factor(0.1)
 
-    def bind(self, vocabulary: NumericVocabulary) -> DistanceTargetTerm:
+    def bind(self, vocabulary: NumericVocabulary) -> _DistanceTargetTerm:
         """The divergence with the values of V_num as a module."""
-        return DistanceTargetTerm(self, vocabulary)
+        return _DistanceTargetTerm(self, vocabulary)
 
 
-class DistanceTargetTerm(NumericLoss):
-    """KL(q || p), summed over positions."""
-
+class _DistanceTargetTerm(NumericLoss):
     separable = True
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over numeric positions, and how many there are."""
         x = numeric.logits  # [M, N]
         v = self.values.to(x.dtype)  # [N]
         log_q = (-((v - v[numeric.target, None]) ** 2) / self.loss.tau).log_softmax(-1)  # [M, N]
-        whole = self.loss.support == "vocabulary"
-        log_partition = numeric.log_partition if whole else x.logsumexp(-1)  # [M]
-        divergence = (log_q.exp() * (log_q - x)).sum(-1) + log_partition  # [M]
+        partition = numeric.partition(self.loss.support)  # [M]
+        divergence = (log_q.exp() * (log_q - x)).sum(-1) + partition  # [M]
         return divergence.sum(), numeric.target.numel()

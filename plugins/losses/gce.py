@@ -12,6 +12,7 @@ from smmd_bench.contracts import (
     NumericTargets,
     NumericVocabulary,
     bandwidth,
+    factor,
     non_negative,
     parameter,
 )
@@ -34,19 +35,26 @@ class GaussianCrossEntropy:
     Token-Mol, mol_property_reg_finetune.py at ca6ef2b), which also has its own number tokens
     (0.00 to 1.00, a hundredth apart), sigma = 2 of these steps, and doubles the target's density
     before it normalises q. `add_cross_entropy` keeps L_CE everywhere and adds lambda L_GCE.
+
+    Two terms of CoordExp (github.com/Pein2017/CoordExp, src/coord_tokens/soft_ce_w1.py at 9119666
+    and src/trainers/losses/coord_soft_ce_w1.py at 26d44d6), with F the cumulative sums over V_num:
+
+        emd sum_{k < N} (v_{k+1} - v_k) |F_p(k) - F_q(k)| / N        Wasserstein-1 of p and q
+        -gate log sum_{i in V_num} softmax(l)_i                      keeps probability on V_num
+
+    `gate=1` is `support=vocabulary`. There both weights and sigma = 2 are settings, the bins are
+    0 to 999, the target can be cut off, logits are clamped, and a temperature divides them.
     """
 
     name: ClassVar[str] = "gce"
     version: ClassVar[int] = 1
     relative_scale: ClassVar[dict[int, float]] = {10: 1, 1000: 1}
     sigma: float = parameter(0.5, "width of the target, in units of value", check=bandwidth)
-    support: Literal["numeric", "vocabulary"] = parameter(
-        "numeric", "what p is a distribution over"
-    )
+    support: Literal["numeric", "vocabulary"] = parameter("numeric", "what p is normalised over")
     add_cross_entropy: bool = parameter(False, "keep the cross-entropy at numeric positions, too")
-    weight: float = parameter(
-        1.0, "weight of the auxiliary where it is added", name="lambda", check=non_negative
-    )
+    weight: float = factor(1.0)
+    emd: float = parameter(0.0, "weight of the distance", check=non_negative, added_later=True)
+    gate: float = parameter(0.0, "weight of the mass term", check=non_negative, added_later=True)
 
     def __post_init__(self) -> None:
         if self.weight != 1.0 and not self.add_cross_entropy:
@@ -57,21 +65,22 @@ class GaussianCrossEntropy:
         """Unless it is added to it."""
         return not self.add_cross_entropy
 
-    def bind(self, vocabulary: NumericVocabulary) -> GaussianTerm:
+    def bind(self, vocabulary: NumericVocabulary) -> _GaussianTerm:
         """The loss with the values of V_num as a module."""
-        return GaussianTerm(self, vocabulary)
+        return _GaussianTerm(self, vocabulary)
 
 
-class GaussianTerm(NumericLoss):
-    """Cross-entropy of the Gaussian target and the prediction, summed over positions."""
-
+class _GaussianTerm(NumericLoss):
     separable = True
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over numeric positions, and how many there are."""
         x = numeric.logits  # [M, N]
         v = self.values.to(x.dtype)  # [N]
         q = (-((v - v[numeric.target, None]) ** 2) / (2 * self.loss.sigma**2)).softmax(-1)  # [M, N]
-        whole = self.loss.support == "vocabulary"
-        log_partition = numeric.log_partition if whole else x.logsumexp(-1)  # [M]
-        return (log_partition - (q * x).sum(-1)).sum(), numeric.target.numel()
+        total = (numeric.partition(self.loss.support) - (q * x).sum(-1)).sum()
+        if self.loss.gate:
+            total = total + self.loss.gate * (numeric.log_partition - x.logsumexp(-1)).sum()
+        if self.loss.emd:
+            F = (x.softmax(-1) - q).cumsum(-1)[:, :-1]  # [M, N-1], F_p - F_q
+            total = total + self.loss.emd / len(v) * (F.abs() @ v.diff()).sum()
+        return total, numeric.target.numel()

@@ -13,7 +13,7 @@ from smmd_bench.contracts import (
     NumericPlaces,
     NumericTargets,
     NumericVocabulary,
-    non_negative,
+    factor,
     number_spans,
     parameter,
 )
@@ -54,18 +54,16 @@ class NumberLevelTokenLoss:
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 0.144, 1000: 0.0417}
     relative_scale_of: ClassVar[str] = "numbers of one token"
-    weight: float = parameter(1.0, "weight of the auxiliary", name="lambda", check=non_negative)
+    weight: float = factor(1.0)
     decimals: bool = parameter(False, "a number goes on after its decimal point")
     reweigh: bool = parameter(False, "charge probability outside V_num, as ntloss does by default")
 
-    def bind(self, vocabulary: NumericVocabulary) -> NumberLevelTerm:
+    def bind(self, vocabulary: NumericVocabulary) -> _NumberLevelTerm:
         """The loss with the values of V_num as a module."""
-        return NumberLevelTerm(self, vocabulary)
+        return _NumberLevelTerm(self, vocabulary)
 
 
-class NumberLevelTerm(NumericLoss):
-    """L_NL-NTL, summed over numbers."""
-
+class _NumberLevelTerm(NumericLoss):
     def find_spans(self, places: NumericPlaces) -> dict[str, Tensor]:
         """The W positions of whole numbers (`index`), with number and place value of each [W]; and
         which of them the S numbers start at [S]."""
@@ -85,7 +83,6 @@ class NumberLevelTerm(NumericLoss):
         return len(self.spans(places)["starts"])
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over numbers, and how many there are."""
         spans = self.spans(numeric)
         index, number, place = spans["index"], spans["number"], spans["place"]  # [W]
         x, target = numeric.logits[index], numeric.target[index]  # [W, N], [W]

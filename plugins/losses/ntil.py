@@ -14,6 +14,7 @@ from smmd_bench.contracts import (
     NumericPlaces,
     NumericTargets,
     NumericVocabulary,
+    factor,
     gumbel,
     mixed,
     non_negative,
@@ -59,7 +60,7 @@ class NumericTokenIntegrityLoss:
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 3.1}
     relative_scale_of: ClassVar[str] = "numbers of one digit; 6.5 for two, 10.7 for three"
-    weight: float = parameter(2.0, "weight of the auxiliary", name="lambda", check=non_negative)
+    weight: float = factor(2.0)
     alpha: float = parameter(0.2, "weight of the relative term", check=non_negative)
     beta: float = parameter(0.2, "weight of the magnitude term", check=non_negative)
     tau: float = parameter(0.2, "growth of the weight from digit to digit", check=non_negative)
@@ -67,19 +68,17 @@ class NumericTokenIntegrityLoss:
     temperature: float = parameter(0.1, "of the Gumbel-softmax", check=positive)
     noise: float = parameter(1.0, "scale of the Gumbel noise; 0: none", check=non_negative)
     hard: bool = parameter(False, "hard digits with straight-through gradients")
-    reduction: Literal["numbers", "authors"] = parameter(
-        "numbers", "mean over numbers, or over rows of means over digits and numbers"
-    )
+    reduction: Literal["numbers", "authors"] = parameter("numbers", "mean over numbers, or by row")
 
-    def bind(self, vocabulary: NumericVocabulary) -> IntegrityTerm:
+    def bind(self, vocabulary: NumericVocabulary) -> _IntegrityTerm:
         """The loss over the ten digits of V_num as a module.
 
         Raises CellSkippedError if V_num does not have one token for each digit.
         """
-        return IntegrityTerm(self, vocabulary)
+        return _IntegrityTerm(self, vocabulary)
 
 
-class IntegrityTerm(NumericLoss):
+class _IntegrityTerm(NumericLoss):
     """L_NTIL, summed over numbers (reduction=authors: over rows)."""
 
     columns: Tensor  # [10] int64: where in V_num the digits are
@@ -128,7 +127,6 @@ class IntegrityTerm(NumericLoss):
         return len(self.spans(places)["rows" if self.loss.reduction == "authors" else "numbers"])
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over numbers (or rows), and how many there are."""
         spans = self.spans(numeric)
         number, truth, after = spans["number"], spans["truth"], spans["after"]  # [D], D digits
         logits = numeric.logits[:, self.columns][spans["index"]]  # [D, 10]
@@ -136,11 +134,18 @@ class IntegrityTerm(NumericLoss):
 
         emd = (logits.softmax(-1) * (values - truth[:, None]).abs()).sum(-1)  # [D]
         emd = emd.double() * (1 + self.loss.tau) ** after.double()
-        noise = self._noise(numeric.key[spans["index"]], spans["offset"])
-        predicted = self._digits(logits, noise) @ values
+        noisy = logits
+        if self.loss.noise:  # keyed to the example, the place in its row and the digit
+            key, offset = numeric.key[spans["index"], None], spans["offset"][:, None]  # [D, 1]
+            noise = gumbel(mixed(key, offset, torch.arange(10, device=key.device)))  # [D, 10]
+            noisy = logits + (self.loss.noise * noise).to(logits.dtype)
+        g = (noisy / self.loss.temperature).softmax(-1)  # [D, 10]
+        if self.loss.hard:
+            hard = torch.zeros_like(g).scatter(1, g.argmax(1, keepdim=True), 1.0)
+            g = hard + (g - g.detach())  # the value is hard, to the last bit
         power = 10.0 ** after.double()  # [D]
         empty = power.new_zeros(len(spans["numbers"]))  # [S]
-        X = empty.index_add(0, number, predicted.double() * power)
+        X = empty.index_add(0, number, (g @ values).double() * power)
         Y = empty.index_add(0, number, truth * power)
         epsilon = self.loss.epsilon
         high, low = torch.maximum(X, Y) + epsilon, torch.minimum(X, Y) + epsilon
@@ -150,22 +155,6 @@ class IntegrityTerm(NumericLoss):
             emd = _shares(emd, row, spans["rows"])
             sequence = _shares(sequence, row[spans["numbers"]], spans["rows"])
         return (emd.sum() + sequence.sum()).to(logits.dtype), self.units(numeric)
-
-    def _digits(self, logits: Tensor, noise: Tensor | None) -> Tensor:
-        """The (Gumbel-)softmax: [D, 10]; hard digits have the soft ones' gradient."""
-        noisy = logits if noise is None else logits + noise.to(logits.dtype)
-        soft = (noisy / self.loss.temperature).softmax(-1)
-        if not self.loss.hard:
-            return soft
-        hard = torch.zeros_like(soft).scatter(1, soft.argmax(1, keepdim=True), 1.0)
-        return hard + (soft - soft.detach())  # the value is hard, to the last bit
-
-    def _noise(self, key: Tensor, offset: Tensor) -> Tensor | None:
-        """[D, 10] float64, keyed to the example, the place in its row and the digit; or none."""
-        if not self.loss.noise:
-            return None
-        keys = mixed(key[:, None], offset[:, None], torch.arange(10, device=key.device))
-        return self.loss.noise * gumbel(keys)
 
 
 def _shares(summands: Tensor, row: Tensor, rows: Tensor) -> Tensor:

@@ -7,15 +7,9 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from smmd_bench.contracts import (
-    NumericLoss,
-    NumericTargets,
-    NumericVocabulary,
-    non_negative,
-    parameter,
-)
+from smmd_bench.contracts import NumericLoss, NumericTargets, NumericVocabulary, factor, parameter
 
-from ._squash import distance_range, more_than_one, squashed
+from ._squash import more_than_one, squashed
 
 
 @dataclass(frozen=True)
@@ -45,7 +39,7 @@ class NumberTokenLoss:
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 2.9, 1000: 97}
-    weight: float = parameter(2.0, "weight of the auxiliary", name="lambda", check=non_negative)
+    weight: float = factor(2.0)
     kind: Literal["wasserstein", "mse"] = parameter(
         "wasserstein", "expected distance, or squared error of the expected value"
     )
@@ -58,29 +52,24 @@ class NumberTokenLoss:
         if self.squash is not None and self.kind == "mse":
             raise ValueError("squash changes distances, and kind=mse has none: leave one out.")
 
-    def bind(self, vocabulary: NumericVocabulary) -> NumberTokenTerm:
+    def bind(self, vocabulary: NumericVocabulary) -> _NumberTokenTerm:
         """The loss with the values of V_num as a module."""
-        return NumberTokenTerm(self, vocabulary)
+        return _NumberTokenTerm(self, vocabulary)
 
 
-class NumberTokenTerm(NumericLoss):
-    """L_NTL, summed over positions."""
-
+class _NumberTokenTerm(NumericLoss):
     separable = True
 
     def __init__(self, loss: NumberTokenLoss, vocabulary: NumericVocabulary) -> None:
         super().__init__(loss, vocabulary)
-        self.range = distance_range(vocabulary.values)
-        farthest = vocabulary.values.new_tensor(self.range[1])
+        farthest = vocabulary.values[-1] - vocabulary.values[0]
         worst = farthest**2 if loss.kind == "mse" else self.distance(farthest)
         self.worst = float(worst)  # what mass outside V_num is charged, but for the 1.01
 
     def distance(self, difference: Tensor) -> Tensor:
-        """|v_i - v_j|, squashed where asked for; elementwise."""
-        return squashed(difference.abs(), *self.range, self.loss.squash)
+        return squashed(difference.abs(), self.vocabulary.values, self.loss.squash)
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over numeric positions, and how many there are."""
         v = self.values.to(numeric.logits.dtype)  # [N]
         p = numeric.logits.softmax(-1)  # [M, N]
         if self.loss.kind == "mse":

@@ -7,13 +7,7 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from smmd_bench.contracts import (
-    NumericLoss,
-    NumericTargets,
-    NumericVocabulary,
-    non_negative,
-    parameter,
-)
+from smmd_bench.contracts import NumericLoss, NumericTargets, NumericVocabulary, factor, parameter
 
 
 @dataclass(frozen=True)
@@ -36,25 +30,17 @@ class NumericCrossEntropy:
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 1, 1000: 1}
-    weight: float = parameter(1.0, "weight of the auxiliary", name="lambda", check=non_negative)
-    support: Literal["vocabulary", "numeric"] = parameter(
-        "vocabulary", "what p is a distribution over"
-    )
+    weight: float = factor(1.0)
+    support: Literal["vocabulary", "numeric"] = parameter("vocabulary", "what p is normalised over")
 
-    def bind(self, vocabulary: NumericVocabulary) -> NumericCrossEntropyTerm:
+    def bind(self, vocabulary: NumericVocabulary) -> _NumericCrossEntropyTerm:
         """The cross-entropy of numeric positions as a module."""
-        return NumericCrossEntropyTerm(self, vocabulary)
+        return _NumericCrossEntropyTerm(self, vocabulary)
 
 
-class NumericCrossEntropyTerm(NumericLoss):
-    """-log p of the target, summed over positions."""
-
+class _NumericCrossEntropyTerm(NumericLoss):
     separable = True
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over numeric positions, and how many there are."""
-        x = numeric.logits  # [M, N]
-        whole = self.loss.support == "vocabulary"
-        log_partition = numeric.log_partition if whole else x.logsumexp(-1)  # [M]
-        own = x.gather(1, numeric.target[:, None]).squeeze(1)  # [M]
-        return (log_partition - own).sum(), numeric.target.numel()
+        own = numeric.logits.gather(1, numeric.target[:, None]).squeeze(1)  # [M]
+        return (numeric.partition(self.loss.support) - own).sum(), numeric.target.numel()

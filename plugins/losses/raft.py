@@ -13,13 +13,10 @@ from smmd_bench.contracts import (
     NumericPlaces,
     NumericTargets,
     NumericVocabulary,
-    non_negative,
+    between,
+    factor,
     parameter,
 )
-
-
-def _few(value: int) -> str | None:
-    return None if 1 <= value <= 15 else "must be from 1 to 15"
 
 
 @dataclass(frozen=True)
@@ -38,30 +35,24 @@ class RegressionAware:
     is exact. For several it is the expectation if each digit were independent of those before it:
     training shows the model the right ones only, so p after other digits is not known.
 
-    The text of RAFT (ICLR 2025) and the repository of TRACT (arXiv 2503.04381, github.com/d223302/
-    TRACT) could not be opened. Read were their abstracts, the equation in summaries, and a stored
-    copy, without repository or commit, of the function `compute_raft_loss` of what seems to be
-    TRACT's code; this is not claimed to be the authors' code. There the scores are the single
-    tokens 1 to 5; p is over all tokens (`support=vocabulary`), so mass elsewhere counts as 0; the
-    mean over a batch is divided by its size once more; and the score has no cross-entropy
-    (`add_cross_entropy=false`), which is kept here because answers are decoded greedily, and not as
-    expected values: 4 and 6 with half the mass each expect 5. lambda = 1 is its weight.
+    TRACT's code (github.com/d223302/TRACT at dcb7a64, finetuning_utils/cot_with_raft/
+    custom_loss.py; read as a copy elsewhere) differs: its scores are the single tokens 1 to 5; p is
+    over all tokens (`support=vocabulary`), so mass elsewhere counts as 0; the mean over a batch is
+    divided by its size once more; and the score has no cross-entropy (`add_cross_entropy=false`),
+    which is kept here because answers are decoded greedily, and not as expected values: 4 and 6
+    with half the mass each expect 5. lambda = 1 is its weight. RAFT's text could not be opened.
 
-    The error is in units of squared value, as there, and no source that was read has a scale for
-    larger numbers: longer ones than `digits` are left to the cross-entropy.
+    The error is in units of squared value, as there, and no source has a scale for larger numbers:
+    longer ones than `digits` are left to the cross-entropy.
     """
 
     name: ClassVar[str] = "raft"
     version: ClassVar[int] = 1
     relative_scale: ClassVar[dict[int, float]] = {10: 3.58, 1000: 12100}
     relative_scale_of: ClassVar[str] = "numbers of one token; 362 (two) and 36200 (three) at N = 10"
-    weight: float = parameter(
-        1.0, "weight of the auxiliary where it is added", name="lambda", check=non_negative
-    )
-    digits: int = parameter(3, "numbers of more digits have cross-entropy alone", check=_few)
-    support: Literal["numeric", "vocabulary"] = parameter(
-        "numeric", "what p is a distribution over"
-    )
+    weight: float = factor(1.0)
+    digits: int = parameter(3, "longer numbers have cross-entropy alone", check=between(1, 15))
+    support: Literal["numeric", "vocabulary"] = parameter("numeric", "what p is normalised over")
     add_cross_entropy: bool = parameter(True, "keep the cross-entropy at these numbers, too")
 
     def __post_init__(self) -> None:
@@ -73,12 +64,12 @@ class RegressionAware:
         """Unless it is added to it."""
         return not self.add_cross_entropy
 
-    def bind(self, vocabulary: NumericVocabulary) -> RegressionTerm:
+    def bind(self, vocabulary: NumericVocabulary) -> _RegressionTerm:
         """The loss with the values of V_num as a module."""
-        return RegressionTerm(self, vocabulary)
+        return _RegressionTerm(self, vocabulary)
 
 
-class RegressionTerm(NumericLoss):
+class _RegressionTerm(NumericLoss):
     """L_RAFT, summed over numbers; where it replaces it, also the cross-entropy of longer ones."""
 
     def find_spans(self, places: NumericPlaces) -> dict[str, Tensor]:
@@ -96,7 +87,6 @@ class RegressionTerm(NumericLoss):
         return len(self.spans(places)["units"])
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over short numbers, and the units."""
         x, short = numeric.logits, self.spans(numeric)["short"]  # [M, N], [M]
         v = self.values.to(x.device)  # [N] float64
         whole = self.loss.support == "vocabulary"

@@ -3,32 +3,29 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
-from torch.autograd.function import once_differentiable
 
 from smmd_bench.contracts import (
     NumericLoss,
     NumericTargets,
     NumericVocabulary,
     bandwidth,
+    between,
+    factor,
     non_negative,
     parameter,
 )
 
-from ._squash import distance_range, more_than_one, squashed
+from ._squash import more_than_one, squashed
 
 
 def _bandwidths(values: tuple[float, ...]) -> str | None:
     complaints = (bandwidth(value) for value in values)
     return next((f"{said}, each" for said in complaints if said is not None), None)
-
-
-def _seed(value: int) -> str | None:
-    return None if 0 <= value < 2**32 else "must be from 0 to 2^32 - 1"
 
 
 @dataclass(frozen=True)
@@ -61,10 +58,8 @@ class SmoothMMD:
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 1.25, 1000: 0.61}
-    sigma: tuple[float, ...] = parameter(
-        (2.0,), "bandwidths of the kernel, in units of value", check=_bandwidths
-    )
-    weight: float = parameter(3.0, "weight of the auxiliary", name="lambda", check=non_negative)
+    sigma: tuple[float, ...] = parameter((2.0,), "bandwidths, in units of value", check=_bandwidths)
+    weight: float = factor(3.0)
     alpha: float | None = parameter(
         None, "weight of the smoothness; none: 1 / (2 mean degree)", check=non_negative
     )
@@ -72,7 +67,7 @@ class SmoothMMD:
     kernel: Literal["distance", "shuffled", "random"] = parameter(
         "distance", "what the kernel is made from: values, shuffled values, or nothing"
     )
-    kernel_seed: int = parameter(0, "seed of a shuffled or random kernel", check=_seed)
+    kernel_seed: int = parameter(0, "of a shuffled or random kernel", check=between(0, 2**32 - 1))
     squash: float | None = parameter(
         None, "distance of the farthest value, that of the nearest being 1", check=more_than_one
     )
@@ -87,9 +82,9 @@ class SmoothMMD:
         if self.term == "mmd" and self.alpha is not None:
             raise ValueError("alpha weights the smoothness, and term=mmd has none: leave one out.")
 
-    def bind(self, vocabulary: NumericVocabulary) -> ResidualForm:
+    def bind(self, vocabulary: NumericVocabulary) -> _ResidualForm:
         """The quadratic form in the residual as a module."""
-        return ResidualForm(self, vocabulary)
+        return _ResidualForm(self, vocabulary)
 
     def matrix(self, vocabulary: NumericVocabulary) -> Tensor:
         """K + alpha L, or the part of it that `term` keeps: [N, N] float64, symmetric."""
@@ -111,14 +106,12 @@ class SmoothMMD:
         if self.kernel == "shuffled":
             v = v[torch.from_numpy(random.permutation(len(v)))]
         distance = (v[:, None] - v).abs()  # [N, N]
-        distance = squashed(distance, *distance_range(vocabulary.values), self.squash)
+        distance = squashed(distance, vocabulary.values, self.squash)
         scales = torch.tensor(self.sigma, dtype=v.dtype)[:, None, None]  # [S, 1, 1]
         return torch.exp(-(distance**2) / (2 * scales**2)).mean(0)
 
 
-class ResidualForm(NumericLoss):
-    """r^T A r, summed over positions."""
-
+class _ResidualForm(NumericLoss):
     separable = True
 
     def __init__(self, loss: SmoothMMD, vocabulary: NumericVocabulary) -> None:
@@ -140,22 +133,9 @@ class ResidualForm(NumericLoss):
         return self._matrices[key]
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        """Sum over numeric positions, and how many there are."""
         r = numeric.residual()  # [M, N]
-        return _QuadraticForm.apply(r, self.matrix(r)), numeric.target.numel()
-
-
-class _QuadraticForm(torch.autograd.Function):  # type: ignore[misc]
-    """sum_m r_m^T A r_m for a symmetric A: its gradient 2 A r comes from the same product."""
-
-    @staticmethod
-    def forward(ctx: Any, r: Tensor, matrix: Tensor) -> Tensor:
-        product = r @ matrix  # [M, N]
-        ctx.save_for_backward(product)
-        return (r * product).sum()
-
-    @staticmethod
-    @once_differentiable  # type: ignore[untyped-decorator]
-    def backward(ctx: Any, scale: Tensor) -> tuple[Tensor, None]:
-        (product,) = ctx.saved_tensors
-        return 2 * scale * product, None
+        product = r.detach() @ self.matrix(
+            r
+        )  # [M, N]: A r, for the value and for the gradient 2 A r
+        total = 2 * (r * product).sum() - (r.detach() * product).sum()
+        return total, numeric.target.numel()

@@ -28,8 +28,7 @@ from .engine import (
 from .executor import Executor, Job, JobQueue, JobResult, Resources
 from .loss import Loss
 from .numbers import first_number, last_number, parse_number, plain_text
-from .numeric import NumericPlaces, NumericTargets, NumericVocabulary, Weighting
-from .parameters import bandwidth, non_negative, parameter, positive, share
+from .parameters import bandwidth, between, factor, non_negative, parameter, positive, share
 from .report import Artefact, Report, Run
 from .task import Answer, Example, Metric, Modality, Split, Task
 
@@ -45,7 +44,16 @@ if TYPE_CHECKING:
         TruncationRate,
         percentage,
     )
-    from .numeric_loss import NoAuxiliary, NumericLoss, gumbel, mixed, number_spans
+    from .numeric import (
+        NoAuxiliary,
+        NumericLoss,
+        NumericPlaces,
+        NumericTargets,
+        NumericVocabulary,
+        gumbel,
+        mixed,
+        number_spans,
+    )
 
 __all__ = [
     "Answer", "Artefact", "Canary", "CellSkippedError", "Checkpoint", "CheckpointKind",
@@ -54,15 +62,15 @@ __all__ = [
     "MeanAbsoluteError", "Metric", "Modality", "NoAuxiliary", "NumericLoss", "NumericPlaces",
     "NumericTargets", "NumericVocabulary", "ParseFailureRate", "Percentage",
     "Progress", "RSquared", "Report", "Resources", "Run", "Split", "Task", "TextMatch",
-    "TrimmedAbsoluteError", "TruncationRate", "UserError", "Weighting", "bandwidth",
-    "cache_folder", "data_folder", "did_you_mean", "first_number", "gumbel", "last_number", "mixed",
-    "non_negative", "number_spans", "parameter", "parse_number", "percentage", "plain_text",
-    "positive", "share",
+    "TrimmedAbsoluteError", "TruncationRate", "UserError", "bandwidth", "between",
+    "cache_folder", "data_folder", "did_you_mean", "factor", "first_number", "gumbel",
+    "last_number", "mixed", "non_negative", "number_spans", "parameter", "parse_number",
+    "percentage", "plain_text", "positive", "share",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    for module in (".metrics", ".numeric_loss") if name in __all__ else ():
+    for module in (".metrics", ".numeric") if name in __all__ else ():
         if hasattr(found := import_module(module, __name__), name):
             return getattr(found, name)
     raise AttributeError(f"module 'smmd_bench.contracts' has no attribute '{name}'")

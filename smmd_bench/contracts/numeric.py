@@ -1,13 +1,21 @@
-"""The contract of a loss, and what it sees: the numeric vocabulary and positions."""
+"""The numeric vocabulary and positions, the auxiliary of a loss over them, noise, runs of digits.
+
+Random numbers are a function of their key, so that no splitting of a batch changes them. The hash
+is SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number generators"), in the
+wrapping arithmetic of int64: every element is drawn by itself, without a generator's state.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Protocol
+from typing import Any, ClassVar
 
-if TYPE_CHECKING:
-    from torch import Tensor
+import torch
+from torch import Tensor, nn
+
+_GAMMA = 0x9E3779B97F4A7C15 - 2**64  # as int64
+_MULTIPLIERS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -38,16 +46,12 @@ class NumericVocabulary:
 
     def index_of(self, labels: Tensor) -> Tensor:
         """pi(y) for any integers of any shape: index into V_num, -1 outside it."""
-        import torch
-
         ids, order = self.token_ids.to(labels.device).sort()  # [N]
         place = torch.searchsorted(ids, labels.contiguous()).clamp(max=len(self) - 1)
         return order[place].where(ids[place] == labels, -1)
 
     def digits_of(self, target: Tensor) -> Tensor:
         """How many digits the tokens of these indices into V_num spell: int64 of any shape."""
-        import torch
-
         digits = self.digits
         if digits is None:
             whole = (self.values >= 0) & (self.values == self.values.floor())
@@ -58,8 +62,6 @@ class NumericVocabulary:
 
     def other_digits_of(self, labels: Tensor) -> Tensor:
         """How many digits vocabulary ids outside V_num spell: int64 of any shape, 0 for others."""
-        import torch
-
         found = torch.zeros_like(labels)
         for digits, tokens in self.others.items():
             found[torch.isin(labels, torch.tensor(tokens, device=labels.device))] = digits
@@ -72,7 +74,7 @@ class NumericPlaces:
 
     target: int64, indices into V_num. row, position: int64, where in the batch it stands.
     key: int64, names the example and the optimiser step, however the batch is split: what a loss
-    keys its noise to (`smmd_bench.contracts.numeric_loss.gumbel`).
+    keys its noise to (`gumbel`).
     number: int64, which number of the batch the token is a part of. place: float64, what the
     token's value counts in it, such as 100, 0.1 or -1, so that over a number place * value adds up
     to what the target says. whole: bool, whether all its digits are in V_num: 10005 is not, where
@@ -101,19 +103,143 @@ class NumericTargets(NumericPlaces):
     logits: Tensor
     log_partition: Tensor
 
+    def partition(self, support: str) -> Tensor:
+        """logsumexp over the whole `vocabulary`, or over V_num (`numeric`): [M], differentiable."""
+        return self.log_partition if support == "vocabulary" else self.logits.logsumexp(-1)
+
     def residual(self) -> Tensor:
         """p - e_{pi(y)} with p = softmax(l[V_num]) (eq:pq_p), differentiable: [M, N]."""
         p = self.logits.softmax(-1)
         return p.scatter_add(1, self.target[:, None], -p.new_ones(len(p), 1))
 
 
-class Weighting(Protocol):
-    """How an auxiliary counts beside the cross-entropy; a replacing loss is not weighted."""
+class NumericLoss(nn.Module):  # type: ignore[misc]
+    """Base of what `Loss.bind` returns: constants over V_num, and `forward` over `NumericTargets`.
 
-    @property
-    def replaces_cross_entropy(self) -> bool:
-        """Whether the auxiliary stands in place of the cross-entropy at numeric positions."""
+    A loss writes `forward(numeric) -> (sum, units)`: the sum of its auxiliary over its units,
+    a differentiable scalar of the dtype of `numeric.logits`, and the number of units. A unit is a
+    numeric position unless the loss overrides `units`. The module holds no trainable parameter.
 
-    @property
-    def weight(self) -> float:
-        """Lambda, by which an additive auxiliary is multiplied."""
+    loss: the plugin. weight: lambda. replaces_cross_entropy: see `smmd_bench.objective.objective`.
+    token_ids: buffer [N] int64. values: buffer [N] float64, of V_num; `forward` casts constants to
+    the logits.
+    """
+
+    separable: ClassVar[bool] = False
+    """The auxiliary is a sum over positions of terms that each depend on one position alone: it can
+    be evaluated a few positions at a time, in less memory and fewer passes."""
+
+    stops_gradient: ClassVar[bool] = False
+    """A part of it counts as constant, so that its gradient is not that of finite differences."""
+
+    label_smoothing: float = 0.0
+    """Epsilon of the cross-entropy that is trained, as in `torch.nn.functional.cross_entropy`."""
+
+    token_ids: Tensor
+    values: Tensor
+
+    def __init__(self, loss: Any, vocabulary: NumericVocabulary) -> None:
+        super().__init__()
+        self.loss = loss
+        self.weight = loss.weight
+        self.replaces_cross_entropy = loss.replaces_cross_entropy
+        self.vocabulary = vocabulary
+        self.largest_token_id = int(vocabulary.token_ids.max())
+        self.constant("token_ids", vocabulary.token_ids)
+        self.constant("values", vocabulary.values)
+
+    def constant(self, name: str, value: Tensor) -> None:
+        """Register a tensor that moves with the module and is in no checkpoint."""
+        self.register_buffer(name, value, persistent=False)
+
+    def units(self, places: NumericPlaces) -> int:
+        """How many units these numeric positions make, known without any logits."""
+        return int(places.target.numel())
+
+    def find_spans(self, places: NumericPlaces) -> dict[str, Tensor]:
+        """What `forward` needs of the places beyond themselves, such as where numbers begin.
+
+        Found on the CPU with the batch, it moves to the device with it: a `nonzero` or a count in
+        `forward` would make a GPU wait. `spans(numeric)` reads it there. Constants move with the
+        module: keep what `find_spans`, `units` and `covers` need as a plain attribute.
+        """
+        return {}
+
+    def spans(self, places: NumericPlaces) -> Mapping[str, Tensor]:
+        """What `find_spans` found of these places when their batch was made, or finds now."""
+        return places.spans or self.find_spans(places)
+
+    def covers(self, target: Tensor) -> Tensor:
+        """Which numeric targets [M] the loss acts on: [M] bool, by default all."""
+        return torch.ones_like(target, dtype=torch.bool)
+
+
+class NoAuxiliary(NumericLoss):
+    """Nothing beside the cross-entropy: a zero over no units."""
+
+    def units(self, places: NumericPlaces) -> int:
+        """No position counts."""
+        return 0
+
+    def covers(self, target: Tensor) -> Tensor:
+        """None of them."""
+        return torch.zeros_like(target, dtype=torch.bool)
+
+    def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
+        """A zero with a gradient path."""
+        return torch.zeros_like(numeric.logits).mul(numeric.logits).sum(), 0
+
+
+def mixed(*parts: Tensor | int) -> Tensor:
+    """A 64-bit hash of the parts, which broadcast against each other: int64 of their shape."""
+    key = torch.zeros((), dtype=torch.int64)
+    for part in parts:
+        key = _splitmix(key + part)
+    return key
+
+
+def gumbel(key: Tensor) -> Tensor:
+    """A standard Gumbel variate for every key: float64 of its shape, on its device."""
+    uniform = (_shifted(_splitmix(key), 12).double() + 0.5) * 2.0**-52  # in (0, 1), both open
+    return -(-uniform.log()).log()
+
+
+def _splitmix(key: Tensor) -> Tensor:
+    z = key + _GAMMA
+    for shift, multiplier in _MULTIPLIERS:
+        z = (z ^ _shifted(z, shift)) * multiplier
+    return z ^ _shifted(z, 31)
+
+
+def _shifted(z: Tensor, bits: int) -> Tensor:
+    """z >> bits without its sign, as of an unsigned integer."""
+    return (z >> bits) & ((1 << (64 - bits)) - 1)
+
+
+def number_spans(
+    row: Tensor,
+    position: Tensor,
+    digits: Tensor,
+    joined: Tensor | None = None,
+    apart: Tensor | None = None,
+) -> tuple[Tensor, Tensor]:
+    """(number, digits after) of D numeric tokens in reading order: [D] int64 each.
+
+    A number is a run of neighbouring positions of a row; numbers count from 0. row, position: [D]
+    int64. digits: [D] int64, how many digits each spells; a token of 0 is a number of its own.
+    joined: [D] bool, tokens that go on the number before them although they are no neighbours.
+    apart: [D] bool, tokens that begin a number although they are.
+    """
+    starts = torch.ones_like(row, dtype=torch.bool)
+    starts[1:] = (row[1:] != row[:-1]) | (position[1:] != position[:-1] + 1)
+    if joined is not None:
+        starts &= ~joined
+    if apart is not None:
+        starts |= apart
+    alone = digits == 0
+    starts |= alone
+    starts[1:] |= alone[:-1]
+    number = starts.cumsum(0) - 1  # [D], 0..S-1
+    spelled = digits.cumsum(0)  # [D], through each token
+    last = number.bincount().cumsum(0) - 1  # [S]
+    return number, spelled[last][number] - spelled

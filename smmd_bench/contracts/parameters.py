@@ -20,9 +20,19 @@ def parameter(
     *,
     name: str | None = None,
     check: Callable[[Any], str | None] | None = None,
+    added_later: bool = False,
 ) -> Any:
-    """A dataclass field that is a plugin parameter; `check` says what a wrong value must be."""
-    return field(default=default, metadata={"help": help, "name": name, "check": check})
+    """A dataclass field that is a plugin parameter; `check` says what a wrong value must be.
+
+    One that is `added_later`, to a plugin with results, is in no address at its default.
+    """
+    more = {"help": help, "name": name, "check": check, "added_later": added_later}
+    return field(default=default, metadata=more)
+
+
+def factor(default: float) -> Any:
+    """The parameter `lambda` of a loss."""
+    return parameter(default, "weight of the auxiliary", name="lambda", check=non_negative)
 
 
 def positive(value: float) -> str | None:
@@ -35,11 +45,12 @@ def non_negative(value: float) -> str | None:
     return None if value >= 0 and math.isfinite(value) else "must be >= 0"
 
 
-def bandwidth(value: float) -> str | None:
-    """Check: from 0.001 to 1,000,000, so that its square is a normal number in float32."""
-    return None if 1e-3 <= value <= 1e6 else "must be from 0.001 to 1,000,000"
+def between(low: float, high: float) -> Callable[[float], str | None]:
+    """A check: from low to high."""
+    return lambda value: None if low <= value <= high else f"must be from {low:,} to {high:,}"
 
 
-def share(value: float) -> str | None:
-    """Check: from 0 to 1."""
-    return None if 0 <= value <= 1 else "must be from 0 to 1"
+bandwidth = between(0.001, 1_000_000)
+"""Check: the square is a normal number in float32."""
+share = between(0, 1)
+"""Check: from 0 to 1."""

@@ -245,6 +245,7 @@ class Cell:
 
 
 def _plugin_identity(plugin: Any) -> dict[str, Any]:
-    values = {p.name: getattr(plugin, p.field) for p in parameters_of(type(plugin)).values()}
+    pairs = ((p, getattr(plugin, p.field)) for p in parameters_of(type(plugin)).values())
+    values = {p.name: value for p, value in pairs if not p.added_later or value != p.default}
     content = {"name": plugin.name, "version": plugin.version, "parameters": values}
     return with_source(content, plugin)

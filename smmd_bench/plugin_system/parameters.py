@@ -48,6 +48,7 @@ class Parameter:
     default: Any
     help: str
     check: Callable[[Any], str | None] | None
+    added_later: bool
 
 
 def why_unusable(plugin: Any) -> str | None:
@@ -75,7 +76,7 @@ def parameters_of(plugin: type) -> dict[str, Parameter]:
         kind = _kind_of(hints[item.name])
         if item.init and kind is not None:
             name, more = item.metadata.get("name") or item.name, item.metadata
-            what = more.get("help", ""), more.get("check")
+            what = more.get("help", ""), more.get("check"), more.get("added_later", False)
             found[name] = Parameter(name, item.name, kind.name, kind.read, item.default, *what)
     return found
 

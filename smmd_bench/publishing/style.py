@@ -64,13 +64,21 @@ _KNOWN = {
     "ntil": LossStyle(GREEN, (0, (5, 1, 1, 1, 1, 1)), "D", "xx"),
     "smmd": LossStyle(VERMILION, (0, (9, 1.5)), "*", "--"),
     "numeric_ce": LossStyle("#546E7A", (0, (6, 2)), "X", "/."),
+    "numeric_dft": LossStyle("#6D4C41", (0, (2, 2)), (7, 1, 0), "/o"),
+    "oll": LossStyle("#33691E", (0, (8, 2, 1, 2)), (10, 1, 0), "+o"),
     "brier": LossStyle("#7E57C2", (0, (4, 1.5, 1, 1.5)), "H", "\\."),
     "cramer": LossStyle("#00838F", (0, (7, 1, 3, 1)), "8", "|."),
     "del": LossStyle("#827717", (0, (2, 1, 1, 1)), (4, 1, 0), "-."),
     "nl_ntl": LossStyle("#283593", (0, (5, 1, 2, 1)), (6, 1, 0), "+."),
     "raft": LossStyle("#8E1B1B", (0, (1, 0.8)), (3, 1, 0), "x."),
 }
-_LABELS = {"numeric_ce": "CE at numbers", "brier": "Brier", "cramer": "Cramér", "nl_ntl": "NL-NTL"}
+_LABELS = {
+    "numeric_ce": "CE at numbers",
+    "numeric_dft": "DFT at numbers",
+    "brier": "Brier",
+    "cramer": "Cramér",
+    "nl_ntl": "NL-NTL",
+}
 """Those that are not the name in capitals."""
 _SPARE = (
     LossStyle(PURPLE, (0, (2, 1)), "P", "oo"),

@@ -2,6 +2,7 @@
 
 import math
 import re
+from dataclasses import replace
 from functools import cache
 
 import torch
@@ -28,24 +29,6 @@ def bind(values, spec):
     return load_loss(spec).bind(vocabulary(values))
 
 
-def random_targets(values):
-    """Two numbers of three tokens, and one of one, in one row."""
-    positions, each = 7, torch.arange(7)
-    generator = torch.Generator().manual_seed(0)
-    logits = 2 * torch.randn(positions, len(values), generator=generator, dtype=torch.float64)
-    return NumericTargets(
-        logits=logits.clone().requires_grad_(),
-        log_partition=(logits.logsumexp(-1) + 1).requires_grad_(),
-        target=torch.randint(len(values), (positions,), generator=generator),
-        row=torch.zeros(positions, dtype=torch.int64),
-        position=each + each // 3,
-        key=torch.zeros(positions, dtype=torch.int64),
-        number=each // 3,
-        place=10.0 ** (2 - each % 3).clamp(max=positions - 1 - each).double(),
-        whole=torch.ones(positions, dtype=torch.bool),
-    )
-
-
 def alone(logits, target):
     """Numbers of one token, each in a row of its own."""
     each = torch.arange(len(target))
@@ -62,26 +45,39 @@ def alone(logits, target):
     )
 
 
+def random_targets(values):
+    """Two numbers of three tokens, and one of one, in one row."""
+    each, generator = torch.arange(7), torch.Generator().manual_seed(0)
+    logits = 2 * torch.randn(7, len(values), generator=generator, dtype=torch.float64)
+    return replace(
+        alone(logits, torch.randint(len(values), (7,), generator=generator)),
+        logits=logits.clone().requires_grad_(),
+        log_partition=(logits.logsumexp(-1) + 1).requires_grad_(),
+        row=torch.zeros_like(each),
+        position=each + each // 3,
+        key=torch.zeros_like(each),
+        number=each // 3,
+        place=10.0 ** (2 - each % 3).clamp(max=6 - each).double(),
+    )
+
+
 def value(loss, targets):
     """The sum that a bound loss gives, as a Python number."""
     return loss(targets)[0].item()
 
 
-def softmax(logits):
-    """p as a list of lists of Python numbers (eq:pq_p)."""
-    exponentials = [[2.718281828459045 ** float(x) for x in row] for row in logits.detach()]
-    return [[e / sum(row) for e in row] for row in exponentials]
-
-
 def gaussian(values, y, sigma):
     """q of GCE: a Gaussian around the target, over the values."""
     weights = [math.exp(-((v - values[y]) ** 2) / (2 * sigma**2)) for v in values]
-    return [w / sum(weights) for w in weights]
+    total = sum(weights)
+    return [w / total for w in weights]
 
 
 def predictions(targets):
-    """(p, index of the target) position by position, in Python numbers."""
-    return zip(softmax(targets.logits), targets.target.tolist(), strict=True)
+    """(p, index of the target) position by position, in Python numbers (eq:pq_p)."""
+    for x, y in zip(targets.logits.tolist(), targets.target.tolist(), strict=True):
+        total = sum(map(math.exp, x))
+        yield [math.exp(one) / total for one in x], y
 
 
 @cache

@@ -4,9 +4,12 @@ import math
 from itertools import product
 
 import pytest
-from scipy.stats import energy_distance, wasserstein_distance
+import torch
+from scipy.stats import energy_distance, entropy, wasserstein_distance
 
-from .cases import DIGITS, UNEVEN, bind, gaussian, predictions, random_targets
+from smmd_bench.objective.objective import numeric_objective
+
+from .cases import DIGITS, THOUSAND, UNEVEN, bind, gaussian, predictions, random_targets
 
 
 def kernel(values, sigmas=(2.0,)):
@@ -37,44 +40,49 @@ def smmd(values, p, y):
     return mmd(values, p, y) + dirichlet_energy(values, p, y) / (2 * mean_degree)
 
 
-def cramer(values, p, y):
-    """The expected distance, less half the spread."""
-    n = range(len(p))
-    spread = sum(p[i] * p[j] * abs(values[i] - values[j]) for i, j in product(n, n))
-    return ntl(values, p, y) - spread / 2
-
-
-def ntl(values, p, y):
-    """app. eq:ntl_was_1d."""
-    return sum(one * abs(v - values[y]) for one, v in zip(p, values, strict=True))
-
-
 def dist2(tau):
     """The divergence of p from a soft target, which is a Gaussian of variance tau / 2."""
-
-    def divergence(values, p, y):
-        q = gaussian(values, y, (tau / 2) ** 0.5)
-        return sum(b * math.log(b / a) for a, b in zip(p, q, strict=True) if b)
-
-    return divergence
+    return lambda values, p, y: entropy(gaussian(values, y, (tau / 2) ** 0.5), p)
 
 
-def gce(sigma):
-    """Section 4.2."""
-    return lambda values, p, y: (
-        -sum(q * math.log(one) for q, one in zip(gaussian(values, y, sigma), p, strict=True))
-    )
+def gce(sigma, emd=0.0):
+    """Section 4.2, and the distance of prediction and target over how many tokens there are."""
+
+    def loss(values, p, y):
+        q = gaussian(values, y, sigma)
+        distance = wasserstein_distance(values, values, p, q) / len(p)
+        return emd * distance - sum(b * math.log(a) for a, b in zip(p, q, strict=True))
+
+    return loss
+
+
+def oll(alpha):
+    """Each wrong value's -log(1 - p), where 1 - p is what all others have, by its distance."""
+
+    def loss(values, p, y):
+        others = [math.fsum(p[:i] + p[i + 1 :]) for i in range(len(p))]
+        charged = zip(others, values, strict=True)
+        return -sum(math.log(rest) * abs(v - values[y]) ** alpha for rest, v in charged)
+
+    return loss
+
+
+def log_sum_exp(x):
+    top = max(x)
+    return top + math.log(math.fsum(math.exp(one - top) for one in x))
 
 
 FORMULAS = [
     ("brier", lambda values, p, y: sum((one - (i == y)) ** 2 for i, one in enumerate(p))),
-    ("cramer", cramer),
     ("cramer", lambda values, p, y: energy_distance(values, [values[y]], p) ** 2 / 2),
     ("dist2[tau=1]", dist2(1)),
     ("dist2[tau=4]", dist2(4)),
     ("gce", gce(0.5)),
     ("gce[sigma=3]", gce(3)),
-    ("ntl", ntl),
+    ("gce[emd=0.7]", gce(0.5, 0.7)),
+    ("oll", oll(1)),
+    ("oll[alpha=1.5]", oll(1.5)),
+    ("oll[alpha=2]", oll(2)),
     ("ntl", lambda values, p, y: wasserstein_distance(values, [values[y]], p)),
     ("numeric_ce[support=numeric]", lambda values, p, y: -math.log(p[y])),
     ("smmd[term=mmd]", mmd),
@@ -84,11 +92,33 @@ FORMULAS = [
 ]
 
 
-@pytest.mark.parametrize("values", [DIGITS, UNEVEN])
-@pytest.mark.parametrize(("spec", "formula"), FORMULAS)
+CASES = [(*formula, values) for formula, values in product(FORMULAS, [DIGITS, UNEVEN])]
+CASES += [(*formula, THOUSAND) for formula in FORMULAS if "smmd" not in formula[0]]
+
+
+@pytest.mark.parametrize(("spec", "formula", "values"), CASES)
 def test_is_the_sum_of_its_formula(spec, formula, values):
     targets = random_targets(values)
     expected = sum(formula(values, p, y) for p, y in predictions(targets))
     total, units = bind(values, spec)(targets)
     assert total.item() == pytest.approx(expected, rel=1e-9)
     assert units == 7
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("lead", [20, 5000])
+@pytest.mark.parametrize("values", [DIGITS, THOUSAND])
+def test_oll_is_exact_and_keeps_its_gradient_where_a_wrong_value_has_all_mass(values, lead, dtype):
+    bound = bind(values, "oll")
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(1, 1, 3 * len(values), generator=generator).to(dtype)
+    logits[..., bound.token_ids[7]] = lead
+    logits.requires_grad_()
+    out = numeric_objective(bound, logits, bound.token_ids[2].reshape(1, 1))
+    x = logits[0, 0, bound.token_ids].tolist()
+    logs = [log_sum_exp(x[:i] + x[i + 1 :]) - log_sum_exp(x) for i in range(len(x))]
+    expected = -sum(abs(i - 2) * one for i, one in enumerate(logs))
+    assert out.auxiliary.item() == pytest.approx(expected, rel=1e-5)
+    (gradient,) = torch.autograd.grad(out.auxiliary, logits)
+    assert bool(gradient.isfinite().all())
+    assert gradient[..., bound.token_ids[7]].item() == pytest.approx(7 - 2, rel=1e-2)

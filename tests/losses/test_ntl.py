@@ -2,14 +2,13 @@
 
 import pytest
 import torch
-from transformers import AutoTokenizer
 
 from smmd_bench.contracts import NumericVocabulary
 from smmd_bench.encoding.numbers import numeric_vocabulary
 from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.plugin_system.registry import load_loss
 
-from ..conftest import TOKENIZERS
+from .cases import load_tokenizer
 
 VARIANTS = {  # as the authors' package has them
     "ntl": ("NTLoss", {"reweigh": False}),
@@ -26,7 +25,7 @@ VARIANTS = {  # as the authors' package has them
 def test_agrees_with_the_authors_package(name, digit_level, spec):
     import ntloss
 
-    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / name)
+    tokenizer = load_tokenizer(name)
     kind, options = VARIANTS[spec]
     theirs = getattr(ntloss, kind)(tokenizer, digit_level=digit_level, **options)
     # It reads '٣', '１' and '007' as numbers, too: take its own vocabulary for N > 10.

@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from smmd_bench.objective.objective import numeric_objective
 
-from .cases import DIGITS, bind, gaussian, random_targets
+from .cases import DIGITS, bind, gaussian
 
 V = 40
 
@@ -21,33 +21,23 @@ def batch(ids):
     return logits.requires_grad_(), labels
 
 
-def test_ce_adds_a_zero_over_no_units_with_a_gradient_path():
-    targets, bound = random_targets(DIGITS), bind(DIGITS, "ce")
-    total, units = bound(targets)
-    assert (total.item(), units, bound.units(targets)) == (0.0, 0, 0)
-    assert not torch.autograd.grad(total, targets.logits)[0].any()
-
-
-def test_smoothing_is_that_of_torch():
-    bound = bind(DIGITS, "ce[smoothing=0.1]")
-    logits, labels = batch(bound.vocabulary.token_ids)
-    out = numeric_objective(bound, logits, labels)
-    flat = logits.flatten(0, 1), labels.flatten()
-    torch.testing.assert_close(out.total, F.cross_entropy(*flat, label_smoothing=0.1))
-    torch.testing.assert_close(out.cross_entropy, F.cross_entropy(*flat))
-
-
 @pytest.mark.parametrize("weight", [0.5, 1.0])
-def test_the_control_weights_numeric_tokens_more_and_changes_no_other(weight):
-    bound = bind(DIGITS, f"numeric_ce[lambda={weight}]")
+@pytest.mark.parametrize("name", ["numeric_ce", "numeric_dft"])
+def test_the_controls_weight_numeric_tokens_more_and_change_no_other(name, weight):
+    """DFT by the probability, too, which is held constant: its gradient is that of 1 - p."""
+    bound = bind(DIGITS, f"{name}[lambda={weight}]")
     logits, labels = batch(bound.token_ids)
     losses = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
     supervised = labels.flatten() != -100
     numeric = torch.isin(labels.flatten(), bound.token_ids)
     tokens, numbers = int(supervised.sum()), int(numeric.sum())
-    expected = ((supervised + numeric * weight * tokens / numbers) * losses).sum() / tokens
+    p = (-losses).exp()
+    share = numeric * (p.detach() if name == "numeric_dft" else 1)
+    expected = ((supervised + share * weight * tokens / numbers) * losses).sum() / tokens
     out = numeric_objective(bound, logits, labels)
     torch.testing.assert_close(out.total, expected)
+    if name == "numeric_dft":
+        expected = losses.sum() / tokens + weight * (1 - p)[numeric].mean()
     found, wanted = (torch.autograd.grad(x, logits)[0] for x in (out.total, expected))
     torch.testing.assert_close(found, wanted)
 
@@ -55,13 +45,15 @@ def test_the_control_weights_numeric_tokens_more_and_changes_no_other(weight):
 @pytest.mark.parametrize(
     ("spec", "whole", "added"),
     [
-        ("gce", False, None),
-        ("gce[support=vocabulary]", True, None),
-        ("gce[add_cross_entropy=true,lambda=0.5]", False, 0.5),
+        ("gce", 0, None),
+        ("gce[support=vocabulary]", 1, None),
+        ("gce[gate=1]", 1, None),
+        ("gce[gate=0.3]", 0.3, None),
+        ("gce[add_cross_entropy=true,lambda=0.5]", 0, 0.5),
     ],
 )
 def test_gce_is_that_of_soft_targets(spec, whole, added):
-    """Over V_num or over all tokens."""
+    """Over V_num, over all tokens, or between, for these differ by -log of the mass on V_num."""
     bound = bind(DIGITS, spec)
     logits, labels = batch(ids := bound.token_ids)
     out = numeric_objective(bound, logits, labels)
@@ -71,7 +63,7 @@ def test_gce_is_that_of_soft_targets(spec, whole, added):
     q = torch.tensor([gaussian(DIGITS, i, 0.5) for i in index[numeric].tolist()]).double()
     wide = torch.zeros(len(q), V, dtype=torch.float64).index_copy(1, ids, q)
     x = flat[numeric]
-    gce = F.cross_entropy(x, wide) if whole else F.cross_entropy(x[:, ids], q)
+    gce = whole * F.cross_entropy(x, wide) + (1 - whole) * F.cross_entropy(x[:, ids], q)
     full = F.cross_entropy(flat, y)
     torch.testing.assert_close(out.cross_entropy, full)
     assert out.auxiliary.item() == pytest.approx(gce.item())

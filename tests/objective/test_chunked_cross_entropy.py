@@ -54,7 +54,7 @@ def test_gradient_is_that_of_finite_differences(name, trainable):
         return of_hidden(loss, hidden, weight, labels, chunk_elements=2 * V).total
 
     leaves = (hidden, weight.requires_grad_(trainable))
-    assert torch.autograd.gradcheck(total, leaves, fast_mode=True)
+    assert loss.stops_gradient or torch.autograd.gradcheck(total, leaves, fast_mode=True)
 
 
 @trainable_or_not

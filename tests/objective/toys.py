@@ -64,19 +64,11 @@ class PerRow(NumericLoss):
 
 
 OF_THE_PACKAGE = (
-    *("ce", "ce[smoothing=0.3]", "ntl", "ntl[reweigh=true]", "ntil", "gce"),
-    *("gce[support=vocabulary]", "dist2", "smmd"),
-    *(
-        "numeric_ce",
-        "numeric_ce[support=numeric]",
-        "brier",
-        "cramer",
-        "del",
-        "nl_ntl",
-        "nl_ntl[reweigh=true]",
-    ),
-    *("raft", "raft[support=vocabulary,add_cross_entropy=false]"),
-)
+    "ce", "ce[smoothing=0.3]", "ntl", "ntl[reweigh=true]", "ntil", "gce", "gce[support=vocabulary]",
+    "gce[emd=0.5,gate=0.3]", "dist2", "smmd", "numeric_ce", "numeric_ce[support=numeric]",
+    "numeric_dft", "brier", "cramer", "oll", "del", "nl_ntl", "nl_ntl[reweigh=true]", "raft",
+    "raft[support=vocabulary,add_cross_entropy=false]",
+)  # fmt: skip
 LOSSES = {
     **{spec: partial(load_loss, spec) for spec in OF_THE_PACKAGE},
     "soft-labels": lambda: Toy(SoftLabels, replaces_cross_entropy=True),
