@@ -50,11 +50,6 @@ def published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, f
     return {}
 
 
-def is_paper_task(name: str) -> bool:
-    """Whether a task, by its name, is one of the paper's."""
-    return any(row.get("task") == name for table in _content()["tables"] for row in rows(table))
-
-
 @cache
 def rows(table: str) -> list[dict[str, Any]]:
     """The rows of a table of the paper, as printed, one a model, task and loss; of "" none."""
@@ -124,7 +119,7 @@ def is_other_training(run: Run, cell: Mapping[Any, Any]) -> bool:
     recipe, trained_on = cell["recipe"], cell["trained_on"]
     task = trained_on if isinstance(trained_on, str) else str(cell["task"])
     name, _ = split_spec(task)
-    if not is_paper_task(name):
+    if not any(row.get("task") == name for table in _content()["tables"] for row in rows(table)):
         return True
     data = _data(run, task)
     there = data.get("there", data.get("sizes") or {}).get("train") if recipe else None

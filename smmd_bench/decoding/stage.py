@@ -141,15 +141,12 @@ def start_engine(name: str, base: Path, settings: EngineSettings) -> Iterator[En
         except Exception as error:
             if name == INSTEAD or isinstance(error, UserError):
                 raise
+            why = " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
             raise RuntimeError(
-                f"The engine {name} did not start on {base} ({_brief(error)}): if it cannot run "
-                f"this model, choose --engine {INSTEAD}."
+                f"The engine {name} did not start on {base} ({why}): if it cannot run this model, "
+                f"choose --engine {INSTEAD}."
             ) from error
         yield session
-
-
-def _brief(error: Exception) -> str:
-    return " ".join(str(error).split())[:300].rstrip(".") or type(error).__name__
 
 
 def by_pixels(cells: Iterable[Cell]) -> list[list[Cell]]:

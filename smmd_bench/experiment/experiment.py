@@ -81,7 +81,7 @@ class Experiment(Settings):
         read = {
             "models": self.models or (default_model(self.tasks),),
             "tasks": map(_resolved, self.tasks),
-            "losses": map(_shortest, self.losses),
+            "losses": (canonical(load_loss(s)) if "[" in s else s.strip() for s in self.losses),
             "seeds": self.seeds,
         }
         for name, values in read.items():
@@ -166,11 +166,6 @@ def _resolved(spec: str) -> str:
     task = load_task(spec)
     resolved = task.resolved() if hasattr(task, "resolved") else task
     return spec if resolved == task else canonical(resolved)
-
-
-def _shortest(spec: str) -> str:
-    """The spec without the parameters that are defaults: one loss, one spelling."""
-    return canonical(load_loss(spec)) if "[" in spec else spec.strip()
 
 
 def each_once(cells: Iterable[Cell]) -> list[Cell]:

@@ -105,11 +105,6 @@ class WorkerProcess:
         self._events.close()
 
 
-def threads_of(count: int | None) -> dict[str, str]:
-    """The environment of a process with so many threads on a CPU; None: as it would have."""
-    return {} if count is None else {"OMP_NUM_THREADS": str(count)}
-
-
 @dataclass(frozen=True)
 class SeveralGpus:
     """The options of an executor whose jobs may have several GPUs each, which fsdp2 needs."""
@@ -129,7 +124,8 @@ class SeveralGpus:
         """That of a job with so many threads, and with several GPUs if it uses any."""
         several = {PROCESSES: str(self.gpus_per_cell), STRATEGY: self.strategy}
         is_one = self.gpus_per_cell == 1 or not job.resources.gpus
-        return {**threads_of(threads), **({} if is_one else several)}
+        on_cpu = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
+        return {**on_cpu, **({} if is_one else several)}
 
 
 class Events:

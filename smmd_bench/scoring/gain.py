@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
@@ -31,17 +30,12 @@ _NORMAL = 1.959964
 
 def holm(p_values: Sequence[float] | pd.Series[float]) -> NDArray[np.float64]:
     """The p-values of one family, corrected by Holm; missing ones stay so and do not count."""
-    from statsmodels.stats.multitest import multipletests
-
     p = np.asarray(p_values, dtype=np.float64)
     found = np.isfinite(p)
     adjusted = np.full(p.shape, np.nan)
-    if found.any():
-        gc.freeze()  # statsmodels collects garbage each time: 0.3 s beside pandas and torch
-        try:
-            adjusted[found] = multipletests(p[found], method="holm")[1]
-        finally:
-            gc.unfreeze()
+    order = np.flatnonzero(found)[np.argsort(p[found])]  # statsmodels takes 0.3 s for this
+    steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted[order] = np.minimum(1, np.maximum.accumulate(steps))
     return adjusted
 
 

@@ -72,9 +72,8 @@ def remove_tree(folder: Path) -> None:
 
 def files_of(stages: Iterable[Path]) -> Iterator[Path]:
     """The files in the whole folders of these stages."""
-    for stage in filter(Path.is_dir, stages):
-        for folder in (f for f in os.scandir(stage) if f.is_dir() and "." not in f.name):
-            yield from (Path(file.path) for file in os.scandir(folder) if file.is_file())
+    for stage in stages:
+        yield from (file for file in stage.glob("*/*.*") if "." not in file.parent.name)
 
 
 def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
