@@ -88,7 +88,7 @@ MISTAKES = [
     ([], "", "a.csv is not a readable csv file (No columns to parse"),
     ([BLANK], "", "a.csv, row 1: its Question or Answer is empty: correct it, or remove the row."),
     ([*rows(3), OTHER], ",answers=numbers", "a.csv, row 4: its Answer is no number: "),
-    (rows(3), ",split=Qestion", "has no column 'Qestion': did you mean Question?"),
+    (rows(3), ",split=Questions", "has no column 'Questions': did you mean Question?"),
     (rows(3), ",prompt={Unit}", "has no column 'Unit': known: Answer, Question"),
     (rows(3), ",split=Answer", "row 1: its Answer is '0.5', not train, validation or test: "),
     (rows(1), "", "has no row for test: add rows, or name a split=COLUMN"),
