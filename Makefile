@@ -7,7 +7,7 @@ PYTEST = $(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --no-loadsc
 # Processes of the tests, of one thread each; each may start vLLM, of 2 GB.
 WORKERS ?= 2
 REST ?= not ($(QUICK))
-QUICK := not slow and not docs and not packaging and not browser
+QUICK := not slow and not docs and not packaging and not browser and not weights
 LOCK := requirements-cpu.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))

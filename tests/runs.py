@@ -246,7 +246,7 @@ def _write_cell(
     trained = write_trained(
         path,
         content,
-        None if name == "base" else train_log_of(name, steps, seed),
+        None if name == "base" else train_log_of(name, steps),
         {"best_epoch": 4, "metric": "exact_match", "epochs": epochs},
         weights=weights,
     )

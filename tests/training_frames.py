@@ -35,16 +35,12 @@ def probes_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
     return frame
 
 
-def train_log_of(loss: str, steps: int, seed: int) -> pd.DataFrame:
-    """A falling cross-entropy with noise, and an auxiliary where the loss has one."""
-    rng = np.random.default_rng(seed)
+def train_log_of(loss: str, steps: int) -> pd.DataFrame:
+    """A falling cross-entropy, and an auxiliary where the loss has one."""
     step = np.arange(1, steps + 1)
-    ce = 2.2 * np.exp(-step / (steps / 3)) + 0.8 + rng.normal(0, 0.08, steps)
-    scale = AUXILIARY.get(loss.partition("[")[0])
-    decay = np.exp(-step / (steps / 2)) + 0.15
-    auxiliary = (
-        np.full(steps, np.nan) if scale is None else scale * decay * rng.normal(1, 0.1, steps)
-    )
+    ce = 0.8 + 2.2 * np.exp(-3 * step / steps)
+    auxiliary = AUXILIARY.get(loss.partition("[")[0], np.nan) * ce
+    same = {"learning_rate": 2e-4, "grad_norm": 1.0, "tokens": 96, "units": 40, "seconds": 0.25}
     return pd.DataFrame(
         {
             "step": step,
@@ -53,10 +49,6 @@ def train_log_of(loss: str, steps: int, seed: int) -> pd.DataFrame:
             "cross_entropy": ce,
             "auxiliary": auxiliary,
             "relative_auxiliary": 3 * auxiliary / ce,
-            "learning_rate": 2e-4 * (1 - step / steps),
-            "grad_norm": np.abs(rng.normal(1, 0.2, steps)),
-            "tokens": 96,
-            "units": 40,
-            "seconds": 0.25,
+            **same,
         }
     )
