@@ -135,13 +135,12 @@ def is_other_training(run: Run, cell: Mapping[Any, Any]) -> bool:
 
 
 def reported(run: Run) -> str:
-    """What the manifest reports, in a line: seeds, decoding, the paper's setting or what differs,
-    and the data."""
+    """What the manifest reports, in a line: seeds, decoding, the paper's setting or not, data."""
     trained = run.cells[run.cells["loss"] != "base"]
     made_here = "predictions" not in run.manifest
-    seeds, setting = NOT_REPORTED, NOT_REPORTED
+    seeds, setting = list[str](), NOT_REPORTED
     if made_here:
-        seeds = ", ".join(map(str, sorted(trained["seed"].unique())))
+        seeds = [*map(str, sorted(trained["seed"].unique()))]
         cells = trained[trained["status"] == "done"].drop_duplicates(["model", "task", "loss"])
         records = cells.to_dict("records")
         differs = dict.fromkeys(word for cell in records for word in _differences(run, cell))
@@ -151,8 +150,9 @@ def reported(run: Run) -> str:
         data.setdefault(_origin(run, task), []).append(task)
     several = [f"{word} ({', '.join(tasks)})" for word, tasks in data.items()]
     origin = " and ".join(several if len(data) > 1 else data)
+    which = f"seed{'s' * (len(seeds) != 1)} {', '.join(seeds) or NOT_REPORTED}"
     decoding = _decoding(run, made_here)
-    return f"Reported: seeds {seeds}; decoding {decoding}; setting {setting}; data {origin}."
+    return f"Reported: {which}; decoding {decoding}; setting {setting}; data {origin}."
 
 
 def _decoding(run: Run, made_here: bool) -> str:

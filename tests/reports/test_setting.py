@@ -129,5 +129,7 @@ HOW = {"greedy": True, "stop": "", "engine": {}, "dtype": {}, "chat_template": {
 )  # fmt: skip
 def test_what_is_reported_is_a_line_of_the_manifest(said, words, whole, tmp_path):
     line = reported(with_manifest(whole, tmp_path, **said))
-    assert line.startswith("Reported: seeds " + ("not reported" if "predictions" in said else "0;"))
+    assert line.startswith(
+        "Reported: seed" + ("s not reported" if "predictions" in said else " 0;")
+    )
     assert line.endswith(f"{words}.")

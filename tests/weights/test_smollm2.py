@@ -80,11 +80,11 @@ def test_an_adapter_is_trained_killed_resumed_merged_and_asked(tmp_path):
     command.finish(f"regress {out} {words}")
     with lm_eval_tasks(find_suites(["mmlu_anatomy"], None)[0]) as given:
         words = f"run --model hf --model_args pretrained={FOLDER},dtype=bfloat16 --device cpu "
-        words += f"--tasks mmlu_anatomy --num_fewshot 5 --limit 20 --output_path {tmp_path} "
+        words += f"--tasks mmlu_anatomy --num_fewshot 5 --limit 20 --output_path {tmp_path}/theirs "
         words += f"--include_path {given['task_manager'].include_path}"
         lm_eval = Path(sys.executable).parent / "lm-eval"
         subprocess.run([lm_eval, *shlex.split(words)], check=True)
-    (results,) = tmp_path.rglob("results_*.json")
+    (results,) = (tmp_path / "theirs").rglob("results_*.json")
     theirs = json.loads(results.read_text())["results"]["mmlu_anatomy"]["acc,none"]
     frame = sb.read_run(out).regression.set_index("metric")
     assert frame.loc["acc", "value"] == pytest.approx(100 * theirs)
