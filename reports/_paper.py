@@ -144,7 +144,8 @@ def reported(run: Run) -> str:
         cells = trained[trained["status"] == "done"].drop_duplicates(["model", "task", "loss"])
         records = cells.to_dict("records")
         differs = dict.fromkeys(word for cell in records for word in _differences(run, cell))
-        setting = f"not the paper's ({', '.join(differs)})" if differs else "the paper's"
+        if records:
+            setting = f"not the paper's ({', '.join(differs)})" if differs else "the paper's"
     data: dict[str, list[str]] = {}
     for task in map(str, trained["task"].unique()):
         data.setdefault(_origin(run, task), []).append(task)

@@ -173,9 +173,8 @@ class Overview:
         if measured(run.cells).empty:
             return NO_RESULTS
         none = (run.verdict["loss"] == run.verdict["against_loss"]).all()
-        return (
-            "no loss has results beside those of cross-entropy for the same seed" if none else None
-        )
+        said = "no loss has results beside those of cross-entropy for the same seed"
+        return said if none else None
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task: its first metric, and its error if it has one."""

@@ -39,6 +39,8 @@ def command(
     """
     if len(runs) > 1 and out is None:
         raise UserError("Several runs need a folder for their report: name one with --out.")
+    if columns and not only:
+        raise UserError("--columns are those of a table: name it with --only.")
     for name in {*(formats or ())} - {*_ENDINGS}:
         raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
     from ..publishing.write_reports import FORMATS, find_reports, write_some_reports

@@ -64,6 +64,11 @@ class ExperimentFile(Settings):
         if not reasons:  # what is left out might read what no other part does
             _require_read(kept)
         plan = dataclasses.replace(self, experiments=tuple(kept))
+        if len({c.task_label for c in plan.cells}) < len({c.task for c in plan.cells}):
+            raise UserError(
+                "Two files of --task table have one name: rename one, or run them in folders of "
+                "their own, because tables tell tasks apart by it."
+            )
         seen: dict[str, Cell] = {}
         for cell in (cell for cell in plan.cells if cell.trial is None):
             if seen.setdefault(cell.address, cell) is not cell:

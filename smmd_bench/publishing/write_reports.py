@@ -87,10 +87,10 @@ def _state(folder: Path) -> str:
     for part in ("manifest.json", "failed/*", "reports/**/*.*"):
         files += (file for file in folder.glob(part) if file.name != MADE)
     files += [Path(sysconfig.get_path("purelib")), *Path(__file__).parents[1].rglob("*.*")]
-    for module in {p.module for g in ("reports", "tasks") for p in points(g).values()}:
+    for module in {p.module for g in ("reports", "tasks", "losses") for p in points(g).values()}:
         with suppress(Exception):  # of a plugin that cannot be imported
             files += Path(find_spec(module).origin).parent.glob("*.*")  # type: ignore
-    found = ((str(file.absolute()), file.stat()) for file in files if file.suffix != ".pyc")
+    found = ((str(file.absolute()), file.lstat()) for file in files if file.suffix != ".pyc")
     return address({name: [now.st_size, now.st_mtime_ns] for name, now in found})
 
 

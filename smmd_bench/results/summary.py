@@ -119,7 +119,7 @@ def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
 
     losses = {loss: split_spec(loss) for loss in cells["loss"].unique() if not is_tuned(loss)}
     columns: dict[str, dict[str, str | None]] = {}
-    for name, key in distinct((name, key) for name, own in losses.values() for key in own):
+    for name, key in distinct((n, k) for n, own in losses.values() for k in own if k not in cells):
         values = {spec: own.get(key) for spec, (known, own) in losses.items() if known == name}
         default = _default(name, key) if None in values.values() else None
         columns.setdefault(key, {}).update({s: v or default for s, v in values.items()})

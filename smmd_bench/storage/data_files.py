@@ -11,6 +11,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -185,8 +186,9 @@ def _parse(file: Path) -> Any:
         import pandas as pd
 
         comma = "," if ".csv" in file.suffixes else "\t"
-        frame = pd.read_csv(BytesIO(raw), sep=comma, dtype=str, keep_default_na=False)
-        return frame.to_dict("records")
+        how: Any = {"sep": comma, "dtype": str, "keep_default_na": False, "index_col": False}
+        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
+            return pd.read_csv(BytesIO(raw), **how).to_dict("records")
     text = raw.decode("utf-8-sig")  # Windows may put a byte order mark first
     if text.lstrip().startswith("["):
         return json.loads(text)
