@@ -31,8 +31,17 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, (list, tuple)) else (value,)
 
 
+def _as_axes(value: Any) -> tuple[Any, ...]:
+    """The same; `ce: learning_rate=1,2` without quotes, a mapping in YAML, as a text."""
+    return tuple(
+        ": ".join(map(str, *item.items())) if isinstance(item, dict) and len(item) == 1 else item
+        for item in _as_tuple(value)
+    )
+
+
 Name = Annotated[str, Field(pattern=r"\S")]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_as_tuple)]
+Axes = Annotated[tuple[Name, ...], BeforeValidator(_as_axes)]
 Decoders = Annotated[tuple[Literal["greedy", "mean", "median"], ...], BeforeValidator(_as_tuple)]
 RecipeSettings = Annotated[dict[str, Any], BeforeValidator(checked_settings)]
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1, strict=False)]  # NumPy takes no larger one
@@ -61,7 +70,7 @@ class Experiment(Settings):
     transfers: bool = True
     recipe: RecipeSettings = field(default_factory=dict)
     plugins: Names = ()
-    tune: Names = ()
+    tune: Axes = ()
     tune_trials: Count | None = None
     decoders: Decoders = ("greedy",)
     optional: Annotated[bool, Field(exclude=True)] = False

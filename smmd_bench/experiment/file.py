@@ -65,10 +65,7 @@ class ExperimentFile(Settings):
             _require_read(kept)
         plan = dataclasses.replace(self, experiments=tuple(kept))
         if len({c.task_label for c in plan.cells}) < len({c.task for c in plan.cells}):
-            raise UserError(
-                "Two files of --task table have one name: rename one, or run them in folders of "
-                "their own, because tables tell tasks apart by it."
-            )
+            raise UserError("Two files of --task table have one name: rename one of them.")
         seen: dict[str, Cell] = {}
         for cell in (cell for cell in plan.cells if cell.trial is None):
             if seen.setdefault(cell.address, cell) is not cell:

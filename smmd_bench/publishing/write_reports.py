@@ -47,8 +47,7 @@ FIGURE_METADATA = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
 """Figures carry no date and no version."""
-MADE = "made.json"
-"""The state that reports were made of, in their folder; it is there if none of them failed."""
+MADE = "made.json"  # beside reports of which none failed: the state that they were made of
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 

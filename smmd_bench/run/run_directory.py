@@ -26,8 +26,7 @@ from .cell_json import cell_from_json, cell_to_json, describe_cells
 
 Stage = Literal["train", "decode", "measure"]
 STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
-HELD = (*FOLDERS, "regression")
-"""The folders of a run with results."""
+HELD = (*FOLDERS, "regression")  # the folders of a run with results
 identity_of = itemgetter("model", "task", "loss", "seed")
 """What tells a cell from the others of a run, from what its manifest says."""
 
