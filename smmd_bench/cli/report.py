@@ -49,7 +49,7 @@ def command(
     names = find_reports(only or ())
     endings = [_ENDINGS[name] for name in formats or ()] or FORMATS
     run = runs[0] if out is None else merge_runs(runs, out)
-    if only is None and formats is None and columns is None:
+    if only is None and formats is None:
         voice.tables(voice.publish(run))
         return voice.conclude(run)
     with voice.progress(stderr=True) as progress:

@@ -64,10 +64,12 @@ class ExperimentFile(Settings):
         if not reasons:  # what is left out might read what no other part does
             _require_read(kept)
         plan = dataclasses.replace(self, experiments=tuple(kept))
-        if len({c.task_label for c in plan.cells}) < len({c.task for c in plan.cells}):
+        cells = plan.cells
+        tasks = {cell.task: cell for cell in cells}
+        if len({cell.task_label for cell in tasks.values()}) < len(tasks):
             raise UserError("Two files of --task table have one name: rename one of them.")
         seen: dict[str, Cell] = {}
-        for cell in (cell for cell in plan.cells if cell.trial is None):
+        for cell in (cell for cell in cells if cell.trial is None):
             if seen.setdefault(cell.address, cell) is not cell:
                 raise UserError(
                     f"{cell.label} is asked for twice, with another test, engine or setting of the "

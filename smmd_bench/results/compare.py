@@ -156,12 +156,9 @@ def contrasts(
         for mine, theirs in _pairs(run, first, other):
             name = {key: mine[key] for key in ("model", "task", "loss", "seed")}
             found = _differences((run, mine), (run, theirs), resamples)
-            wanted = metric or load_task(mine["task"]).metrics()[0].name
-            rows += [
-                {**name, "metric": key, "against": other, **values}
-                for key, values in found.items()
-                if wanted in ("all", key)
-            ]
+            wanted = [one.name for one in _wanted(mine["task"], metric)]
+            name["against"] = other
+            rows += [{**name, "metric": key, **found[key]} for key in wanted if key in found]
     if not rows:
         raise UserError(
             f"{run.path} has no {metric or 'result'} of {first} and of another of these losses for "
@@ -181,12 +178,13 @@ def contrasts(
 
 def tied_losses(run: RunFrames, losses: Sequence[str], metric: str | None = None) -> pd.DataFrame:
     """The `tie_letters` of these losses, by the metrics that `contrasts` compares."""
+    cells = run.cells[run.cells["loss"].isin([*losses])]
+    return tie_letters(run.only(cells), lambda task: _wanted(task, metric))
 
-    def wanted(task: str) -> list[Metric]:
-        every = load_task(task).metrics()
-        return [m for m in every if metric in ("all", m.name)] if metric else [*every[:1]]
 
-    return tie_letters(run.only(run.cells[run.cells["loss"].isin([*losses])]), wanted)
+def _wanted(task: str, metric: str | None) -> list[Metric]:
+    every = load_task(task).metrics()
+    return [m for m in every if metric in ("all", m.name)] if metric else [*every[:1]]
 
 
 def _require_known(run: RunFrames, losses: Sequence[str], metric: str | None) -> None:
