@@ -12,7 +12,10 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
 from smmd_bench.decoding.canary_check import check_canary
@@ -24,10 +27,6 @@ from smmd_bench.models.checkpoints import (
     stop_token_ids,
 )
 from smmd_bench.training.canary_texts import canary_images
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 _LOG = logging.getLogger(__name__)
 Report = Callable[[int], None]

@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images
 from smmd_bench.encoding.images import read_image
 from smmd_bench.encoding.prompts import decode_texts
@@ -16,8 +19,6 @@ from smmd_bench.encoding.prompts import decode_texts
 from ._session import CheckpointSession, Report, Rows
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
     from vllm import LLM, RequestOutput, SamplingParams
     from vllm.lora.request import LoRARequest
 
@@ -73,8 +74,6 @@ class VllmSession(CheckpointSession):
     def _probabilities(
         self, rows: Rows, token_ids: Sequence[int], report: Report
     ) -> NDArray[np.float64]:
-        import numpy as np
-
         count, step = len(token_ids), MOST_LOGPROB_TOKEN_IDS
         asked: list[dict[str, Any]] = [
             {"logprob_token_ids": token_ids[at : at + step]} for at in range(0, count, step)

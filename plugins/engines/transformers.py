@@ -12,17 +12,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from transformers import GenerationConfig
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSession, EngineSettings
+from smmd_bench.encoding.pictures import expand, pad_rows
 from smmd_bench.encoding.prompts import decode_texts
+from smmd_bench.models.loading import load_model
 
 from ._session import CheckpointSession, Report, Rows
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-    from torch import Tensor
 
 DECODE_TOKENS = 16_384
 """Tokens of a batch when decoding: rows times (longest prompt + new tokens)."""
@@ -47,8 +50,6 @@ class TransformersEngine:
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
         """Load `base`; leaving the context frees it."""
-        import torch
-
         session = TransformersSession(base, settings)
         try:
             yield session
@@ -63,8 +64,6 @@ class TransformersSession(CheckpointSession):
     """The model in memory, and the checkpoint that it is."""
 
     def __init__(self, base: Path, settings: EngineSettings) -> None:
-        import torch
-
         super().__init__(base, settings)
         self._device = "cuda" if torch.cuda.is_available() else "cpu"
         self._weights: Path | None = None
@@ -77,9 +76,6 @@ class TransformersSession(CheckpointSession):
         self._model = self._weights = self._current = None
 
     def _generate(self, rows: Rows, max_new_tokens: int, report: Report) -> list[Completion]:
-        import torch
-        from transformers import GenerationConfig
-
         greedy = GenerationConfig(
             do_sample=False,
             num_beams=1,
@@ -101,9 +97,6 @@ class TransformersSession(CheckpointSession):
     def _probabilities(
         self, rows: Rows, token_ids: Sequence[int], report: Report
     ) -> NDArray[np.float64]:
-        import numpy as np
-        import torch
-
         chosen = torch.tensor(token_ids, device=self._device)  # [N]
         probabilities = np.empty((len(rows.ids), len(chosen)))
         done = 0
@@ -116,8 +109,6 @@ class TransformersSession(CheckpointSession):
         return probabilities
 
     def _likeliest(self, rows: Rows, most: int, report: Report) -> list[dict[int, float]]:
-        import torch
-
         found: dict[int, dict[int, float]] = {}
         for batch in _batches(rows, DECODE_TOKENS):
             with torch.inference_mode():
@@ -129,8 +120,6 @@ class TransformersSession(CheckpointSession):
         return [found[index] for index in range(len(rows.ids))]
 
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
-        import torch
-
         found: dict[int, list[float]] = {}
         for batch in _batches(rows, LOGIT_TOKENS):
             inputs = self._inputs(rows, batch)
@@ -146,10 +135,6 @@ class TransformersSession(CheckpointSession):
 
     def _inputs(self, rows: Rows, batch: Sequence[int]) -> dict[str, Tensor]:
         """What the model takes for some of the rows, padded on the left."""
-        import torch
-
-        from smmd_bench.encoding.pictures import expand, pad_rows
-
         if rows.images[batch[0]]:
             made = [expand(self._processor, rows.ids[i], rows.images[i]) for i in batch]
         else:
@@ -187,10 +172,6 @@ class TransformersSession(CheckpointSession):
             self._has_adapter = True
 
     def _load_weights(self, weights: Path) -> None:
-        from transformers import GenerationConfig
-
-        from smmd_bench.models.loading import load_model
-
         self._model = self._weights = None
         self._model = load_model(weights, self._settings.dtype).to(self._device)
         self._model.generation_config = GenerationConfig()  # no sampling defaults, no penalties

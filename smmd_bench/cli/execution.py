@@ -113,7 +113,9 @@ def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:
     there = {split: cell.examples_there(split) for split in splits}
     counts = ", ".join(f"{split} {count:,}" for split, count in there.items())
     yield f"{cell.card.label} on {cell.task_label}: {how}, decoded greedily{decoders}; {counts}."
-    yield from filter(None, (cell.shortage(split, count) for split, count in there.items()))
+    for split, count in there.items():
+        if count < (asked := cell.size(split)):
+            yield f"{cell.task}, {split}: {count:,} of the {asked:,} examples asked for are there."
 
 
 def _say_work(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:

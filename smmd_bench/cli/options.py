@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from ..errors import UserError
+from ..storage.data_files import give_folder
 from .voice import Voice
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -35,10 +36,11 @@ def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, 
     context.meta[PLUGINS] = tuple(map(str, files))
     owners: dict[str, Path] = {}
     for file in dict.fromkeys(map(Path.resolve, files)):
-        from ..plugin_system.registry import load_plugin_file, titles_of_file
+        from ..plugin_system.registry import load_plugin_file, plugins_of_file, singular
 
         load_plugin_file(file)
-        for title in titles_of_file(file):
+        for group, name in plugins_of_file(file):
+            title = f"{singular(group)} {name}"
             if (owner := owners.setdefault(title, file)) != file:
                 raise UserError(
                     f"{owner} and {file} both define the {title}: give one of them another name, "
@@ -53,13 +55,6 @@ def refuse_flags(because: str, *names: str) -> None:
         source = context.get_parameter_source(str(option.name))
         if option.name in names and source is ParameterSource.COMMANDLINE:
             raise UserError(f"{because} and ignores {option.opts[-1]}: leave out one of them.")
-
-
-def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
-    """Set the environment variable that the processes of training and decoding read, too."""
-    from ..storage.data_files import give_folder
-
-    give_folder(folder)
 
 
 def commas(*flags: str, word: str, **settings: Any) -> Decorator:
@@ -103,7 +98,7 @@ data_dir: Decorator = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
     expose_value=False,
-    callback=_set_data_folder,
+    callback=lambda _, __, folder: give_folder(folder),
     help="Local copies of data sets (gsm8k/train.jsonl, ...).",
 )
 as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

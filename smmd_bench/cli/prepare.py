@@ -7,16 +7,14 @@ import os
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, get_args
+from typing import get_args
 
 import click
 
+from ..contracts import Modality, Split, Task
 from ..errors import UserError
 from . import options
 from .voice import Voice
-
-if TYPE_CHECKING:
-    from ..contracts import Split, Task
 
 _UNKNOWN = "licence not stated"
 
@@ -89,7 +87,6 @@ def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> 
 
 def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
     """Fetch or check the rows, draw or check the pictures; a line a split, and its place."""
-    from ..contracts import Modality, Split
     from ..encoding.images import check_images
     from ..storage.data_files import parts_of
 

@@ -13,16 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..contracts import Checkpoint, EngineSession, Example, Images, Progress
-
-if TYPE_CHECKING:
-    from ..contracts import NumericVocabulary
+from ..contracts import Checkpoint, EngineSession, Example, Images, NumericVocabulary, Progress
 
 BLOCK = 8192
 """Prefixes whose distributions are held at a time: 64 MiB at N = 1000."""

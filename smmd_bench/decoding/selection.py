@@ -12,17 +12,16 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..contracts import Metric
 from ..experiment.cell import Cell
 from ..scoring.score import score_frame
 from ..scoring.statistics import interval
 from ..storage.addresses import digest_of_weights
+from ..storage.cell import StoredCell
 from ..storage.files import DamagedError, making, read_parquet, remove_tree, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ..contracts import Metric
-    from ..storage.cell import StoredCell
 
 
 def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:

@@ -13,7 +13,7 @@ from ..contracts import EngineSettings, Loss, Modality, Split, Task
 from ..models.cards import ModelCard, card_at
 from ..models.recipe import TRAINING_VERSION, Recipe, training_settings
 from ..plugin_system.checked_task import label_of, reads_files, take_examples, take_identity
-from ..plugin_system.parameters import parameters_of
+from ..plugin_system.parameters import parameters_of, spell
 from ..plugin_system.plugin_source import with_source
 from ..plugin_system.registry import engine_identity, load_loss, load_task
 from ..scoring.measure import measure_identity
@@ -99,12 +99,12 @@ class Cell:
         if self.source is not None:
             return ()
         plain = dataclasses.replace(self, grid=(), decoders=())
-        return tuple(
-            dataclasses.replace(
-                plain, loss=one.loss, recipe=one.recipe(self.recipe), trial=one.spelled_settings
-            )
-            for one in self.grid
-        )
+        found = []
+        for point in self.grid:
+            recipe = self.recipe.changed(dict(point.settings))
+            said = ",".join(f"{key}={spell(value)}" for key, value in point.settings)
+            found.append(dataclasses.replace(plain, loss=point.loss, recipe=recipe, trial=said))
+        return tuple(found)
 
     @cached_property
     def card(self) -> ModelCard:
@@ -161,11 +161,6 @@ class Cell:
         if "kept" in (identity := take_identity(task, split, self.data_seed)):
             return int(identity["kept"])
         return len(take_examples(task, split, self.data_seed, limit)) if reads_files(task) else None
-
-    def shortage(self, split: Split, there: int) -> str | None:
-        """A sentence where fewer examples of a split are there than the cell asks for."""
-        said = f"{self.task}, {split}: {there:,} of the {self.size(split):,} examples asked for"
-        return None if there >= self.size(split) else f"{said} are there."
 
     @cached_property
     def address(self) -> str:

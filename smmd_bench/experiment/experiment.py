@@ -110,12 +110,11 @@ class Experiment(Settings):
                 rows = [base] if self.base else []
                 rows += [replace(base, loss=one, seed=k) for one in losses for k in self.seeds]
                 cells = self._with_tuned(rows)
-                _check_batches(cells)
                 tests = getattr(load_task(task), "transfers", ()) if self.transfers else ()
                 tested = [cell for cell in cells if cell.trial is None]
                 found |= dict.fromkeys(cells)
                 found |= {_transfer(cell, test): None for test in tests for cell in tested}
-        _check_transfers(found)
+        _require_sound(found)
         return each_once(found)
 
     @cached_property
@@ -188,28 +187,25 @@ def each_once(cells: Iterable[Cell]) -> list[Cell]:
     return found
 
 
-def _check_batches(cells: Iterable[Cell]) -> None:
-    """Raise UserError where a batch is no whole number of micro-batches."""
-    for size, micro in ((c.recipe.batch_size, c.recipe.micro_batch_size) for c in cells):
-        if size % micro:
-            raise UserError(
-                f"batch_size={size} is not a multiple of micro_batch_size={micro}: set one of them "
-                "with --set."
-            )
-
-
 def _transfer(cell: Cell, test: str) -> Cell:
     """The cell that tests what `cell` trains on another task; an untuned model needs no source."""
     task = canonical(load_task(test))
     return replace(cell, task=task, trained_on=None if cell.is_base else cell.task)
 
 
-def _check_transfers(cells: Iterable[Cell]) -> None:
-    """Raise UserError where two tasks would be rows of one table under the name of their test."""
+def _require_sound(cells: Iterable[Cell]) -> None:
+    """Raise UserError where a batch is no whole number of micro-batches, or where two tasks would
+    be rows of one table under the name of their test."""
     sources: dict[str, str] = {}
-    for test, source in ((cell.task, cell.trained_on) for cell in cells if cell.trained_on):
-        if (first := sources.setdefault(test, source)) != source:
+    for cell in cells:
+        size, micro, source = cell.recipe.batch_size, cell.recipe.micro_batch_size, cell.trained_on
+        if size % micro:
             raise UserError(
-                f"{first} and {source} are both tested on {test}: run them in two folders, or with "
-                "--no-transfers."
+                f"batch_size={size} is not a multiple of micro_batch_size={micro}: set one of them "
+                "with --set."
+            )
+        if source is not None and (first := sources.setdefault(cell.task, source)) != source:
+            raise UserError(
+                f"{first} and {source} are both tested on {cell.task}: run them in two folders, or "
+                "with --no-transfers."
             )

@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any, NamedTuple
 
 from ..errors import UserError, did_you_mean
-from ..models.recipe import TUNABLE, Recipe, checked_settings
+from ..models.recipe import TUNABLE, checked_settings
 from ..plugin_system.parameters import canonical, parameters_of, spell, split_list, split_spec
 from ..plugin_system.registry import load_loss
 
@@ -30,15 +30,6 @@ class Configuration(NamedTuple):
     text: str
     loss: str
     settings: tuple[tuple[str, Any], ...] = ()
-
-    @property
-    def spelled_settings(self) -> str:
-        """The settings alone, for people; empty where only parameters of the loss differ."""
-        return ",".join(f"{key}={spell(value)}" for key, value in self.settings)
-
-    def recipe(self, published: Recipe) -> Recipe:
-        """The recipe that it trains with. Raises UserError for a bad one."""
-        return published.changed(dict(self.settings))
 
 
 def read_axes(tune: Iterable[str]) -> _Axes:

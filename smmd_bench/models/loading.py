@@ -12,16 +12,14 @@ import warnings
 from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 
 from ..errors import UserError, did_you_mean, reason_of
+from .cards import ModelCard
 from .processor import reads_images
 from .recipe import Recipe
-
-if TYPE_CHECKING:
-    from .cards import ModelCard
 
 _MASKS = re.compile(r"\.(attn|attention)\.(bias|masked_bias|causal_mask)$")
 """Causal masks, which GPT-2, GPT-Neo, GPT-J and CodeGen once saved beside their weights."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -40,6 +42,18 @@ def causal_model(model: Any) -> Any:
     return model.get_base_model() if hasattr(model, "get_base_model") else model
 
 
+@contextmanager
+def evaluating(model: Any) -> Iterator[None]:
+    """Every module in evaluation mode inside, and in its own mode again afterwards."""
+    modes = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, training in modes.items():
+            module.training = training
+
+
 def output_head(model: Any) -> OutputHead | None:
     """The head of a transformers causal language model, PEFT-wrapped or not.
 
@@ -74,13 +88,9 @@ def _scale(config: Any) -> float:
 def _explains(head: OutputHead, causal: Any) -> bool:
     """Whether the head gives the model's own logits on a few tokens."""
     tokens = torch.arange(1, 5, device=head.weight.device)[None] % head.weight.shape[0]  # [1, 4]
-    training = causal.training
-    causal.eval()
-    try:
+    with evaluating(causal):
         hidden = causal.base_model(input_ids=tokens, use_cache=False).last_hidden_state
         logits = causal(input_ids=tokens, use_cache=False).logits.float()
-    finally:
-        causal.train(training)
     found = head.logits(hidden).float()
     tolerance = 1e-4 if head.weight.dtype in (torch.float32, torch.float64) else 2e-2
     limit = tolerance * float(logits.abs().max())

@@ -25,6 +25,7 @@ from ..storage.addresses import file_word
 from ..storage.files import read_json, write_json
 from .settings import CE, STOCK, OverheadSettings
 
+_WORKER = "smmd_bench.overhead.worker"
 COLUMNS = ("row", "repeat", "device", "peak_bytes", "steps", "error")
 
 
@@ -48,24 +49,12 @@ def measure(
                 name = f"{repeat}-{file_word(row)}"
                 asked = {"row": row, "repeat": repeat}
                 request = {"settings": vars(settings), "plugins": [*map(str, plugins)], **asked}
-                found = _run_process(request, folder / "logs", name, progress)
+                worker = WorkerProcess(_WORKER, request, folder / "logs", name)
+                with closing(worker):
+                    failure = worker.follow(progress)
+                found = worker.found if failure is None else {"error": failure.rstrip(".")}
                 write_json(folder / "rows" / f"{name}.json", {**asked, **found})
         return bool(missing)
-
-
-def _run_process(
-    request: dict[str, Any], logs: Path, name: str, progress: Progress
-) -> dict[str, Any]:
-    """What the process of a row measured, or as `error` why it ended too early."""
-    worker = WorkerProcess("smmd_bench.overhead.worker", request, logs, name)
-    found: dict[str, Any] = {}
-    with closing(worker):
-        while (event := worker.hear()) is not None:
-            if event["event"] == "progress":
-                progress(event["what"], event["done"], event["total"])
-            found = event.get("found", found)
-        failure = worker.ending()
-    return found if failure is None else {"error": failure.rstrip(".")}
 
 
 def read_rows(folder: Path) -> pd.DataFrame:

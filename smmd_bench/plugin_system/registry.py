@@ -152,11 +152,6 @@ def plugins_of_file(path: Path) -> list[tuple[Group, str]]:
     ]
 
 
-def titles_of_file(path: Path) -> list[str]:
-    """The same in words, such as "loss mine"."""
-    return [f"{singular(group)} {name}" for group, name in plugins_of_file(path)]
-
-
 def plugin_files() -> list[Path]:
     """The files given by `--plugin`, for processes that must load them again."""
     return list(_files)

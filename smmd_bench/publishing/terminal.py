@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+
+import pandas as pd
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
 
 from .tables import as_text, bold_cells, constant_line, is_numeric, mark_bold, varying, width_of
-
-if TYPE_CHECKING:
-    import pandas as pd
-    from rich.console import RenderableType
 
 _LEAST = 14
 """Letters to which a column of text may shrink; columns of numbers keep their width."""
@@ -24,10 +24,6 @@ def to_terminal(
     the first ones before the last, and those of `frame.attrs["optional"]` where there is room; a
     line below names the rest.
     """
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
     whole = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
     rows, bold = varying(whole), bold_cells(frame)
     fixed, least = constant_line(whole, rows), {str(name): _least(rows[name]) for name in rows}

@@ -20,11 +20,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import pandas as pd
+
 from ..contracts import Artefact, Progress, Report
 from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import entries, entry, names, plugin_files, points
-from ..results.frames import read_run
+from ..results.frames import RunFrames, read_run
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import HELD, RunDirectory
 from ..storage.addresses import address
@@ -34,10 +36,7 @@ from .style import figure_style, file_stem
 from .tables import to_csv, to_latex, to_markdown
 
 if TYPE_CHECKING:
-    import pandas as pd
     from matplotlib.figure import Figure
-
-    from ..results.frames import RunFrames
 
 FORMATS = ("csv", "md", "tex", "png", "svg")
 """The endings of what is written if no format is asked for."""

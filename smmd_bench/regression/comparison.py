@@ -7,21 +7,20 @@ where an answer is right or wrong, McNemar's exact test.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import pandas as pd
+
+from ..contracts import ExactMatch
+from ..results.frames import RunFrames
 from ..results.regression import (
     compared_evaluations,
     comparison_folder,
     current_evaluations,
     regression_samples,
 )
+from ..scoring.statistics import paired_difference
 from ..storage.files import making, write_json
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from ..results.frames import RunFrames
-
 
 RIGHT_OR_WRONG = frozenset(("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match", "em"))
 """Metrics that are 0 or 1 for each document."""
@@ -59,9 +58,6 @@ def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[st
 
     A document whose content differs, as when lm-eval's data changed in between, is left out.
     """
-    from ..contracts import ExactMatch
-    from ..scoring.statistics import paired_difference
-
     frames = [_scored(frame, metric) for frame in (samples, others)]
     both = frames[0].merge(frames[1], on="uid", suffixes=("", "_other"))
     same = both[both["doc"] == both["doc_other"]] if "doc_other" in both else both

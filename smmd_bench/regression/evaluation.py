@@ -18,7 +18,9 @@ from functools import cached_property
 from importlib.metadata import version
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+import pandas as pd
 
 from ..contracts import Executor, Job, JobQueue, Progress, Resources
 from ..errors import UserError, did_you_mean
@@ -31,9 +33,6 @@ from ..storage.cell import BASE, failure_file
 from ..storage.files import read_json
 from .comparison import write_comparisons
 from .suites import Suite, installed_version
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 VERSION = 3
 """Raise it when the files of an evaluation would say something else."""

@@ -88,17 +88,16 @@ def run_file(
                 for result in runner.run(schedule, out, progress):
                     schedule.end(result)
         outcome.worked |= compare(out)
-    _conclude(run, plan.cells, outcome)
+    outcome.notes |= {cell.label: notes for cell in plan.cells if (notes := run.notes(cell))}
+    for cell in plan.cells:
+        if failure := run.failure(cell):
+            reasons = outcome.skipped if failure.get("skipped") else outcome.failed
+            reasons[cell.label] = f"{failure['stage']}: {failure['error']}"
     return outcome
 
 
 def check_file(
-    run: RunDirectory,
-    plan: ExperimentFile,
-    runner: Executor,
-    progress: Progress,
-    *,
-    extend: bool = False,
+    run: RunDirectory, plan: ExperimentFile, runner: Executor, progress: Progress, *, extend: bool
 ) -> None:
     """Raise UserError for what `run_file` would refuse; nothing is written, and of examples that
     are generated, the first `_LOOKED_AT` of a split stand for all."""
@@ -140,12 +139,3 @@ def _to_measure(run: RunDirectory, own: Collection[Cell]) -> Iterator[Cell]:
             with suppress(UserError):  # its plugin or model is gone
                 if (cell := cell_from_json(content)).parts == content["parts"]:
                     yield cell
-
-
-def _conclude(run: RunDirectory, cells: Sequence[Cell], outcome: Outcome) -> None:
-    """Say what failed and why, and what training and decoding noted."""
-    outcome.notes |= {cell.label: notes for cell in cells if (notes := run.notes(cell))}
-    for cell in cells:
-        if failure := run.failure(cell):
-            reasons = outcome.skipped if failure.get("skipped") else outcome.failed
-            reasons[cell.label] = f"{failure['stage']}: {failure['error']}"

@@ -11,13 +11,29 @@ from functools import cache
 from itertools import islice
 from typing import Any
 
+import pyarrow as pa
+
 from ..contracts import Checkpoint, Completion, Example, Progress, Split
+from ..decoding.decode import completions_frame
+from ..encoding.images import check_images
+from ..encoding.prompts import (
+    encode_examples,
+    encode_prompts,
+    encode_targets,
+    expanded_lengths,
+    images_of,
+)
+from ..encoding.round_trip import require_round_trip
 from ..errors import UserError, quoted
 from ..experiment.cell import Cell
+from ..models.checkpoints import at_most_positions, embedding_rows, require_safetensors
+from ..models.processor import load_processor
+from ..models.tokenizers import load_tokenizer
 from ..plugin_system.checked_task import take_examples
 from ..plugin_system.registry import load_engine
 from ..scoring.decoding_rules import metrics_under
-from ..scoring.score import reads_numbers, value_of
+from ..scoring.score import reads_numbers, score_frame, value_of
+from ..scoring.statistics import metric_values
 
 _SCORED, _READ, _ENCODED = 4, 1000, 100
 """Targets of a split that are scored; training targets that are read; examples that are encoded."""
@@ -29,10 +45,6 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
     gpus: of an engine. Raises UserError for the first mistake; of examples of a split that are too
     long, the longest.
     """
-    from ..encoding.round_trip import require_round_trip
-    from ..models.checkpoints import embedding_rows
-    from ..models.processor import load_processor
-
     started = ((cell.engine, cell.card.folder, cell.engine_settings) for cell in cells)
     for name, base, settings in dict.fromkeys(started):
         if hasattr(engine := load_engine(name), "require"):
@@ -75,11 +87,8 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
 def check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
     """Check the models of cells, and their weights where these are here; returns the tokenizers.
     Raises UserError for the first mistake."""
-    from ..encoding.numbers import numeric_vocabulary
-    from ..encoding.prompts import encode_prompts, encode_targets
-    from ..models.checkpoints import require_safetensors
+    from ..encoding.numbers import numeric_vocabulary  # torch, which a finished run need not have
     from ..models.loading import require_all_weights, require_lora_targets
-    from ..models.tokenizers import load_tokenizer
 
     models = {cell.model: cell.card for cell in cells}
     for model, attention in dict.fromkeys((c.model, c.recipe.attn_implementation) for c in cells):
@@ -111,8 +120,6 @@ def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]
             f"--{split}-examples, or copy its data again."
         )
     if cell.reads_images:
-        from ..encoding.images import check_images
-
         files = (file for example in examples for file in example.images)
         what = f"images of {cell.task}, {split}"
         check_images(files, lambda _, done, total: progress(what, done, total))
@@ -126,12 +133,6 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
     Raises UserError where the task cannot score its own target or reads another answer than the
     example's, or where a file cannot hold what it says of an example.
     """
-    import pyarrow as pa
-
-    from ..decoding.decode import completions_frame
-    from ..scoring.score import score_frame
-    from ..scoring.statistics import metric_values
-
     texts = [Completion(example.target, (), "stop") for example in examples]
     frame = completions_frame(examples, texts, [0] * len(examples))
     try:
@@ -181,9 +182,6 @@ def require_room(
     """Raise UserError for the example that needs the most room, where there is less; and for a
     prompt to decode that has no token. Returns how many targets no completion can equal, because
     they are longer than one may be."""
-    from ..encoding.prompts import encode_examples, encode_targets, expanded_lengths, images_of
-    from ..models.checkpoints import at_most_positions
-
     training, new = split == "train", cell.task_plugin.max_new_tokens
     if training:
         most = at_most_positions(cell.card.folder, cell.recipe.max_length)

@@ -58,6 +58,7 @@ class WorkerProcess:
         os.close(writing)
         self._events = os.fdopen(reading, encoding="utf-8")
         self._failure: str | None = None
+        self.found: dict[str, Any] = {}  # of a row of `smmd-bench overhead`
 
     def hear(self) -> dict[str, Any] | None:
         """The next event; None: there will be none."""
@@ -65,6 +66,7 @@ class WorkerProcess:
         event = dict(json.loads(line)) if line.endswith("\n") else None
         if event is not None and event["event"] == "failed":
             self._failure = event["message"]
+        self.found = (event or {}).get("found", self.found)
         return event
 
     def follow(self, progress: Progress) -> str | None:

@@ -9,21 +9,17 @@ speaks of other seeds and of other test sets of that size.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..contracts import Percentage
+from ..contracts import Metric, Percentage
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     import pandas as pd
-    from numpy.typing import NDArray
-
-    from ..contracts import Metric
-
 
 GROUPS = 200
 """Of the jackknife, at most; so many examples or fewer make a group each."""

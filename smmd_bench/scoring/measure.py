@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, fields, is_dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..contracts import Task
 from ..plugin_system.checked_task import label_of
 from ..plugin_system.plugin_source import version_of
 from . import decoding_rules, score, statistics
@@ -17,8 +17,6 @@ from .crossed import pseudo_values
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ..contracts import Metric, Task
 
 
 def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
@@ -29,16 +27,13 @@ def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
         "task": [label_of(task), version_of(task)],
         "scores": score.VERSION,
         "statistics": [statistics.VERSION, statistics.RESAMPLES],
-        "metrics": {metric.name: metric_identity(metric) for metric in task.metrics()},
+        "metrics": {one.name: [version_of(one), _settings(one)] for one in task.metrics()},
     }
 
 
-def metric_identity(metric: Metric) -> list[Any]:
-    """Version and settings of a metric."""
-    settings: dict[str, Any] = (
-        dataclasses.asdict(metric) if dataclasses.is_dataclass(metric) else {}
-    )
-    return [version_of(metric), {name: repr(value) for name, value in settings.items()}]
+def _settings(metric: Any) -> dict[str, str]:
+    known = fields(metric) if is_dataclass(metric) else ()
+    return {one.name: repr(getattr(metric, one.name)) for one in known}
 
 
 def measure(

@@ -23,15 +23,13 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..contracts import plain_text
+from ..contracts import Example, Task, plain_text
 from ..errors import UserError
 from .categories import CATEGORIES, category
 from .decoding_rules import RULES, columns_of
 
 if TYPE_CHECKING:
     import pandas as pd
-
-    from ..contracts import Example, Task
 
 VERSION = 3
 """Raise it when a scored frame would come out differently; part of the measure address."""
@@ -127,11 +125,10 @@ def score(
     """
     import pandas as pd
 
+    from ..plugin_system.registry import load_task
     from .statistics import metric_values
 
     if isinstance(task, str):
-        from ..plugin_system.registry import load_task
-
         task = load_task(task)
     if len(completions) != len(references) or len(completions) == 0:
         raise UserError(

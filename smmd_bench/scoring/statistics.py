@@ -14,16 +14,14 @@ from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ..contracts import Percentage
+from ..contracts import Metric, Percentage, Task
 from .decoding_rules import by_decoder, metrics_under
 from .proportions import CONFIDENCE, mcnemar_p, tango
 
 if TYPE_CHECKING:
     import pandas as pd
-    from numpy.typing import NDArray
-
-    from ..contracts import Metric, Task
 
 VERSION = 3
 """Raise it when an interval or a test would come out differently; part of the measure address."""

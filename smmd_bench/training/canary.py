@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from ..contracts import Canary
 from ..encoding.pictures import expand
+from ..objective.output_head import evaluating
 from .canary_texts import CanaryTexts, canary_picture
 
 BATCH = 8  # sequences of a forward pass without a picture
@@ -33,22 +34,10 @@ def make_canary(
     The model computes in float32 whatever its dtype is, and once more in `dtype`, the one that
     engines will run it in.
     """
-    with _evaluating(model):
+    with evaluating(model):
         exact = _log_probabilities(model, texts, processor, "float32")
         rounded = _log_probabilities(model, texts, processor, dtype) if dtype != "float32" else ()
     return Canary(texts.token_ids, exact, texts.pictures, rounded)
-
-
-@contextmanager
-def _evaluating(model: Any) -> Iterator[None]:
-    """Every module in evaluation mode inside, and in its own mode again afterwards."""
-    modes = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, training in modes.items():
-            module.training = training
 
 
 def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dtype: str) -> Rows:

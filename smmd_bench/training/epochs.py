@@ -51,12 +51,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         self.reload = reload
         self.save_every = 60 * save_minutes
         self.step_ended = self.saved = time.monotonic()
-        self.base: Canary | None = None
-
-    def read_base(self, model: Any) -> Canary:
-        """The canary of the untrained model, which each epoch's has as a rival."""
-        self.base = self._canary(model)
-        return self.base
+        self.base: Canary | None = None  # of the untrained model, each epoch's rival
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """Ask the Trainer for its state where the last one is old enough, at the same step in all
@@ -82,7 +77,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         weights, canary = whole_weights(model), None
         if weights is None:
             with own_forward(model):
-                canary = self._canary(model)
+                canary = self.canary_of(model)
         if not state.is_world_process_zero:
             return
         final = self.folder / "epochs" / str(epoch)
@@ -95,14 +90,14 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
             self.processor.save_pretrained(part)
         if canary is None:
             assert self.reload is not None
-            canary = self._canary(self.reload(part))
+            canary = self.canary_of(self.reload(part))
         made = {"epoch": epoch, "step": state.global_step, "weights": digest_of_weights(part)}
         write_json(part / "canary.json", {**made, "canary": asdict(canary)})
         shutil.rmtree(final, ignore_errors=True)
         part.rename(final)
 
-    def _canary(self, model: Any) -> Canary:
-        # not the wrapper, which the Trainer makes compute in bfloat16
+    def canary_of(self, model: Any) -> Canary:
+        """Not of the wrapper, which the Trainer makes compute in bfloat16."""
         made = make_canary(causal_model(model), self.texts, self.processor, dtype=self.dtype)
         if self.base is None:
             return made

@@ -116,7 +116,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
         f"Out of memory: from here on a forward pass has {size} of the batch's "
         f"{recipe.batch_size} examples (micro_batch_size={size})."
     )
-    base = epochs.read_base(trainer.model)
+    base = epochs.base = epochs.canary_of(trainer.model)
     progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
     with objective_forward(trainer.model, trainer.numeric_loss):
         trainer.train(resume_from_checkpoint=epochs.last_complete())
