@@ -10,60 +10,47 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from .conformance.losses import integers as integers
-    from .conformance.suite import violations as violations
-    from .encoding.numbers import numeric_vocabulary as numeric_vocabulary
-    from .experiment.experiment import Experiment as Experiment
-    from .objective.objective import numeric_objective as numeric_objective
-    from .objective.supervised import count_units as count_units
-    from .plugin_system.registry import load as load
-    from .plugin_system.registry import load_loss as load_loss
-    from .plugin_system.registry import load_plugin_file as load_plugin_file
-    from .plugin_system.registry import load_task as load_task
-    from .publishing.style import figure_style as figure_style
-    from .publishing.style import loss_label as loss_label
-    from .publishing.style import loss_styles as loss_styles
-    from .publishing.style import model_label as model_label
-    from .publishing.style import new_figure as new_figure
-    from .publishing.tables import number as number
-    from .publishing.write_reports import write_reports as write_reports
-    from .results.frames import read_run as read_run
-    from .run.pipeline import compare as compare
-    from .run.pipeline import decode as decode
-    from .run.pipeline import measure as measure
-    from .run.pipeline import train as train
-    from .run.run_directory import RunDirectory as RunDirectory
-    from .scoring.score import score as score
-    from .training.trainer_loss import compute_loss_func as compute_loss_func
+    from .conformance.losses import integers
+    from .conformance.suite import violations
+    from .encoding.numbers import numeric_vocabulary
+    from .experiment.experiment import Experiment
+    from .objective.objective import numeric_objective
+    from .objective.supervised import count_units
+    from .plugin_system.registry import load, load_loss, load_plugin_file, load_task
+    from .publishing.style import figure_style, loss_label, loss_styles, model_label, new_figure
+    from .publishing.tables import number
+    from .publishing.write_reports import write_reports
+    from .results.frames import read_run
+    from .run.pipeline import compare, decode, measure, train
+    from .run.run_directory import RunDirectory
+    from .scoring.score import score
+    from .training.trainer_loss import compute_loss_func
 
-_API = {
-    "numeric_vocabulary": ".encoding.numbers",
-    "load_loss": ".plugin_system.registry",
-    "load_task": ".plugin_system.registry",
-    "numeric_objective": ".objective.objective",
-    "count_units": ".objective.supervised",
-    "compute_loss_func": ".training.trainer_loss",
-    "score": ".scoring.score",
-    "read_run": ".results.frames",
-    "Experiment": ".experiment.experiment",
-    "RunDirectory": ".run.run_directory",
-    "train": ".run.pipeline",
-    "decode": ".run.pipeline",
-    "measure": ".run.pipeline",
-    "compare": ".run.pipeline",
-    "write_reports": ".publishing.write_reports",
-    "load": ".plugin_system.registry",
-    "load_plugin_file": ".plugin_system.registry",
-    "violations": ".conformance.suite",
-    "integers": ".conformance.losses",
-    "loss_label": ".publishing.style",
-    "model_label": ".publishing.style",
-    "loss_styles": ".publishing.style",
-    "new_figure": ".publishing.style",
-    "figure_style": ".publishing.style",
-    "number": ".publishing.tables",
+__all__ = [
+    "Experiment", "RunDirectory", "__version__", "compare", "compute_loss_func", "count_units",
+    "decode", "figure_style", "integers", "load", "load_loss", "load_plugin_file", "load_task",
+    "loss_label", "loss_styles", "measure", "model_label", "new_figure", "number",
+    "numeric_objective", "numeric_vocabulary", "read_run", "score", "train", "violations",
+    "write_reports",
+]  # fmt: skip
+_NAMES = {
+    ".encoding.numbers": ("numeric_vocabulary",),
+    ".plugin_system.registry": ("load_loss", "load_task", "load", "load_plugin_file"),
+    ".objective.objective": ("numeric_objective",),
+    ".objective.supervised": ("count_units",),
+    ".training.trainer_loss": ("compute_loss_func",),
+    ".scoring.score": ("score",),
+    ".results.frames": ("read_run",),
+    ".experiment.experiment": ("Experiment",),
+    ".run.run_directory": ("RunDirectory",),
+    ".run.pipeline": ("train", "decode", "measure", "compare"),
+    ".publishing.write_reports": ("write_reports",),
+    ".conformance.suite": ("violations",),
+    ".conformance.losses": ("integers",),
+    ".publishing.style": ("loss_label", "model_label", "loss_styles", "new_figure", "figure_style"),
+    ".publishing.tables": ("number",),
 }
-__all__ = ["__version__", *_API]
+_API = {name: module for module, names in _NAMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:

@@ -24,11 +24,8 @@ GENERATOR = 2
 _SHARES = {"train": range(8), "validation": range(8, 9), "test": range(9, 10)}
 """A problem belongs to the split whose tenths hold the hash of its template and values."""
 _OPERATORS: Mapping[str, Callable[[Fraction, Fraction], Fraction]] = {
-    "+": operator.add,
-    "-": operator.sub,
-    "*": operator.mul,
-    "/": operator.truediv,
-}
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "/": operator.truediv,
+}  # fmt: skip
 _PRONOUNS = {"she": ("she", "her", "her"), "he": ("he", "him", "his")}
 _STEP = re.compile(r"\[(\$?)(\w+) = ([^\]]+)\]")
 _Values = dict[str, Fraction]

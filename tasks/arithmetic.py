@@ -190,11 +190,7 @@ def generate(
 
 
 def _block(
-    seed: int,
-    split: str,
-    levels: tuple[str, ...],
-    operations: tuple[int, int] | None,
-    indices: range,
+    seed: int, split: str, levels: Sequence[str], operations: tuple[int, int] | None, indices: range
 ) -> pa.RecordBatch:
     """The examples of these indices, which are a block or its beginning."""
     identity = (seed, split, levels, operations, indices.start)

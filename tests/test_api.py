@@ -10,7 +10,7 @@ import smmd_bench as sb
 def test_every_name_resolves():
     for name in sb.__all__:
         assert getattr(sb, name) is not None
-    assert set(sb.__all__) <= set(dir(sb))
+    assert {*sb._API, "__version__"} == {*sb.__all__} <= {*dir(sb)}
 
 
 def test_a_loss_in_a_training_loop_of_ones_own(tiny_checkpoints):

@@ -29,17 +29,19 @@ from smmd_bench.models.checkpoints import (
 from smmd_bench.training.canary_texts import canary_images
 
 _LOG = logging.getLogger(__name__)
-Report = Callable[[int], None]
-"""`report(done)`: how many rows are done."""
 
 
 @dataclass(frozen=True)
 class Rows:
-    """Token ids, the images of each row, and how many tokens each has with its images."""
+    """Token ids, the images of each row, and how many tokens each has with its images.
+
+    `report(done)` is told how many rows are done.
+    """
 
     ids: Sequence[Sequence[int]]
     images: Images
     lengths: Sequence[int]
+    report: Callable[[int], None]
 
 
 class CheckpointSession(ABC):
@@ -63,10 +65,9 @@ class CheckpointSession(ABC):
         images: Images | None = None,
         progress: Progress | None = None,
     ) -> list[Completion]:
-        rows = self._rows(prompts, images, max_new_tokens)
+        rows = self._rows(prompts, images, max_new_tokens, progress, f"decode {checkpoint.name}")
         self._use(checkpoint)
-        report = _reporter(progress, f"decode {checkpoint.name}", len(prompts))
-        return self._generate(rows, max_new_tokens, report)
+        return self._generate(rows, max_new_tokens)
 
     def next_token_probabilities(
         self,
@@ -77,10 +78,9 @@ class CheckpointSession(ABC):
         images: Images | None = None,
         progress: Progress | None = None,
     ) -> NDArray[np.float64]:
-        rows = self._rows(prefixes, images, 1)
+        rows = self._rows(prefixes, images, 1, progress, f"probe {checkpoint.name}")
         self._use(checkpoint)
-        report = _reporter(progress, f"probe {checkpoint.name}", len(prefixes))
-        return self._probabilities(rows, [int(token) for token in token_ids], report)
+        return self._probabilities(rows, [int(token) for token in token_ids])
 
     def likeliest_tokens(
         self,
@@ -91,23 +91,20 @@ class CheckpointSession(ABC):
         images: Images | None = None,
         progress: Progress | None = None,
     ) -> list[dict[int, float]]:
-        rows = self._rows(prefixes, images, 1)
+        rows = self._rows(prefixes, images, 1, progress, f"beams of {checkpoint.name}")
         self._use(checkpoint)
-        report = _reporter(progress, f"beams of {checkpoint.name}", len(prefixes))
-        return self._likeliest(rows, most, report)
+        return self._likeliest(rows, most)
 
     @abstractmethod
-    def _generate(self, rows: Rows, max_new_tokens: int, report: Report) -> list[Completion]:
+    def _generate(self, rows: Rows, max_new_tokens: int) -> list[Completion]:
         """`generate` with the current checkpoint."""
 
     @abstractmethod
-    def _probabilities(
-        self, rows: Rows, token_ids: Sequence[int], report: Report
-    ) -> NDArray[np.float64]:
+    def _probabilities(self, rows: Rows, token_ids: Sequence[int]) -> NDArray[np.float64]:
         """`next_token_probabilities` with the current checkpoint."""
 
     @abstractmethod
-    def _likeliest(self, rows: Rows, most: int, report: Report) -> list[dict[int, float]]:
+    def _likeliest(self, rows: Rows, most: int) -> list[dict[int, float]]:
         """`likeliest_tokens` with the current checkpoint."""
 
     @abstractmethod
@@ -133,18 +130,19 @@ class CheckpointSession(ABC):
             _LOG.info("canary of %s: off by at most %.2g", checkpoint.name, most)
         self._current = checkpoint
 
-    def _rows(self, ids: Sequence[Sequence[int]], images: Images | None, new: int) -> Rows:
+    def _rows(
+        self, ids: Sequence[Sequence[int]], images: Images | None, new: int,
+        progress: Progress | None = None, what: str = "",
+    ) -> Rows:  # fmt: skip
         """Raises UserError where a row and `new` tokens do not fit the context."""
         lengths = expanded_lengths(self._processor if images else None, ids, images)
         require_room(lengths, new, self._context)
-        return Rows(ids, images or [()] * len(ids), lengths)
+        told = progress or (lambda *_: None)
+        report = lambda done: told(what, done, len(ids))  # noqa: E731
+        return Rows(ids, images or [()] * len(ids), lengths, report)
 
     @cached_property
     def _processor(self) -> Any:
         from smmd_bench.models.processor import load_processor
 
         return load_processor(self._base, self._settings.min_pixels, self._settings.max_pixels)
-
-
-def _reporter(progress: Progress | None, what: str, total: int) -> Report:
-    return lambda done: None if progress is None else progress(what, done, total)

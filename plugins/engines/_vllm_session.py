@@ -16,7 +16,7 @@ from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images
 from smmd_bench.encoding.images import read_image
 from smmd_bench.encoding.prompts import decode_texts
 
-from ._session import CheckpointSession, Report, Rows
+from ._session import CheckpointSession, Rows
 
 if TYPE_CHECKING:
     from vllm import LLM, RequestOutput, SamplingParams
@@ -57,13 +57,13 @@ class VllmSession(CheckpointSession):
         self._use(checkpoint)
         return self._llm
 
-    def _generate(self, rows: Rows, max_new_tokens: int, report: Report) -> list[Completion]:
+    def _generate(self, rows: Rows, max_new_tokens: int) -> list[Completion]:
         from vllm import SamplingParams
 
         params = SamplingParams(
             temperature=0.0, max_tokens=max_new_tokens, stop_token_ids=self._stop, detokenize=False
         )
-        outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, report)
+        outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, rows.report)
         token_ids = [tuple(output.outputs[0].token_ids) for output in outputs]
         texts = decode_texts(self._tokenizer, token_ids, self._stop)
         return [
@@ -71,9 +71,7 @@ class VllmSession(CheckpointSession):
             for text, row, output in zip(texts, token_ids, outputs, strict=True)
         ]
 
-    def _probabilities(
-        self, rows: Rows, token_ids: Sequence[int], report: Report
-    ) -> NDArray[np.float64]:
+    def _probabilities(self, rows: Rows, token_ids: Sequence[int]) -> NDArray[np.float64]:
         count, step = len(token_ids), MOST_LOGPROB_TOKEN_IDS
         asked: list[dict[str, Any]] = [
             {"logprob_token_ids": token_ids[at : at + step]} for at in range(0, count, step)
@@ -86,7 +84,7 @@ class VllmSession(CheckpointSession):
             [files for files in rows.images for _ in asked],
             [_next_token(**how) for how in asked] * len(rows.ids),
             self._adapter,
-            lambda done: report(done // len(asked)),
+            lambda done: rows.report(done // len(asked)),
         )
         column = {token: index for index, token in enumerate(token_ids)}
         log_p = np.full((len(rows.ids), count), np.nan)  # [n, N]
@@ -100,9 +98,9 @@ class VllmSession(CheckpointSession):
         p = np.exp(log_p - log_p.max(axis=1, keepdims=True, initial=-np.inf))
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
-    def _likeliest(self, rows: Rows, most: int, report: Report) -> list[dict[int, float]]:
+    def _likeliest(self, rows: Rows, most: int) -> list[dict[int, float]]:
         params = _next_token(logprobs=most)
-        outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, report)
+        outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, rows.report)
         found = (output.outputs[0].logprobs for output in outputs)
         return [dict(zip(row.token_ids, row.logprobs, strict=True)) for row in found]
 

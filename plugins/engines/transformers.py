@@ -25,7 +25,7 @@ from smmd_bench.encoding.pictures import expand, pad_rows
 from smmd_bench.encoding.prompts import decode_texts
 from smmd_bench.models.loading import load_model
 
-from ._session import CheckpointSession, Report, Rows
+from ._session import CheckpointSession, Rows
 
 DECODE_TOKENS = 16_384
 """Tokens of a batch when decoding: rows times (longest prompt + new tokens)."""
@@ -75,7 +75,7 @@ class TransformersSession(CheckpointSession):
         """Free the model; the session cannot be used again."""
         self._model = self._weights = self._current = None
 
-    def _generate(self, rows: Rows, max_new_tokens: int, report: Report) -> list[Completion]:
+    def _generate(self, rows: Rows, max_new_tokens: int) -> list[Completion]:
         greedy = GenerationConfig(
             do_sample=False,
             num_beams=1,
@@ -91,12 +91,10 @@ class TransformersSession(CheckpointSession):
                 written = self._model.generate(**inputs, generation_config=greedy)
             for index, row in zip(batch, written[:, inputs["input_ids"].shape[1] :], strict=True):
                 found[index] = self._completion(row.tolist(), max_new_tokens)
-            report(len(found))
+            rows.report(len(found))
         return [found[index] for index in range(len(rows.ids))]
 
-    def _probabilities(
-        self, rows: Rows, token_ids: Sequence[int], report: Report
-    ) -> NDArray[np.float64]:
+    def _probabilities(self, rows: Rows, token_ids: Sequence[int]) -> NDArray[np.float64]:
         chosen = torch.tensor(token_ids, device=self._device)  # [N]
         probabilities = np.empty((len(rows.ids), len(chosen)))
         done = 0
@@ -105,10 +103,10 @@ class TransformersSession(CheckpointSession):
                 logits = self._logits(self._inputs(rows, batch), keep=1)[:, -1]  # [B, V]
                 probabilities[batch] = logits[:, chosen].double().softmax(-1).cpu().numpy()
             done += len(batch)
-            report(done)
+            rows.report(done)
         return probabilities
 
-    def _likeliest(self, rows: Rows, most: int, report: Report) -> list[dict[int, float]]:
+    def _likeliest(self, rows: Rows, most: int) -> list[dict[int, float]]:
         found: dict[int, dict[int, float]] = {}
         for batch in _batches(rows, DECODE_TOKENS):
             with torch.inference_mode():
@@ -116,7 +114,7 @@ class TransformersSession(CheckpointSession):
                 log_p, ids = logits.float().log_softmax(-1).topk(min(most, logits.shape[-1]))
             for index, *row in zip(batch, ids.tolist(), log_p.tolist(), strict=True):
                 found[index] = dict(zip(*row, strict=True))
-            report(len(found))
+            rows.report(len(found))
         return [found[index] for index in range(len(rows.ids))]
 
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:

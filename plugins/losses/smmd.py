@@ -134,8 +134,6 @@ class _ResidualForm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         r = numeric.residual()  # [M, N]
-        product = r.detach() @ self.matrix(
-            r
-        )  # [M, N]: A r, for the value and for the gradient 2 A r
+        product = r.detach() @ self.matrix(r)  # [M, N]: A r, of the value and the gradient 2 A r
         total = 2 * (r * product).sum() - (r.detach() * product).sum()
         return total, numeric.target.numel()

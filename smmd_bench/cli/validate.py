@@ -23,17 +23,13 @@ def _go_offline(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -
 
 @click.command()
 @click.argument(
-    "plugins_to_check",
-    metavar="[NAME|GROUP|FILE.py]...",
-    nargs=-1,
-    is_eager=True,
-    callback=_go_offline,
+    "words", metavar="[NAME|GROUP|FILE.py]...", nargs=-1, is_eager=True, callback=_go_offline
 )
 @click.option("--run", type=options.PATH, help="Also try reports on this run of yours.")
 @options.as_json
 @options.data_dir
 @options.plugin
-def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) -> int:
+def command(words: tuple[str, ...], run: Path | None, as_json: bool) -> int:
     """Check plugins against their contracts.
 
     Without arguments it checks every installed plugin. A check is ✓ passed, ✗ failed, or – not
@@ -47,7 +43,7 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     from ..plugin_system.registry import singular
     from ..results.frames import read_run
 
-    wanted = targets(plugins_to_check)
+    wanted = targets(words)
     if run is not None and read_run(run) and all(group != "reports" for group, _ in wanted):
         raise UserError("--run is for reports, and none is to be checked: leave it out.")
     found: list[dict[str, Any]] = []

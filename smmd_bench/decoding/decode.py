@@ -11,14 +11,13 @@ from ..scoring import score
 
 if TYPE_CHECKING:
     import pandas as pd
-    from transformers import PreTrainedTokenizerBase
 
 
 def decode_checkpoint(
     session: EngineSession,
     checkpoint: Checkpoint,
     examples: Sequence[Example],
-    tokenizer: PreTrainedTokenizerBase,
+    tokenizer: Any,
     max_new_tokens: int,
     progress: Progress | None = None,
     *,

@@ -76,7 +76,7 @@ def run_file(
     with run.locked():
         run.require_own(plan.experiments, extend=extend)
         with display() as progress:
-            check(run, plan.cells, runner, progress)
+            check(run, plan.cells, runner, progress, None)
         run.claim(plan.experiments, plan.name)
         cells = [*plan.cells, *_to_measure(run, plan.cells)]
         skipped = [cell for cell in cells if run.failure(cell).get("skipped")]
@@ -103,16 +103,11 @@ def check_file(
     are generated, the first `_LOOKED_AT` of a split stand for all."""
     run.require_place()
     run.require_own(plan.experiments, extend=extend)
-    check(run, plan.cells, runner, progress, most=_LOOKED_AT)
+    check(run, plan.cells, runner, progress, _LOOKED_AT)
 
 
 def check(
-    run: RunDirectory,
-    cells: Sequence[Cell],
-    runner: Executor,
-    progress: Progress,
-    *,
-    most: int | None = None,
+    run: RunDirectory, cells: Sequence[Cell], runner: Executor, progress: Progress, most: int | None
 ) -> None:
     """Find the user's mistakes in the cells that are not decoded yet. most: of generated examples
     so many a split are looked at (None: all)."""
