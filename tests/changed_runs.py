@@ -1,7 +1,7 @@
 """Copies of a synthetic run that say, or lack, something else."""
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +15,7 @@ NO_MEMORY = {"stage": "train", "error": "no memory"}
 """A failure, for `without`."""
 
 
-def changed(
-    run: RunFrames, folder: Path, name: str, change: Callable[[Any], Any], **where: Any
-) -> RunFrames:
+def changed(run: RunFrames, folder: Path, name: str, change, **where: Any) -> RunFrames:
     """A copy of a run in `folder`, in which this Parquet file of its cells holds `change(frame)`.
 
     `cell` is what the manifest says of a cell; `where` is what it says of those that are changed.
@@ -32,13 +30,7 @@ def changed(
     return read_run(folder)
 
 
-def without(
-    run: RunFrames,
-    folder: Path,
-    name: str = "metrics.json",
-    failure: Mapping[str, Any] | None = None,
-    **where: Any,
-) -> RunFrames:
+def without(run: RunFrames, folder: Path, name="metrics.json", failure=None, **where) -> RunFrames:
     """A copy of a run in `folder`, whose cells lost this file, for a failure if there is one.
 
     `where` is what the manifest says of the cells that lose it. Without metrics.json a cell has no

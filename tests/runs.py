@@ -54,13 +54,7 @@ def parts_of(address: str, *, base: bool = False) -> dict[str, str]:
     return {name: address if name == "train" else f"{name[0]}{address[1:]}" for name in stages}
 
 
-def write_trained(
-    run: Path,
-    content: Mapping[str, Any],
-    log: pd.DataFrame | None,
-    selection: Mapping[str, Any],
-    weights: str = "",
-) -> StoredCell:
+def write_trained(run, content, log, selection, weights="") -> StoredCell:
     """Write receipt, log and selection of the cell that a manifest describes.
 
     log: None for the untuned base, which has no selection either. selection: "metric", "best_epoch"
@@ -79,13 +73,7 @@ def write_trained(
     return stored_cell(run, content)
 
 
-def write_measured(
-    cell: StoredCell,
-    completions: pd.DataFrame,
-    probes: pd.DataFrame,
-    scores: pd.DataFrame,
-    metrics: Mapping[str, Any],
-) -> None:
+def write_measured(cell: StoredCell, completions, probes, scores, metrics) -> None:
     """Write what was decoded and measured of a trained cell."""
     write_json(cell.decoded / "decode.json", {"notes": []})
     write_parquet(cell.decoded / "completions.parquet", completions)
@@ -99,12 +87,7 @@ def quick_run(path: Path, **names: Any) -> RunFrames:
     return write_run(path, **{"seeds": (0,), "n": 20, "steps": 5, "resamples": 20, **names})
 
 
-def planted_run(
-    path: Path,
-    answers: Sequence[str],
-    predictions: Mapping[str, Sequence[str] | Mapping[int, Sequence[str]]],
-    **names: Any,
-) -> RunFrames:
+def planted_run(path: Path, answers, predictions, **names: Any) -> RunFrames:
     """A quick run of word problems with these answers, and what each loss predicts of them."""
     return quick_run(path, planted=Planted(answers, predictions), **{"tasks": ("gsm8k",), **names})
 
@@ -220,16 +203,7 @@ def examples_of(task: str, n: int, pictures: Path) -> pd.DataFrame:
     return PROBLEMS.get(name, arithmetic_problems.problems)(n, seed)
 
 
-def _write_cell(
-    path: Path,
-    cell: CellName,
-    examples: pd.DataFrame,
-    steps: int,
-    resamples: int | None,
-    planted: Planted | None,
-    recipe: Mapping[str, Any],
-    weights: str,
-) -> dict[str, Any]:
+def _write_cell(path, cell, examples, steps, resamples, planted, recipe, weights):
     name = cell.loss.partition("[")[0]
     seed = zlib.crc32(repr(cell).encode())
     skill = SKILL[name] + (0.02 * np.random.default_rng(seed).normal() if name != "base" else 0)
@@ -239,17 +213,11 @@ def _write_cell(
         "loss_name": name, "seed": cell.seed, "recipe": dict(recipe),
         "parts": parts_of(cell.address, base=name == "base"), "params": 2_140_000,
     }  # fmt: skip
-    epochs = [
-        {"epoch": e, "exact_match": 100 * float(skill) * (1 - 0.5**e), "n": 100}
-        for e in range(1, 5)
-    ]
-    trained = write_trained(
-        path,
-        content,
-        None if name == "base" else train_log_of(name, steps),
-        {"best_epoch": 4, "metric": "exact_match", "epochs": epochs},
-        weights=weights,
-    )
+    shares = {e: 100 * float(skill) * (1 - 0.5**e) for e in range(1, 5)}
+    epochs = [{"epoch": e, "exact_match": share, "n": 100} for e, share in shares.items()]
+    selection = {"best_epoch": 4, "metric": "exact_match", "epochs": epochs}
+    log = None if name == "base" else train_log_of(name, steps)
+    trained = write_trained(path, content, log, selection, weights)
     if planted is not None:
         completions = planted.completions(cell, examples)
     else:

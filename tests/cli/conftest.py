@@ -51,17 +51,9 @@ def run_here(*arguments: object, cwd: Path | None = None, **environment: str) ->
 
 def call(*arguments: object, cwd: Path | None = None, **environment: str) -> Ended:
     """Run the command on pipes; a variable that is empty is left out."""
-    return subprocess.run(
-        [COMMAND, *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        cwd=cwd,
-        env=_variables(environment),
-    )
-
-
-def _variables(environment: dict[str, str]) -> dict[str, str]:
-    return {k: v for k, v in {**os.environ, **environment}.items() if v}
+    words = [COMMAND, *map(str, arguments)]
+    there = {k: v for k, v in {**os.environ, **environment}.items() if v}
+    return subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=there)
 
 
 def write_distribution(site: Path, name: str, source: str) -> None:

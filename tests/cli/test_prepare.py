@@ -12,13 +12,8 @@ __all__ = ["hub"]
 
 def online(hub: Hub, home: Path) -> dict[str, str]:
     """The variables that point the hub's client at a server of this machine."""
-    return {
-        "HF_ENDPOINT": hub.address,
-        "HF_HOME": str(home),
-        "HF_HUB_OFFLINE": "0",
-        "HF_TOKEN": "",
-        "NO_PROXY": "127.0.0.1",
-    }
+    local = {"HF_HUB_OFFLINE": "0", "HF_TOKEN": "", "NO_PROXY": "127.0.0.1"}
+    return {"HF_ENDPOINT": hub.address, "HF_HOME": str(home), **local}
 
 
 def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):

@@ -68,39 +68,11 @@ def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing
     assert "+15.0" in again.stdout
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ["--task", TASK, "--predictions=twice.jsonl"],
-            "twice.jsonl, row 21: the example test-0-2",
-        ),
-        (
-            ["--task", TASK, "--predictions=other.jsonl"],
-            "other.jsonl, row 1: its question is not that",
-        ),
-    ],
-)
-def test_a_mistake_has_status_2_and_nothing_is_written(folder, arguments, words):
-    lines = (folder / "ce.jsonl").read_text().splitlines()
-    (folder / "twice.jsonl").write_text("\n".join([*lines, lines[2]]))
-    robe = {"index": 0, "question": "A robe takes 2 bolts of fiber.", "completion": "3"}
-    (folder / "other.jsonl").write_text(json.dumps(robe))
-    before = sorted(folder.glob("*"))
-    found = call(folder, "score", *arguments, "--limit", str(COUNT))
-    assert (found.returncode, found.stdout) == (2, "")
-    assert words in found.stderr
-    assert sorted(folder.glob("*")) == before
-
-
 def test_quiet_says_where_the_results_are_and_json_what_they_are(folder):
     quiet = score(folder, "ce.jsonl", "smmd.csv", out="said", quiet="")
     assert (quiet.returncode, quiet.stderr) == (0, "")
-    assert [line.split(":")[0] for line in quiet.stdout.splitlines()] == [
-        "Tables",
-        "Figures",
-        "Page",
-    ]
+    named = [line.split(":")[0] for line in quiet.stdout.splitlines()]
+    assert named == ["Tables", "Figures", "Page"]
     content = json.loads(score(folder, "ce.jsonl", "smmd.csv", out="said", json="").stdout)
     assert (content["run"], content["worked"], content["failed"]) == ("said", False, {})
     exact = {m["loss"]: m["value"] for m in content["metrics"] if m["metric"] == "exact_match"}

@@ -7,7 +7,7 @@ import dataclasses
 import os
 import shutil
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -169,12 +169,7 @@ def run(asked: Asked, folder: Path, *, restore: bool = False) -> Outcome:
     return run_file(plan, folder, lambda: silent, **how)
 
 
-def make_fresh(
-    workshop: Workshop,
-    folder: Path,
-    held: Sequence[tuple[Asked, World, str, str]],
-    rounding: dict[str, int],
-) -> RunFrames:
+def make_fresh(workshop: Workshop, folder: Path, held, rounding) -> RunFrames:
     """A folder in which only these cells were made, stage by stage, each in its own world.
 
     held: what asked for each cell, the world it was asked for in, its loss and task. rounding: of

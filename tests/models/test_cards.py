@@ -26,10 +26,7 @@ def folder(tmp_path):
         (b"label: \xff", "is not valid YAML in UTF-8"),
         (b"recipe: 3", "recipe must be a mapping"),
         (b"label: 3", "label must be text, not 3"),
-        (
-            b"tasks: {arithmetic: {parameters: 3}}",
-            "tasks[arithmetic][parameters] must be a mapping",
-        ),
+        (b"tasks: {arithmetic: {parameters: 3}}", "[arithmetic][parameters] must be a mapping"),
         (b"tasks: {arithmetic: {parameters: {level: [hard]}}}", "text or numbers"),
         (b"setings: {epochs: 3}", "Unknown card key 'setings': did you mean settings"),
         (b"settings: {epoch: 3}", "did you mean epochs"),

@@ -7,13 +7,7 @@ from smmd_bench.models.recipe import checked_settings
 def test_settings_are_read_by_the_type_of_their_field():
     texts = {"epochs": "1e1", "learning_rate": "3", "group_by_length": "True", "dtype": "bfloat16"}
     found = checked_settings(texts | {"train_examples": "none"})
-    assert found == {
-        "epochs": 10,
-        "learning_rate": 3.0,
-        "group_by_length": True,
-        "dtype": "bfloat16",
-        "train_examples": None,
-    }
+    assert [*found.values()] == [10, 3.0, True, "bfloat16", None]
     assert type(found["epochs"]) is int
     assert type(found["learning_rate"]) is float
 

@@ -15,28 +15,18 @@ from smmd_bench.objective.output_head import OutputHead
 from smmd_bench.objective.supervised import count_units, supervised_targets
 from smmd_bench.plugin_system.registry import load_loss
 
+from . import toys
 from .entries import assert_same, both_entries, each_loss, gradients, of_logits, parts
-from .toys import (
-    IDS,
-    OF_THE_PACKAGE,
-    H,
-    V,
-    bind,
-    literal,
-    random_batch,
-    random_hidden,
-    random_labels,
-)
 
 
 @pytest.mark.parametrize("shares", [{}, {"numeric": 1, "ignored": 0}])
 @each_loss
 @both_entries
 def test_is_its_definition(entry, name, shares):
-    labels, hidden, weight = random_batch(**shares)
-    loss = bind(name)
+    labels, hidden, weight = toys.random_batch(**shares)
+    loss = toys.bind(name)
     out = entry(loss, hidden, weight, labels)
-    expected = literal(loss, hidden @ weight.T, labels)
+    expected = toys.literal(loss, hidden @ weight.T, labels)
     assert_same(parts(out), expected)
     assert_same(gradients(out.total, hidden, weight), gradients(expected[0], hidden, weight))
     assert out.tokens == int((labels != -100).sum())
@@ -49,8 +39,8 @@ def test_is_its_definition(entry, name, shares):
 @each_loss
 @both_entries
 def test_micro_batches_that_share_the_counts_add_up(entry, name):
-    labels, hidden, weight = random_batch(rows=4)
-    loss = bind(name)
+    labels, hidden, weight = toys.random_batch(rows=4)
+    loss = toys.bind(name)
     whole = entry(loss, hidden, weight, labels)
     counts = {"num_tokens": whole.tokens, "num_units": torch.tensor(whole.units)}
     halves = [
@@ -68,8 +58,8 @@ def test_micro_batches_that_share_the_counts_add_up(entry, name):
 @each_loss
 @both_entries
 def test_padding_and_the_order_of_rows_change_nothing(entry, name):
-    labels, hidden, weight = random_batch(rows=6)
-    loss = bind(name)
+    labels, hidden, weight = toys.random_batch(rows=6)
+    loss = toys.bind(name)
     expected = entry(loss, hidden, weight, labels).total
     padding, width = torch.full_like(hidden, 1e4), labels.shape[1]
     for wide, sides in (([padding, hidden], (width, 0)), ([hidden, padding], (0, width))):
@@ -82,12 +72,12 @@ def test_padding_and_the_order_of_rows_change_nothing(entry, name):
 @each_loss
 @both_entries
 def test_without_a_numeric_target_the_auxiliary_is_a_zero(entry, name):
-    labels = random_labels(numeric=0)
-    labels = labels.masked_fill(torch.isin(labels, torch.tensor(IDS)), -100)
-    hidden, weight = random_hidden(labels)
-    out = entry(bind(name), hidden, weight, labels)
+    labels = toys.random_labels(numeric=0)
+    labels = labels.masked_fill(torch.isin(labels, torch.tensor(toys.IDS)), -100)
+    hidden, weight = toys.random_hidden(labels)
+    out = entry(toys.bind(name), hidden, weight, labels)
     assert (out.auxiliary.item(), out.units) == (0.0, 0)
-    logits, smoothing = (hidden @ weight.T).flatten(0, 1), bind(name).label_smoothing
+    logits, smoothing = (hidden @ weight.T).flatten(0, 1), toys.bind(name).label_smoothing
     plain = F.cross_entropy(logits, labels.flatten(), label_smoothing=smoothing)
     assert_same((out.total,), (plain,))
     assert_same(gradients(out.total, hidden, weight), gradients(plain, hidden, weight))
@@ -98,12 +88,12 @@ def test_without_a_numeric_target_the_auxiliary_is_a_zero(entry, name):
 @each_loss
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 def test_narrow_logits_are_summed_in_float32(name, dtype):
-    labels = random_labels()
+    labels = toys.random_labels()
     torch.manual_seed(0)
-    logits = (3 * torch.randn(*labels.shape, V)).to(dtype).requires_grad_()
-    loss = bind(name)
+    logits = (3 * torch.randn(*labels.shape, toys.V)).to(dtype).requires_grad_()
+    loss = toys.bind(name)
     out = numeric_objective(loss, logits, labels)
-    expected = literal(loss, logits.detach().double(), labels)
+    expected = toys.literal(loss, logits.detach().double(), labels)
     wanted = [torch.as_tensor(x, dtype=torch.float32) for x in expected]
     assert out.total.dtype == torch.float32
     assert_same(parts(out), wanted, rtol=1e-5, atol=1e-6)
@@ -112,10 +102,10 @@ def test_narrow_logits_are_summed_in_float32(name, dtype):
 
 @each_loss
 def test_units_are_known_before_the_forward_pass(name):
-    labels, hidden, weight = random_batch()
-    out = of_logits(bind(name), hidden, weight, labels)
-    assert count_units(bind(name), labels) == out.units
-    numeric_at = torch.isin(labels, torch.tensor(IDS))
+    labels, hidden, weight = toys.random_batch()
+    out = of_logits(toys.bind(name), hidden, weight, labels)
+    assert count_units(toys.bind(name), labels) == out.units
+    numeric_at = torch.isin(labels, torch.tensor(toys.IDS))
     numeric_rows, numeric = int(numeric_at.any(1).sum()), int(numeric_at.sum())
     numbers = int((numeric_at & ~F.pad(numeric_at, (1, 0))[:, :-1]).sum())
     of_numbers = dict.fromkeys(("ntil", "nl_ntl", "raft"), numbers)
@@ -127,34 +117,36 @@ def test_units_are_known_before_the_forward_pass(name):
 @pytest.mark.parametrize("options", [{"scale": 0.25}, {"bias": True, "soft_cap": 5.0}])
 @each_loss
 def test_a_head_that_is_more_than_a_weight_takes_the_plain_path_and_says_so(name, options, caplog):
-    labels, hidden, weight = random_batch()
-    bias = torch.randn(V, dtype=torch.float64, requires_grad=True) if "bias" in options else None
+    labels, hidden, weight = toys.random_batch()
+    bias = (
+        torch.randn(toys.V, dtype=torch.float64, requires_grad=True) if "bias" in options else None
+    )
     head = OutputHead(weight, bias, options.get("scale", 1.0), options.get("soft_cap"))
     logits = F.linear(hidden, weight, bias) * options.get("scale", 1.0)
     if cap := options.get("soft_cap"):
         logits = cap * torch.tanh(logits / cap)
-    loss = bind(name)
+    loss = toys.bind(name)
     targets = supervised_targets(loss, labels)
     objective._say_once.cache_clear()
     with caplog.at_level(logging.WARNING, logger="smmd_bench"):
         out = hidden_objective(loss, hidden[targets.row, targets.position], head, targets)
     assert "bias, scale or soft-cap" in caplog.text
-    expected = literal(loss, logits, labels)
+    expected = toys.literal(loss, logits, labels)
     assert_same(parts(out), expected)
     leaves = [hidden, weight, *([bias] if bias is not None else [])]
     assert_same(gradients(out.total, *leaves), gradients(expected[0], *leaves))
 
 
 def test_mistakes_of_the_caller_are_errors():
-    logits, labels = torch.zeros(1, 1, V), torch.tensor([[IDS[0]]])
+    logits, labels = torch.zeros(1, 1, toys.V), torch.tensor([[toys.IDS[0]]])
     with pytest.raises(ValueError, match="are not aligned"):
-        numeric_objective(None, torch.zeros(2, 5, V), torch.zeros(2, 4, dtype=torch.long))
+        numeric_objective(None, torch.zeros(2, 5, toys.V), torch.zeros(2, 4, dtype=torch.long))
     for name in ("smmd", "gce", "ce"):
         for one in ("num_tokens", "num_units"):
             with pytest.raises(ValueError, match=r"without num_.* both .* whole optimiser step"):
-                numeric_objective(bind(name), logits, labels, **{one: 4})
+                numeric_objective(toys.bind(name), logits, labels, **{one: 4})
     with pytest.raises(ValueError, match="is 0, but this batch alone has 1"):
-        numeric_objective(bind("smmd"), logits, labels, num_tokens=4, num_units=0)
+        numeric_objective(toys.bind("smmd"), logits, labels, num_tokens=4, num_units=0)
     with pytest.raises(TypeError, match=r"pass loss\.bind"):
         numeric_objective(load_loss("smmd"), logits, labels)
 
@@ -175,10 +167,10 @@ class Synchronisations(TorchDispatchMode):
         return function(*args, **(kwargs or {}))
 
 
-@pytest.mark.parametrize("name", OF_THE_PACKAGE)
+@pytest.mark.parametrize("name", toys.OF_THE_PACKAGE)
 def test_a_gpu_is_waited_for_once_at_most_and_only_by_a_trainable_head(name):
-    labels, hidden, weight = random_batch(ignored=0)
-    loss, chunk = bind(name), 2 * V
+    labels, hidden, weight = toys.random_batch(ignored=0)
+    loss, chunk = toys.bind(name), 2 * toys.V
     targets = supervised_targets(loss, labels)
     hidden = hidden[targets.row, targets.position].detach().requires_grad_()
     for trainable in (False, True):
@@ -194,15 +186,15 @@ def test_a_gpu_is_waited_for_once_at_most_and_only_by_a_trainable_head(name):
     assert seen.count > 2  # what is counted
 
 
-@pytest.mark.parametrize("name", OF_THE_PACKAGE)
+@pytest.mark.parametrize("name", toys.OF_THE_PACKAGE)
 def test_nothing_is_left_on_another_device(name, monkeypatch):
     """The device `meta` has shapes alone: a value that the host asks for is an error there."""
     monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # which meta has not
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
-    labels, _, weight = random_batch(dtype=torch.float32)
-    loss = bind(name)
+    labels, _, weight = toys.random_batch(dtype=torch.float32)
+    loss = toys.bind(name)
     targets = supervised_targets(loss, labels).to("meta").at_step(0, 1)
-    states = torch.empty(len(targets), H, device="meta").requires_grad_()
+    states = torch.empty(len(targets), toys.H, device="meta").requires_grad_()
     counts = torch.tensor(24, device="meta"), torch.tensor(9, device="meta")
     out = hidden_objective(loss, states, OutputHead(weight.detach().to("meta")), targets, *counts)
     out.total.backward()

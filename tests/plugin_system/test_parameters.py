@@ -7,16 +7,7 @@ from hypothesis import strategies as st
 
 from smmd_bench.contracts import non_negative, parameter
 from smmd_bench.errors import UserError
-from smmd_bench.plugin_system.parameters import (
-    build,
-    canonical,
-    is_tuned,
-    split_list,
-    split_spec,
-    tuned_label,
-    untuned_label,
-    why_unusable,
-)
+from smmd_bench.plugin_system import parameters
 
 
 @dataclass(frozen=True)
@@ -32,7 +23,7 @@ class Toy:
 
 
 def made(text):
-    return build(Toy, *split_spec(text))
+    return parameters.build(Toy, *parameters.split_spec(text))
 
 
 def test_values_are_read_by_the_type_of_the_parameter():
@@ -42,9 +33,9 @@ def test_values_are_read_by_the_type_of_the_parameter():
 
 
 def test_canonical_spelling_names_only_what_differs_from_the_default():
-    assert canonical(made("toy[ sigma=2.0 , lambda=5 ]")) == "toy[lambda=5]"
-    assert canonical(Toy(sigma=(1e20,))) == "toy[sigma=1e20]"
-    assert canonical(Toy()) == "toy"
+    assert parameters.canonical(made("toy[ sigma=2.0 , lambda=5 ]")) == "toy[lambda=5]"
+    assert parameters.canonical(Toy(sigma=(1e20,))) == "toy[sigma=1e20]"
+    assert parameters.canonical(Toy()) == "toy"
 
 
 @given(
@@ -60,18 +51,19 @@ def test_canonical_spelling_names_only_what_differs_from_the_default():
     )
 )
 def test_the_canonical_spelling_reads_back_as_the_same_plugin(toy):
-    assert made(canonical(toy)) == toy
+    assert made(parameters.canonical(toy)) == toy
 
 
 def test_lists_split_only_outside_brackets():
-    assert split_list("ce, ntl,smmd[sigma=1,lambda=2]") == ["ce", "ntl", "smmd[sigma=1,lambda=2]"]
+    found = parameters.split_list("ce, ntl,smmd[sigma=1,lambda=2]")
+    assert found == ["ce", "ntl", "smmd[sigma=1,lambda=2]"]
 
 
 def test_a_text_in_double_quotes_may_hold_commas_and_brackets():
     spec = 'toy[steps=4,text="a, [b] = c "]'
     assert made(spec) == Toy(steps=4, text="a, [b] = c ")
-    assert canonical(made(spec)) == spec
-    assert split_list(f"ce,{spec},smmd") == ["ce", spec, "smmd"]
+    assert parameters.canonical(made(spec)) == spec
+    assert parameters.split_list(f"ce,{spec},smmd") == ["ce", spec, "smmd"]
     assert made('toy[text=a "b"]').text == 'a "b"'
 
 
@@ -98,11 +90,11 @@ def test_a_bad_spelling_says_what_is_wrong(text, message):
 
 @pytest.mark.parametrize("loss", ["ce", "smmd[sigma=1]", "smmd[kernel=random,term=mmd]"])
 def test_a_label_says_what_was_tuned_and_is_no_spec(loss):
-    label = tuned_label(loss)
-    assert (is_tuned(label), is_tuned(loss)) == (True, False)
-    assert untuned_label(label) == untuned_label(loss) == loss
+    label = parameters.tuned_label(loss)
+    assert (parameters.is_tuned(label), parameters.is_tuned(loss)) == (True, False)
+    assert parameters.untuned_label(label) == parameters.untuned_label(loss) == loss
     with pytest.raises(UserError, match="not of the form"):
-        split_spec(label)
+        parameters.split_spec(label)
 
 
 def with_field(annotation, **default):
@@ -124,5 +116,5 @@ def with_field(annotation, **default):
     ],
 )
 def test_a_class_that_cannot_be_spelled_is_found(plugin, message):
-    found = why_unusable(plugin)
+    found = parameters.why_unusable(plugin)
     assert found is None if message is None else message in str(found)

@@ -8,17 +8,8 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import NormalIndPower, TTestPower
 
+from smmd_bench.scoring import gain
 from smmd_bench.scoring.crossed import fit
-from smmd_bench.scoring.gain import (
-    OVER_EXAMPLES,
-    OVER_SEEDS,
-    OVER_SEEDS_ALONE,
-    RECIPES,
-    gain_of,
-    smallest_by_mcnemar,
-    smallest_by_t,
-    smallest_difference,
-)
 from smmd_bench.scoring.proportions import tango
 
 
@@ -33,29 +24,31 @@ def cells(*differences, jackknife=None, seeds=None, **values):
 
 
 def test_a_metric_that_is_no_share_has_no_discordant_examples():
-    found = gain_of(cells(1.0))
+    found = gain.gain_of(cells(1.0))
     assert (found["p"], found["low"], found["high"]) == (0.2, -1.0, 3.0)
     assert math.isnan(found["discordant"])
-    assert found["interval"] == OVER_EXAMPLES
-    power = stats.norm.cdf(smallest_difference(found, 0.05) / found["error"] - 1.96)
+    assert found["interval"] == gain.OVER_EXAMPLES
+    power = stats.norm.cdf(gain.smallest_difference(found, 0.05) / found["error"] - 1.96)
     assert power == pytest.approx(0.8, abs=1e-3)
 
 
 def test_several_seeds_speak_of_examples_where_they_have_pseudo_values():
-    found = gain_of(cells(1.0, 2.0, 4.0))
-    assert found["interval"] == OVER_SEEDS_ALONE
+    found = gain.gain_of(cells(1.0, 2.0, 4.0))
+    assert found["interval"] == gain.OVER_SEEDS_ALONE
     assert found["p"] == pytest.approx(stats.ttest_1samp([1.0, 2.0, 4.0], 0).pvalue)
-    found = gain_of(cells(1.0, 2.0, jackknife=[[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]))
-    assert found["interval"] == OVER_SEEDS
+    found = gain.gain_of(cells(1.0, 2.0, jackknife=[[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]))
+    assert found["interval"] == gain.OVER_SEEDS
 
 
 def test_seeds_and_examples_that_never_differ_have_the_interval_of_the_examples():
     for same in (0.0, 100.0):
-        found = gain_of(cells(same, same, jackknife=[[same] * 9, [same] * 9], b=0, c=0))
+        found = gain.gain_of(cells(same, same, jackknife=[[same] * 9, [same] * 9], b=0, c=0))
         assert (found["low"], found["high"], found["p"]) == (-1.0, 3.0, 0.2)
-        power = stats.binom.sf(5, 9, smallest_difference(found, 0.05) / 100)  # six of one side
+        power = stats.binom.sf(5, 9, gain.smallest_difference(found, 0.05) / 100)  # six of one side
         assert power == pytest.approx(0.8, abs=1e-4)
-    assert math.isnan(gain_of(cells(0.0, 0.0, jackknife=[[0.0] * 9] * 2, low=0, high=0))["low"])
+    assert math.isnan(
+        gain.gain_of(cells(0.0, 0.0, jackknife=[[0.0] * 9] * 2, low=0, high=0))["low"]
+    )
 
 
 def few(discordant):
@@ -68,23 +61,23 @@ def few(discordant):
 
 def test_few_discordant_pairs_of_several_seeds_do_not_make_a_narrow_interval():
     frame, model = few(1)
-    found, low_high = gain_of(frame), tango(1, 0, 240)
+    found, low_high = gain.gain_of(frame), tango(1, 0, 240)
     assert (found["low"], found["high"]) == pytest.approx([100 * end for end in low_high])
     assert found["p"] == 1.0
-    power = stats.binom.sf(5, 240, smallest_difference(found, 0.05) / 100)  # six of one side
+    power = stats.binom.sf(5, 240, gain.smallest_difference(found, 0.05) / 100)  # six of one side
     assert power == pytest.approx(0.8, abs=1e-4)
     frame, model = few(9)
-    found = gain_of(frame)
+    found = gain.gain_of(frame)
     assert found["p"] >= 2 * stats.t.sf(100 * 9 / 240 / model.error, model.df)
     frame, model = few(10)
-    found = gain_of(frame)
+    found = gain.gain_of(frame)
     assert found["p"] == pytest.approx(2 * stats.t.sf(100 * 10 / 240 / model.error, model.df))
     assert math.isnan(found["discordant"])
 
 
 def test_two_recipes_of_one_seed_are_not_two_seeds():
-    found = gain_of(cells(1.0, 2.0, seeds=[0, 0]))
-    assert found["interval"] == RECIPES
+    found = gain.gain_of(cells(1.0, 2.0, seeds=[0, 0]))
+    assert found["interval"] == gain.RECIPES
     assert math.isnan(found["p"])
 
 
@@ -92,27 +85,27 @@ def test_two_recipes_of_one_seed_are_not_two_seeds():
 @pytest.mark.parametrize("level", [0.05, 0.0125])
 def test_the_smallest_difference_has_the_power_of_the_t_test(seeds, level):
     deviation = 2.0
-    found = smallest_by_t(deviation / np.sqrt(seeds), seeds - 1, level)
+    found = gain.smallest_by_t(deviation / np.sqrt(seeds), seeds - 1, level)
     assert TTestPower().power(found / deviation, seeds, level) == pytest.approx(0.8, abs=0.01)
 
 
 def test_with_many_degrees_of_freedom_it_has_the_power_of_the_z_test():
-    found = smallest_by_t(0.5, 1e6, 0.05)
+    found = gain.smallest_by_t(0.5, 1e6, 0.05)
     power = NormalIndPower(ddof=0).power(found / 0.5, 1, 0.05, ratio=0)
     assert power == pytest.approx(0.8, abs=0.01)
 
 
 @pytest.mark.parametrize(("error", "df"), [(0.0, 4), (np.nan, 4), (1.0, 1), (1.0, 2.9)])
 def test_without_an_error_or_degrees_of_freedom_there_is_none(error, df):
-    assert np.isnan(smallest_by_t(error, df, 0.05))
-    assert smallest_by_t(1.0, 3, 0.05) > 0
+    assert np.isnan(gain.smallest_by_t(error, df, 0.05))
+    assert gain.smallest_by_t(1.0, 3, 0.05) > 0
 
 
 @pytest.mark.parametrize(
     ("discordant", "n"), [(0, 2000), (5, 2000), (10, 2000), (20, 2000), (600, 2000), (12, 40)]
 )
 def test_the_smallest_difference_of_exact_match_is_found_in_four_of_five_samples(discordant, n):
-    found = smallest_by_mcnemar(discordant, n, 0.05)
+    found = gain.smallest_by_mcnemar(discordant, n, 0.05)
     share, rng = max(discordant / n, found), np.random.default_rng(0)
     better, worse = (share + found) / 2, (share - found) / 2
     samples = rng.multinomial(n, [better, worse, 1 - share], 4000)
@@ -126,5 +119,5 @@ def test_the_smallest_difference_of_exact_match_is_found_in_four_of_five_samples
 
 def test_too_few_examples_show_no_difference():
     assert stats.binomtest(6, 6).pvalue < 0.05 < stats.binomtest(5, 5).pvalue
-    assert np.isnan(smallest_by_mcnemar(3, 5, 0.05))
-    assert smallest_by_mcnemar(0, 6, 0.05) == pytest.approx(0.8 ** (1 / 6), abs=1e-4)
+    assert np.isnan(gain.smallest_by_mcnemar(3, 5, 0.05))
+    assert gain.smallest_by_mcnemar(0, 6, 0.05) == pytest.approx(0.8 ** (1 / 6), abs=1e-4)

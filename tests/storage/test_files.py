@@ -9,19 +9,7 @@ import pandas as pd
 import pytest
 
 from smmd_bench.errors import UserError
-from smmd_bench.storage.files import (
-    DamagedError,
-    atomic,
-    making,
-    read_json,
-    read_own_json,
-    read_parquet,
-    remove_tree,
-    set_damaged_aside,
-    write_json,
-    write_parquet,
-    write_text,
-)
+from smmd_bench.storage import files
 
 FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [0.5, None]})
 
@@ -37,10 +25,10 @@ FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [0.5, None]})
 )
 def test_an_error_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_path, error, raised):
     file = tmp_path / "a"
-    write_text(file, "old")
+    files.write_text(file, "old")
 
     def write() -> None:
-        with atomic(file) as temporary:
+        with files.atomic(file) as temporary:
             temporary.write_text("new")
             raise error
 
@@ -54,69 +42,69 @@ def test_a_folder_appears_whole_and_goes_on_where_it_was_killed(tmp_path):
     folder = tmp_path / "decode" / "key"
 
     def make() -> None:
-        with making(folder) as part:
+        with files.making(folder) as part:
             (part / "first").touch()
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         make()
     assert not folder.exists()
-    with making(folder) as part:
+    with files.making(folder) as part:
         assert (part / "first").exists()
         (part / "second").touch()
     assert sorted(file.name for file in folder.iterdir()) == ["first", "second"]
-    with making(folder) as part:  # another process was first
+    with files.making(folder) as part:  # another process was first
         (part / "third").touch()
-    with making(folder) as part:  # and has renamed what this one was writing in
+    with files.making(folder) as part:  # and has renamed what this one was writing in
         shutil.rmtree(part)
         (part / "third").touch()
     assert sorted(file.name for file in folder.iterdir()) == ["first", "second"]
     assert [path.name for path in folder.parent.iterdir()] == ["key"]
-    remove_tree(folder)
-    remove_tree(folder)
+    files.remove_tree(folder)
+    files.remove_tree(folder)
     assert not [*folder.parent.iterdir()]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[1]", '{"a": 1} x', "[" * 100_000])
 def test_damaged_json_counts_as_absent_and_its_folder_is_set_aside(tmp_path, content, caplog):
     folder = tmp_path / "measure" / "key"
-    write_text(folder / "metrics.json", content)
-    with pytest.raises(DamagedError):
-        read_json(folder / "metrics.json")
-    assert read_own_json(folder / "metrics.json") is None
+    files.write_text(folder / "metrics.json", content)
+    with pytest.raises(files.DamagedError):
+        files.read_json(folder / "metrics.json")
+    assert files.read_own_json(folder / "metrics.json") is None
     assert "counts as absent" in caplog.text
     assert folder.exists()  # reading moves nothing
-    set_damaged_aside([tmp_path / "measure"])
+    files.set_damaged_aside([tmp_path / "measure"])
     assert [path.name for path in folder.parent.iterdir()] == ["key.damaged"]
     assert "is set aside and made again" in caplog.text
 
 
 def test_half_a_surrogate_pair_and_nan_are_not_written(tmp_path):
-    write_text(tmp_path / "a", "x\ud83d")
+    files.write_text(tmp_path / "a", "x\ud83d")
     assert (tmp_path / "a").read_text() == "x?"
     with pytest.raises(ValueError, match="not JSON compliant"):
-        write_json(tmp_path / "c", {"a": np.nan})
+        files.write_json(tmp_path / "c", {"a": np.nan})
     assert not (tmp_path / "c").exists()
 
 
 @pytest.mark.parametrize("name", ["completions", "probes", "log"])
 def test_parquet_is_read_by_column_and_verified(tmp_path, name):
     file = tmp_path / "decode" / "key" / f"{name}.parquet"
-    write_parquet(file, FRAME)
-    pd.testing.assert_frame_equal(read_parquet(file).to_pandas(), FRAME)
-    assert read_parquet(file, ["b", "none"]).column_names == ["b"]
-    assert read_parquet(file, without=["b"]).column_names == ["a", "c"]
-    set_damaged_aside([tmp_path / "decode"])
+    files.write_parquet(file, FRAME)
+    pd.testing.assert_frame_equal(files.read_parquet(file).to_pandas(), FRAME)
+    assert files.read_parquet(file, ["b", "none"]).column_names == ["b"]
+    assert files.read_parquet(file, without=["b"]).column_names == ["a", "c"]
+    files.set_damaged_aside([tmp_path / "decode"])
     content = bytearray(file.read_bytes())
     content[20] ^= 255
     file.write_bytes(content)
     is_side_file = name != "completions"
     time.sleep(0.05)
     since = time.time() - 0.02
-    set_damaged_aside([tmp_path / "decode"], since)
+    files.set_damaged_aside([tmp_path / "decode"], since)
     assert file.exists()  # it has not changed since, until somebody finds it damaged
     remedy = "delete it: no result depends" if is_side_file else "repeat the command of the run"
-    with pytest.raises(DamagedError, match=remedy):
-        read_parquet(file)
-    set_damaged_aside([tmp_path / "decode"], since)
+    with pytest.raises(files.DamagedError, match=remedy):
+        files.read_parquet(file)
+    files.set_damaged_aside([tmp_path / "decode"], since)
     assert file.exists() == is_side_file

@@ -122,11 +122,8 @@ def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_pat
 
 def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
     """The longest micro-batch comes first and leaves nothing; a later failure repeats its step."""
-    compute_loss, sizes, settings = (
-        ObjectiveTrainer.compute_loss,
-        [],
-        {**SMALL, **LORA, "epochs": 1},
-    )
+    compute_loss, sizes = ObjectiveTrainer.compute_loss, []
+    settings = {**SMALL, **LORA, "epochs": 1}
 
     def trained(name, most, start=0, rehearse=False, **more):
         def limited(trainer, model, inputs, **options):

@@ -14,15 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import (
-    Checkpoint,
-    Completion,
-    EngineSettings,
-    JobQueue,
-    JobResult,
-    Progress,
-    parameter,
-)
+from smmd_bench import contracts
 from smmd_bench.decoding import stage
 from smmd_bench.decoding.stage import decode_cells
 from smmd_bench.experiment.cell import Cell
@@ -113,12 +105,14 @@ class InProcess:
 
     slots: ClassVar[int] = 1
 
-    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+    def run(
+        self, queue: contracts.JobQueue, folder: Path, progress: contracts.Progress
+    ) -> Iterator[contracts.JobResult]:
         while (job := queue.take()) is not None:
             cells = [cell_from_json(content) for content in job.payload["cells"]]
             for cell, failure in work(job.stage, cells, folder).items():
                 record_failure(folder, cell.stored(folder).key, job.stage, failure)
-            yield JobResult(job, None)
+            yield contracts.JobResult(job, None)
 
 
 @dataclass(frozen=True)
@@ -128,13 +122,13 @@ class StubEngine:
     name: ClassVar[str] = "stub"
     version: ClassVar[int] = 1
 
-    flavour: int = parameter(1, "other answers")
+    flavour: int = contracts.parameter(1, "other answers")
 
     def identity(self) -> Mapping[str, Any]:
         return {"name": self.name, "flavour": self.flavour, "library": VERSION}
 
     @contextmanager
-    def open(self, base: Path, settings: EngineSettings) -> Iterator["StubSession"]:
+    def open(self, base: Path, settings: contracts.EngineSettings) -> Iterator["StubSession"]:
         tokenizer = stage.load_tokenizer(base)  # the workshop keeps it
         tokens = tokenizer.convert_tokens_to_ids(["3", "8"]), tokenizer.eos_token_id
         yield StubSession(f"{self.flavour} {VERSION}", *tokens, broken=self.flavour == 3)
@@ -146,37 +140,29 @@ class StubSession:
     def __init__(self, flavour: str, digits: Sequence[int], end: int, *, broken: bool) -> None:
         self.flavour, self.broken, self.tokens = flavour, broken, (*digits, end)
 
-    def generate(
-        self, prompts: Sequence[Sequence[int]], checkpoint: Checkpoint, **_: Any
-    ) -> list[Completion]:
+    def generate(self, prompts, checkpoint, **_) -> list[contracts.Completion]:
         if self.broken:
             raise RuntimeError("the engine does not run this model")
         origin = self._origin(checkpoint)
         texts = [str(int(5 * _numbers(f"{origin} {list(prompt)}", 1)[0])) for prompt in prompts]
-        return [Completion(text, (1, 2), "stop") for text in texts]
+        return [contracts.Completion(text, (1, 2), "stop") for text in texts]
 
     def next_token_probabilities(
-        self,
-        prefixes: Sequence[Sequence[int]],
-        token_ids: Sequence[int],
-        checkpoint: Checkpoint,
-        **_: Any,
+        self, prefixes, token_ids, checkpoint: contracts.Checkpoint, **_
     ) -> Any:
         origin = self._origin(checkpoint)
         rows = [_numbers(f"{origin} {list(prefix)}", len(token_ids)) for prefix in prefixes]
         found = np.array(rows).reshape(len(prefixes), len(token_ids))
         return found / found.sum(axis=1, keepdims=True)
 
-    def likeliest_tokens(
-        self, prefixes: Sequence[Sequence[int]], checkpoint: Checkpoint, **_: Any
-    ) -> list[dict[int, float]]:
+    def likeliest_tokens(self, prefixes, checkpoint, **_) -> list[dict[int, float]]:
         """Of two digits and the end of the sequence."""
         origin = self._origin(checkpoint)
         rows = [np.array(_numbers(f"{origin} {list(ids)}", 3)) + 0.1 for ids in prefixes]
         shares = [[*map(float, np.log(row / row.sum()))] for row in rows]
         return [dict(zip(self.tokens, row, strict=True)) for row in shares]
 
-    def _origin(self, checkpoint: Checkpoint) -> str:
+    def _origin(self, checkpoint: contracts.Checkpoint) -> str:
         if checkpoint.kind == "base":
             return f"base {self.flavour}"
         return (checkpoint.path / "model.safetensors").read_text() + self.flavour
