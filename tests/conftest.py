@@ -79,6 +79,12 @@ def tiny(tiny_checkpoints):
     return tiny_checkpoints("digit")
 
 
+@pytest.fixture
+def local_copies(monkeypatch):
+    """The folder of local copies has the first rows of each data set."""
+    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
+
+
 @pytest.fixture(autouse=True)
 def own_plugins(monkeypatch):
     """Plugin files of one test are not those of the next."""

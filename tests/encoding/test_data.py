@@ -3,12 +3,17 @@
 import copy
 
 import pytest
+import torch
 
 import smmd_bench as sb
 from smmd_bench.contracts import Example, NumericVocabulary
 from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
-from smmd_bench.encoding.prompts import encode_prompts, encode_targets
+from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.prompts import encode_image_prompts, encode_prompts, encode_targets
 from smmd_bench.errors import UserError
+from smmd_bench.models.processor import load_processor
+
+from ..tiny_vlms import each
 
 SUMS = [Example(f"{a}", f"{a}+{b}=", str(a + b), None) for a, b in ((3, 4), (81, 9), (700, 25))]
 
@@ -69,3 +74,20 @@ def test_what_cannot_be_encoded_is_refused(tiny):
     tokenizer.eos_token = None
     with pytest.raises(UserError, match="has no end-of-sequence token"):
         encode_targets(tokenizer, ["1"])
+
+
+@each
+def test_a_row_is_the_prompt_with_its_picture_and_the_target_alone_is_supervised(
+    tiny_vlm, architecture, times
+):
+    processor = load_processor(tiny_vlm(architecture))
+    data = TokenisedExamples(times, processor.tokenizer, 256, processor=processor)
+    for i, example in enumerate(times):
+        (prompt,) = encode_image_prompts(processor, [example.prompt], [1])
+        (target,) = encode_targets(processor.tokenizer, [example.target])
+        row, expected = data[i], expand(processor, prompt + target, example.images)
+        assert row["input_ids"].shape[1] == data.lengths[i]
+        assert torch.equal(row["input_ids"], expected["input_ids"])
+        labels = row["labels"][0].tolist()
+        assert labels[-len(target) :] == target
+        assert set(labels[: -len(target)]) == {-100}

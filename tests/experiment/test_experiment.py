@@ -15,8 +15,6 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.run.cell_json import cell_from_json, cell_to_json
 from smmd_bench.storage.cell import BASE
 
-from ..conftest import DATA
-
 PLAIN = Experiment(tasks=("arithmetic",), losses=("ce", "smmd"))
 DECODED = replace(PLAIN, decoders=("median", "mean"))
 KEYS = "tasks: [arithmetic]\nlosses: [ce]\n"
@@ -166,12 +164,7 @@ def test_a_cell_of_several_parts_has_the_decoders_of_all_and_is_no_trial():
 WORDS = Experiment(tasks=("gsm8k[source=corpus]",), losses=("ce", "smmd"), recipe={"epochs": 1})
 
 
-@pytest.fixture
-def word_problems(monkeypatch):
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
-
-
-@pytest.mark.usefixtures("word_problems")
+@pytest.mark.usefixtures("local_copies")
 def test_a_task_brings_its_tests_of_transfer_which_follow_their_source():
     cells = [(c.task, c.loss, c.trained_on) for c in WORDS.cells]
     assert cells == [
@@ -192,7 +185,7 @@ def test_a_task_brings_its_tests_of_transfer_which_follow_their_source():
         _ = both.cells
 
 
-@pytest.mark.usefixtures("word_problems")
+@pytest.mark.usefixtures("local_copies")
 def test_a_finite_task_has_no_more_examples_than_there_are():
     many = replace(WORDS, recipe={"train_examples": 12_000, "test_examples": 2_000})
     trained, tested = (c for c in many.cells if c.loss == "smmd")

@@ -106,3 +106,28 @@ def test_another_attention_is_part_of_the_training_and_the_usual_one_of_none():
     assert training_settings(eager)["attn_implementation"] == "eager"
     with pytest.raises(UserError, match="cannot be loaded"):
         require_all_weights(folder, "of_nobody")
+
+
+@pytest.mark.parametrize("name", ["builtin/tiny", "builtin/tiny-vl"])
+@pytest.mark.parametrize(
+    "target", ["q_proj", "self_attn.v_proj", "qproj", "proj", "q_proj.weight", ""]
+)
+def test_a_target_is_refused_where_peft_finds_no_layer_for_it(name, target):
+    card = model_card(name)
+    try:
+        add_adapter(load_model(card.folder, "float32"), Recipe(lora_targets=target))
+        found = True
+    except (ValueError, UserError):
+        found = False
+    if found:
+        loading.require_lora_targets(card, target)
+    else:
+        with pytest.raises(UserError, match=f"'{target}', and no layer of .* is called so"):
+            loading.require_lora_targets(card, target)
+
+
+def test_one_wrong_target_of_several_is_named_with_the_nearest_layers():
+    card = model_card("builtin/tiny")
+    loading.require_lora_targets(card, Recipe().lora_targets)
+    with pytest.raises(UserError, match=r"'vproj', .*: did you mean v_proj"):
+        loading.require_lora_targets(card, "q_proj vproj")

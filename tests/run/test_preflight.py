@@ -20,8 +20,7 @@ from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import model_card
 from smmd_bench.run.preflight import preflight
 
-from ..conftest import DATA
-
+pytestmark = pytest.mark.usefixtures("local_copies")
 FEW = {"train_examples": 4, "validation_examples": 2, "test_examples": 2}
 
 
@@ -41,11 +40,6 @@ def refusal(experiment: Experiment) -> str:
         preflight(experiment.cells, lambda *_: None)
     assert "\n" not in str(error.value)
     return str(error.value)
-
-
-@pytest.fixture(autouse=True)
-def data(monkeypatch):
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
 
 
 def test_decoders_need_completions_that_are_one_number():

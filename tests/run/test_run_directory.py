@@ -1,8 +1,9 @@
 """What a change redoes, on a folder that holds what a finished run leaves (weights are empty)."""
 
-import dataclasses
 import json
+import shutil
 from contextlib import nullcontext
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,13 @@ from smmd_bench.tasks.arithmetic import Arithmetic
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.decoding.selection import settle
 from smmd_bench.errors import CellSkippedError, UserError
+from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import ExperimentFile
+from smmd_bench.models.card_content import builtin_folder
+from smmd_bench.models.cards import model_card
 from smmd_bench.results.frames import read_run
+from smmd_bench.results.summary import card_of_run, summarise_cells
+from smmd_bench.run.cell_json import cell_from_json, describe_cells
 from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.run_directory import RunDirectory, record_failure
 from smmd_bench.scoring import statistics
@@ -21,7 +27,7 @@ from smmd_bench.storage.files import DamagedError, write_json
 
 from ..conftest import read_files
 from ..plugin_system.loss_file import LOSS
-from .finished_cells import PLAIN, claim, finish, keep_epochs, rate, trained_cell
+from .finished_cells import PLAIN, claim, decode, finish, keep_epochs, rate, trained_cell
 
 
 @pytest.fixture
@@ -36,7 +42,7 @@ def run(tmp_path):
 def missing(run: RunDirectory, **changes: Any) -> str | None:
     """What is missing of the CE cell after a change, once selections are brought up to date."""
     changes["recipe"] = {**PLAIN.recipe, **changes.get("recipe", {})}
-    (cell,) = [c for c in dataclasses.replace(PLAIN, **changes).cells if not c.is_base]
+    (cell,) = [c for c in replace(PLAIN, **changes).cells if not c.is_base]
     settle(cell, run.path)
     return run.missing([cell]).get(cell)
 
@@ -60,7 +66,7 @@ def test_a_finished_run_misses_nothing_and_has_the_epoch_that_validates_best(run
 def test_a_new_parser_metric_or_statistic_only_measures_again(run, monkeypatch, owner, attribute):
     monkeypatch.setattr(owner, attribute, 99)
     assert missing(run) == "measure"
-    experiment = dataclasses.replace(PLAIN)
+    experiment = replace(PLAIN)
     claim(run, experiment)
     for cell in experiment.cells:
         settle(cell, run.path)
@@ -85,7 +91,7 @@ def test_only_what_a_setting_can_change_is_done_again(run, change, stage):
 
 def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
     run = RunDirectory(tmp_path / "run")
-    parts = [dataclasses.replace(PLAIN, losses=losses) for losses in (("ce", "gce"), ("ntl", "ce"))]
+    parts = [replace(PLAIN, losses=losses) for losses in (("ce", "gce"), ("ntl", "ce"))]
     with run.locked():
         for part in (*parts, *parts):
             run.claim([part], "both")
@@ -118,7 +124,7 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
 def test_a_plugin_file_is_copied_and_makes_no_other_experiment(run, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(LOSS.replace('"mine"', '"copied"'))
-    experiment = dataclasses.replace(PLAIN, plugins=(str(file),))
+    experiment = replace(PLAIN, plugins=(str(file),))
     assert experiment.name == PLAIN.name
     run.require_own([experiment], extend=False)
     claim(run, experiment)
@@ -139,7 +145,7 @@ def test_a_command_that_is_refused_leaves_the_folder_as_it_was(tmp_path, changes
     run, silent = RunDirectory(tmp_path / "run"), nullcontext(lambda *_: None)
     if locked is not None:
         claim(run, PLAIN)
-    experiments, before = (dataclasses.replace(PLAIN, **changes),), read_files(run.path)
+    experiments, before = (replace(PLAIN, **changes),), read_files(run.path)
     with run.locked() if locked else nullcontext(), pytest.raises(UserError, match=said) as error:
         run_file(ExperimentFile(None, experiments), run.path, lambda: silent)
     assert "\n" not in str(error.value)
@@ -168,3 +174,63 @@ def test_a_failure_says_what_it_was_of_whom_and_counts_for_the_cell(
     assert (found["stage"], found["skipped"], found["user_error"]) == ("decode", skipped, users)
     last = error if isinstance(error, str) else type(error).__name__
     assert last in found["traceback"]
+
+
+def test_a_model_given_by_a_path_is_found_from_anywhere_and_named_where_it_is_gone(
+    tmp_path, monkeypatch
+):
+    for folder in ("here", "else"):
+        (tmp_path / folder).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    model = tmp_path / "here" / "m"
+    model.symlink_to(builtin_folder("builtin/tiny"))
+    run = RunDirectory(tmp_path / "run")
+    mine = replace(PLAIN, models=("./m",))
+    claim(run, mine)
+    addresses = [cell.parts for cell in mine.cells]
+    assert addresses == [cell.parts for cell in PLAIN.cells]  # by content, not by name
+    monkeypatch.chdir(tmp_path / "else")
+    model_card.cache_clear()
+    frames = read_run(run.path)
+    assert card_of_run("./m", frames).folder == model
+    assert cell_from_json(frames.rows[0]).card.name == "./m"
+    claim(run, replace(PLAIN, models=("../here/m",)))  # the same cells, spelled otherwise
+    assert len(read_run(run.path).cells) == len(addresses)
+    model.unlink()
+    with pytest.raises(UserError, match=r"here/m .* is not there any more: move it back"):
+        card_of_run("../here/m", read_run(run.path))
+
+
+@pytest.mark.usefixtures("local_copies")
+def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path):
+    ce = replace(PLAIN, tasks=("gsm8k[source=corpus]",), base=False, recipe={"epochs": 2})
+    trained, tested = ce.cells
+    run = RunDirectory(tmp_path / "run")
+    claim(run, ce)
+    assert run.missing(ce.cells) == {trained: "train", tested: "decode"}
+    finish(run, trained)
+    assert run.missing(ce.cells) == {tested: "decode"}
+    shutil.rmtree(run.current(trained).checkpoint)
+    assert run.missing(ce.cells) == {trained: "train", tested: "decode"}  # the test needs them
+    assert not run.missing([trained])
+    decode(run, tested)
+    assert run.missing(ce.cells) == {tested: "measure"}
+    cells = read_run(run.path).cells
+    assert list(cells.task) == ["gsm8k", "svamp"]
+    assert list(cells.trained_on.astype("object").fillna("")) == ["", "gsm8k"]
+
+
+@pytest.mark.usefixtures("local_copies")
+@pytest.mark.parametrize("task", ["chartqa", "gsm8k[source=corpus]", "samsum[source=corpus]"])
+def test_a_small_copy_counts_with_what_it_has_in_the_manifest_and_the_plan(task):
+    asked = {"train_examples": 64, "validation_examples": 8, "test_examples": 40}
+    experiment = Experiment(tasks=(task,), losses=("ce",), base=False, recipe=asked)
+    cell, *transfers = experiment.cells
+    made = {s: len(cell.task_plugin.examples(s, 0, cell.size(s))) for s in cell.splits}
+    assert any(made[split] < cell.size(split) for split in cell.splits)
+    assert {split: cell.examples_there(split) for split in cell.splits} == made
+    data = summarise_cells(describe_cells(experiment.cells))["data"]
+    whole = {split: len(cell.task_plugin.examples(split, 0)) for split in cell.splits}
+    assert (data[cell.task]["sizes"], data[cell.task]["there"]) == (made, whole)
+    for other in transfers:
+        assert data[other.task]["sizes"] == {"test": 11}

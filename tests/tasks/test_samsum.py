@@ -13,8 +13,7 @@ from smmd_bench.tasks.samsum import SAMSum
 from smmd_bench.regression.suites import samsum_task
 from smmd_bench.scoring.measure import measure
 
-from ..conftest import DATA
-
+pytestmark = pytest.mark.usefixtures("local_copies")
 WRITTEN = [
     " Choir is cancelled because of a fever.",
     " They need 24 chairs. Felix borrows 4.\n\nSummarize the dialogue.\n\nArno: 24 chairs",
@@ -24,11 +23,6 @@ WRITTEN = [
     " Wim's heating is broken, so he is going to Anouk's place.",
 ]
 """What a model might write of the six test dialogues; one goes on after its summary."""
-
-
-@pytest.fixture(autouse=True)
-def data(monkeypatch):
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
 
 
 @pytest.fixture

@@ -12,13 +12,7 @@ from smmd_bench.tasks.svamp import SVAMP
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
 
-from ..conftest import DATA
-
-
-@pytest.fixture(autouse=True)
-def data(monkeypatch):
-    """The first rows of the real files."""
-    monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
+pytestmark = pytest.mark.usefixtures("local_copies")
 
 
 def test_a_problem_of_gsm8k():

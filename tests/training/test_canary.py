@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import asdict
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -9,23 +10,20 @@ import torch
 from peft import LoraConfig, get_peft_model
 from transformers import AutoModelForCausalLM
 
+from smmd_bench.contracts import Answer, Example
+from smmd_bench.encoding.prompts import encode_prompts, encode_targets
 from smmd_bench.models.loading import load_model
 from smmd_bench.models.processor import load_processor
+from smmd_bench.training import canary_texts as texts
 from smmd_bench.training.canary import computing_in, make_canary
-from smmd_bench.training.canary_texts import (
-    CanaryTexts,
-    canary_from,
-    canary_images,
-    canary_picture,
-    general_texts,
-)
+from smmd_bench.training.canary_texts import canary_texts, general_texts
 
 from ..tiny_vlms import each
 
 
 def test_it_holds_the_log_probabilities_of_a_plain_forward_pass(tiny):
     model = AutoModelForCausalLM.from_pretrained(tiny.base)
-    canary = make_canary(model, CanaryTexts(((4, 5, 6, 7), (8, 9)), (3, 1)))
+    canary = make_canary(model, texts.CanaryTexts(((4, 5, 6, 7), (8, 9)), (3, 1)))
     with torch.no_grad():
         log_p = model(torch.tensor([[4, 5, 6, 7]])).logits[0].log_softmax(-1)
     expected = [float(log_p[i, token]) for i, token in enumerate((5, 6, 7))]
@@ -48,15 +46,15 @@ def test_making_one_leaves_the_modes_of_every_module(tiny):
 def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
     folder = tiny_vlm(architecture)
     processor, model = load_processor(folder), load_model(folder, "float32")
-    text, seeing = (
+    plain, seeing = (
         make_canary(model, general_texts(processor.tokenizer, p), p) for p in (None, processor)
     )
     assert seeing.pictures == 1
-    assert seeing.token_ids[:-1] == text.token_ids
-    assert seeing.log_probabilities[:-1] == text.log_probabilities
-    assert canary_from(json.loads(json.dumps(asdict(seeing)))) == seeing
-    assert canary_images(seeing) == [*[[]] * len(text.token_ids), [canary_picture()]]
-    assert canary_images(text) is None
+    assert seeing.token_ids[:-1] == plain.token_ids
+    assert seeing.log_probabilities[:-1] == plain.log_probabilities
+    assert texts.canary_from(json.loads(json.dumps(asdict(seeing)))) == seeing
+    assert texts.canary_images(seeing) == [*[[]] * len(plain.token_ids), [texts.canary_picture()]]
+    assert texts.canary_images(plain) is None
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if ("visual" in name or "vision" in name) and parameter.dim() > 1:
@@ -79,3 +77,50 @@ def test_a_bfloat16_model_computes_as_its_weights_do_in_float32(tiny):
     torch.testing.assert_close(exact, expected, atol=1e-6, rtol=0)
     assert torch.equal(plain, again)
     assert not torch.equal(plain.float(), exact)
+
+
+def sums(count, words=0):
+    """Every third one is shorter than the others."""
+    return [
+        Example(
+            f"sum/{k}",
+            f"{k}+{k}={'1+2=' * (words + 4 * bool(k % 3))}",
+            "123456789012345"[: 1 + k % 15],
+            Answer(k),
+            images=(Path("nowhere.png"),),
+        )
+        for k in range(count)
+    ]
+
+
+def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(tiny_checkpoints):
+    tokenizer, examples = tiny_checkpoints("digit").tokenizer, sums(90)
+    found = canary_texts(examples, tokenizer, None, 400)
+    assert found == canary_texts(examples, tokenizer, None, 400)
+    *short, long = zip(found.token_ids, found.scored, strict=True)
+    prompts = encode_prompts(tokenizer, [e.prompt for e in examples])
+    targets = encode_targets(tokenizer, [e.target for e in examples])
+    every = {
+        (*p, *t[: texts.SCORED]): len(t[: texts.SCORED])
+        for p, t in zip(prompts, targets, strict=True)
+    }
+    assert len(short) == texts.SEQUENCES
+    assert all(every[ids] == scored for ids, scored in short)
+    longest = max(len(ids) for ids, _ in short)
+    assert sum(len(ids) < longest for ids in every) <= texts.SEQUENCES
+    assert len(long[0]) == texts.CACHED
+    assert long[1] == texts.CACHED - texts.BLOCK  # a block of a prefix cache, and more
+    assert long[0][: len(short[0][0])] == short[0][0]
+
+
+def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm):
+    processor = load_processor(tiny_vlm("qwen2_5_vl"))
+    found = canary_texts(sums(30), processor.tokenizer, processor, 400)
+    general = general_texts(processor.tokenizer, processor)
+    without = len(found.token_ids) - found.pictures
+    assert found.pictures == texts.SEQUENCES_WITH_PICTURES
+    assert found.token_ids[:without] == general.token_ids[: -general.pictures]
+    counts = [ids.count(processor.image_token_id) for ids in found.token_ids]
+    assert counts == [0] * without + [1] * found.pictures
+    bare = [Example("a", "1+1=", "2", Answer(2))]
+    assert canary_texts(bare, processor.tokenizer, processor, 400) == general

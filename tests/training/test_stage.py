@@ -1,6 +1,8 @@
 """What the train stage hands to the Trainer, and from which state a killed training goes on."""
 
+import os
 from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import pandas as pd
@@ -10,7 +12,7 @@ import torch
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.storage.files import read_json, write_json
-from smmd_bench.training import stage
+from smmd_bench.training import stage, tracking
 from smmd_bench.training.epochs import Epochs
 from smmd_bench.training.sampler import LengthGroups
 from smmd_bench.training.stage import train_cell
@@ -203,3 +205,19 @@ def test_every_option_of_the_recipe_reaches_the_trainer(monkeypatch, tmp_path):
     assert adapter.target_modules == {"q_proj", "down_proj"}
     frozen = {p.dtype for p in given["model"].parameters() if not p.requires_grad}
     assert frozen == {torch.bfloat16}
+
+
+def test_each_cell_has_a_name_and_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "environ", {"WANDB_DIR": "mine"})
+    folders = set()
+    for cell in ("0a", "0b"):
+        settings = tracking.tracking(
+            "tensorboard", "m smmd[sigma=1] seed 0", tmp_path / "run" / "train" / cell
+        )
+        assert settings["report_to"] == ["tensorboard"]
+        assert settings["run_name"] == "m smmd[sigma=1] seed 0"
+        folders.add(os.environ["TENSORBOARD_LOGGING_DIR"])
+    assert len(folders) == 2
+    assert all(Path(f).parent == tmp_path / "run" / "tracking" / "tensorboard" for f in folders)
+    assert os.environ["WANDB_DIR"] == "mine"
+    assert os.environ["WANDB_PROJECT"] == "run"
