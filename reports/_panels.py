@@ -1,4 +1,4 @@
-"""The drawing that figures share: which losses a panel draws, grids of panels, shares and ticks."""
+"""The drawing that figures share: which losses a panel draws, grids of panels, axes of values."""
 
 from __future__ import annotations
 
@@ -14,11 +14,16 @@ from smmd_bench.publishing.style import folded, model_label
 from ._cells import Pair, of_pair, pairs
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 FEWEST = 30
 """Test examples that a panel needs; smaller ones are in table and CSV alone."""
 LIMITS = f"Panels need {FEWEST} examples, and only the first models, tasks and losses are drawn."
+
+LEAST, WIDE = 3, 20
+"""Values of a parameter that make a curve, and how many times the smallest one the largest is on a
+logarithmic axis."""
 
 
 def pair_name(pair: Pair) -> str:
@@ -59,3 +64,29 @@ def block_grid(
             axis.set_axis_off()
         found.append(axes[:, :columns])
     return figure, found
+
+
+def symbol(parameter: str) -> str:
+    """How an axis calls a parameter."""
+    return {"sigma": "σ", "lambda": "λ"}.get(parameter, parameter)
+
+
+def parameter_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
+    """A figure with a panel for each of these models and tasks, three in a row."""
+    columns, rows = min(3, len(titles)), -(-len(titles) // 3)
+    figure = style.new_figure(style.width_for(columns), 0.6 + 2.9 * rows)
+    axes = [*figure.subplots(rows, columns, squeeze=False).flat]
+    for axis, pair in zip(axes, titles, strict=False):
+        axis.set_title("\n".join((model_label(pair[0]), pair[1])), pad=9)
+    for axis in axes[len(titles) :]:
+        axis.set_axis_off()
+    return figure, axes[: len(titles)]
+
+
+def set_values(axis: Axes, values: Sequence[float]) -> None:
+    """Put a tick at each of these sorted values, on a logarithmic axis where they span much."""
+    positive = [value for value in values if value > 0]
+    if positive and positive[-1] >= WIDE * positive[0]:
+        axis.set_xscale("symlog", linthresh=positive[0], linscale=0.5)
+    axis.set_xticks(values, [f"{value:g}" for value in values])
+    axis.set_xticks([], minor=True)

@@ -13,19 +13,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import (
-    GREY,
-    LossStyle,
-    add_legend,
-    loss_label,
-    loss_styles,
-    model_label,
-    new_figure,
-    width_for,
-)
+from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.results.opponents import REFERENCE
 
 from ._cells import of_pair, pairs
+from ._panels import LEAST, parameter_panels, set_values, symbol
 from ._results import EXACT, widened
 from ._text import caption, notes_of
 from .ablations import scans, variants
@@ -33,12 +25,10 @@ from .ablations import scans, variants
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-LEAST, PANELS, WIDE = 3, 12, 20
-"""Values of the parameter that make a sweep, panels drawn at most (the CSV has all), and how many
-times the smallest value the largest is on a logarithmic axis."""
+PANELS = 12
+"""Panels drawn at most; the CSV has all."""
 WEIGHT = "lambda"
 """The parameter that is 0 for cross-entropy."""
-SYMBOLS = {"sigma": "σ", WEIGHT: "λ"}
 SHOWN = (
     "Exact match by the parameter, all others at their defaults; the CSV has paired differences "
     "to CE. The band is CE, which a weight of 0 gives (not to scale on a logarithmic axis); a ring "
@@ -74,14 +64,9 @@ class Sweep:
             for swept, (_, own) in found.items()
             for pair in pairs(own)
         ][:PANELS]
-        columns, rows = min(3, len(panels)), -(-len(panels) // 3)
-        figure = new_figure(width_for(columns), 0.6 + 2.9 * rows)
-        axes = figure.subplots(rows, columns, squeeze=False).flat
-        for axis, (swept, pair, own) in zip(axes, panels, strict=False):
-            axis.set_title("\n".join((model_label(pair[0]), pair[1])), pad=9)
+        figure, axes = parameter_panels([pair for _, pair, _ in panels])
+        for axis, (swept, _, own) in zip(axes, panels, strict=True):
             self._panel(axis, *swept, own)
-        for axis in axes[len(panels) :]:
-            axis.set_axis_off()
         add_legend(figure)
         return Artefact(caption(run, cells, SHOWN), None, figure, data, notes_of(None))
 
@@ -130,13 +115,8 @@ class Sweep:
             ring: Any = {"markersize": 14, "fillstyle": "none", "color": GREY, "zorder": 4}
             axis.plot(default["value"], default["mean"], "o", label="default", **ring)
         ticks = sorted({*points["value"].dropna(), *start["value"]})
-        positive = [value for value in ticks if value > 0]
-        if positive and positive[-1] >= WIDE * positive[0]:
-            axis.set_xscale("symlog", linthresh=positive[0], linscale=0.5)
-        axis.set_xticks(ticks, [f"{value:g}" for value in ticks])
-        axis.set_xticks([], minor=True)
-        symbol = SYMBOLS.get(parameter, parameter)
-        axis.set(ylabel="Exact match (%)", xlabel=f"{symbol} of {loss_label(loss)}")
+        set_values(axis, ticks)
+        axis.set(ylabel="Exact match (%)", xlabel=f"{symbol(parameter)} of {loss_label(loss)}")
 
 
 def _points(data: pd.DataFrame) -> pd.DataFrame:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
+from smmd_bench.plugin_system.parameters import split_list
+from smmd_bench.publishing.style import add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.opponents import REFERENCE
 from smmd_bench.results.verdict import KEY
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
-from ._cells import measured, metric_labels, opponent
+from ._cells import PAIR, measured, metric_labels, opponent
+from ._panels import LEAST, parameter_panels, set_values, symbol
 from ._results import result_frame, with_tests
 from ._text import (
     caption,
@@ -28,15 +32,22 @@ from ._text import (
     without_dashes,
 )
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 TUNED = (
     "The setting that validates best for each seed, without a test example. Validation is of the "
     "best of several settings, and so too high."
+)
+CURVES = (
+    "The figure shows validation by each parameter or setting of the recipe with three values or "
+    "more, at the best of the others; bars are the standard deviation over seeds."
 )
 
 
 @dataclass(frozen=True)
 class TuningTable:
-    """One row a model, task and loss that was tuned; the CSV has every trial."""
+    """One row a model, task and loss that was tuned, and curves; the CSV has every trial."""
 
     name: ClassVar[str] = "tuning_table"
     title: ClassVar[str] = "What tuning chose"
@@ -52,9 +63,11 @@ class TuningTable:
         data = run.tuning
         sizes = sorted(data["n"].dropna().unique())
         n = " or ".join(f"{int(size):,}" for size in sizes) or "0"
-        words = f"{TUNED} n = {n} validation examples; {named_seeds(data)}."
-        table = row_table(_tuned_rows(data), self.title)
-        return Artefact(words, table, data=data.drop(columns="address"), notes=notes_of(table))
+        figure = _tuned_curves(data)
+        shown = f"{TUNED} {CURVES}" if figure else TUNED
+        words = f"{shown} n = {n} validation examples; {named_seeds(data)}."
+        table, rows = row_table(_tuned_rows(data), self.title), data.drop(columns="address")
+        return Artefact(words, table, figure, rows, notes_of(table))
 
 
 def _tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
@@ -73,6 +86,46 @@ def _tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
         label = metric_labels(str(task)).get(metric, metric)
         value = estimate(chosen, 1 if "%" in label else 2, interval=True)
         yield {**row, "Chosen": said, "Metric": label, "Validation": value}
+
+
+def _tuned_curves(data: pd.DataFrame) -> Figure | None:
+    """A panel a model, task and varied setting, a curve a loss; None: nothing has enough values."""
+    tried = [
+        {**row, "varied": key, "at": value}
+        for row in data[data["value"].notna()].to_dict("records")
+        for key, value in _numbers(str(row["text"]))
+    ]
+    if not tried:
+        return None
+    trials = pd.DataFrame(tried)
+    keys = [*PAIR, "metric", "varied", "untuned"]
+    found = trials.groupby([*keys, "seed", "at"], sort=False)["value"].max().reset_index()
+    found = found[found.groupby(keys)["at"].transform("nunique") >= LEAST]
+    panels = [*found.groupby(keys[:4], sort=False)]
+    if not panels:
+        return None
+    figure, axes = parameter_panels([(str(model), str(task)) for (model, task, *_), _ in panels])
+    styles = loss_styles(map(str, found["untuned"].unique()))
+    for axis, ((_, task, metric, varied), own) in zip(axes, panels, strict=True):
+        label = metric_labels(str(task)).get(str(metric), metric)
+        axis.set(xlabel=symbol(str(varied)), ylabel=f"Validation, {label}")
+        for loss, curve in own.groupby("untuned", sort=False):
+            means = curve.groupby("at")["value"].agg(["mean", "std"]).fillna(0)
+            how = styles[str(loss)].plotted(
+                label=loss_label(str(loss)), elinewidth=1.1, capsize=2.5
+            )
+            axis.errorbar(means.index, means["mean"], means["std"], **how)
+        set_values(axis, sorted(own["at"].unique()))
+    add_legend(figure)
+    return figure
+
+
+def _numbers(text: str) -> Iterator[tuple[str, float]]:
+    """The settings of a trial that are numbers."""
+    for setting in split_list(text):
+        key, _, value = setting.partition("=")
+        with suppress(ValueError):
+            yield key, float(value)
 
 
 DECODED = (

@@ -19,14 +19,14 @@ CHOSEN = {"ce": (0, 1), "smmd": (1, 1)}
 """The places in the grid of a loss that its seeds choose."""
 
 
-def tuned_run(path: Path, **names: Any) -> RunFrames:
+def tuned_run(path: Path, grids: Mapping[str, Sequence[str]] = GRIDS, **names: Any) -> RunFrames:
     """A quick run of CE and SMMD, as published and tuned."""
     run = quick_run(path, losses=LOSSES, seeds=(0, 1), **names)
     cells = []
     for content in run.rows:
         if is_tuned(str(content["loss"])):
             name = untuned_label(str(content["loss"]))
-            content = _tune(run, content, GRIDS[name], CHOSEN[name][int(content["seed"])])
+            content = _tune(run, content, grids[name], CHOSEN[name][int(content["seed"])])
         cells.append(content)
     manifest = read_json(path / "manifest.json") or {}
     write_json(path / "manifest.json", {**manifest, "cells": cells})
