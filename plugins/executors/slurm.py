@@ -74,6 +74,7 @@ class SlurmExecutor(SeveralGpus):
         except ImportError:
             raise UserError("submitit is not installed: pip install 'smmd-bench[slurm]'.") from None
         pairs = (option.lstrip("-").split("=", 1) for option in self.options.split())
+        options = {name.replace("-", "_"): value for name, value in pairs}  # as submitit's own
         logs, often = folder / "logs" / "slurm", {f"{self.cluster}_max_num_timeout": 100}
         try:
             executor = submitit.AutoExecutor(logs, cluster=self.cluster, **often)
@@ -84,7 +85,7 @@ class SlurmExecutor(SeveralGpus):
                 cpus_per_task=self.cpus,
                 mem_gb=self.memory_gb,
                 slurm_partition=self.partition,
-                slurm_additional_parameters=dict(pairs),
+                slurm_additional_parameters=options,
             )
             return executor.submit(Work(job, folder.resolve(), self.environment(job, None)))
         except (RuntimeError, submitit.core.utils.FailedJobError) as error:

@@ -159,7 +159,11 @@ def model_card(name: str) -> ModelCard:
         card = _local(name, folder)
     else:
         card = _hub(name)
-    read_given_json(card.folder / "config.json")
+    if "quantization_config" in read_given_json(card.folder / "config.json"):
+        raise UserError(
+            f"The weights of '{name}' are quantised, and no quantised weights are trained here: "
+            "give the checkpoint that they were made from."
+        )
     if (card.folder / "adapter_config.json").exists():
         raise UserError(
             f"The checkpoint folder '{name}' holds a model and, by adapter_config.json, an "

@@ -64,12 +64,17 @@ def test_what_slurm_gets(tmp_path, monkeypatch):
         submitit.AutoExecutor, "update_parameters", lambda self, **more: given.update(more)
     )
     monkeypatch.setattr(submitit.AutoExecutor, "submit", lambda self, work: work)
-    spec = "slurm[partition=gpu,gpus_per_cell=2,hours=8,cluster=local,options=qos=long --nice=10]"
+    spec = (
+        "slurm[partition=gpu,gpus_per_cell=2,hours=8,cluster=local,options=qos=a --gpus-per-node=0]"
+    )
     work = load("executors", spec)._submit(job("a"), tmp_path)
     assert isinstance(work, Work)
     assert (given["timeout_min"], given["slurm_partition"]) == (480, "gpu")
     assert given["gpus_per_node"] == 0  # this job asks for none
-    assert given["slurm_additional_parameters"] == {"qos": "long", "nice": "10"}
+    assert given["slurm_additional_parameters"] == {
+        "qos": "a",
+        "gpus_per_node": "0",  # takes the place of submitit's own
+    }
 
 
 def test_mistakes_are_one_sentence(tmp_path, monkeypatch):

@@ -66,10 +66,13 @@ def test_a_head_in_the_file_of_a_tied_model_must_be_the_embedding(copy):
             load(other)
 
 
-def test_an_adapter_beside_a_model_is_refused(copy):
+def test_an_adapter_beside_a_model_and_quantised_weights_are_refused(copy):
     folder = copy()
     (folder / "adapter_config.json").write_text("{}")
     with pytest.raises(UserError, match=r"a model and, by adapter_config\.json, an adapter"):
+        model_card(str(folder))
+    (folder / "config.json").write_text('{"quantization_config": {"quant_method": "fp8"}}')
+    with pytest.raises(UserError, match="are quantised, and no quantised weights are trained"):
         model_card(str(folder))
 
 
