@@ -13,12 +13,12 @@ from __future__ import annotations
 import re
 import sysconfig
 import traceback
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import pandas as pd
 
@@ -56,13 +56,13 @@ def write_reports(
     """Make every registered report of the run in `folder`, and its page.
 
     Tables come first, the verdict before the others. `progress` hears of the reports that are made.
-    anew: also if nothing has changed since they were made; else the first table alone is made then,
-    and nothing written. Raises UserError if the folder holds no run.
+    anew: also if nothing has changed since they were made; else the first table alone is returned
+    then, as it was. Raises UserError if the folder holds no run.
     """
     made = folder / "reports" / MADE
     known = {} if anew else read_own_json(made) or {}
     if known.get("state") == _state(folder):
-        return _make_reports(folder, known["shown"], (), (), lambda *_: None)
+        return [_section_again(**said) for said in known["shown"]]
     sections = _make_reports(folder, names("reports"), (), FORMATS, progress)
     sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
     for section in sections:  # files of an earlier state go, and those of other names stay
@@ -74,9 +74,26 @@ def write_reports(
     write_page(read_run(folder), sections)
     made.unlink(missing_ok=True)
     if not any(section.error for section in sections):
-        shown = [section.name for section in sections[:1] if section.name in names("reports")]
+        shown = [_said(section) for section in sections if section.table is not None][:1]
         write_json(made, {"state": _state(folder), "shown": shown})
     return sections
+
+
+def _said(section: Section) -> dict[str, Any]:
+    assert section.table is not None
+    table = {**section.table.to_dict("split"), "attrs": section.table.attrs}
+    names = ("name", "title", "paper", "caption")
+    return {**{name: getattr(section, name) for name in names}, "table": table}
+
+
+def _section_again(
+    name: str, title: str, paper: str, caption: str, table: Mapping[str, Any]
+) -> Section:
+    import pandas as pd
+
+    frame = pd.DataFrame(table["data"], table["index"], table["columns"])
+    frame.attrs = table["attrs"]
+    return Section(name, title, paper, artefact=Artefact(caption, frame))
 
 
 def _state(folder: Path) -> str:
