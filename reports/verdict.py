@@ -10,6 +10,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
+from urllib.parse import urlencode
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ from smmd_bench.results.verdict import (
     main_losses,
     reference_of,
 )
-from smmd_bench.scoring.gain import OVER_SEEDS
+from smmd_bench.scoring.gain import OVER_SEEDS, RECIPES
 
 from ._cells import NO_RESULTS, measured, of_pair, pairs, why_missing
 from ._panels import pair_name
@@ -44,6 +45,8 @@ SHOWN = (
     "answer). Below ±x: a true difference of x is found 4 times in 5."
 )
 
+FLIPS, LINKS = "Flips", "links"
+FLIPPED = "Flips, over all seeds: + only the loss has the example right, − only {}."
 GROUP = "Group"
 GROUPED = (
     "Losses that share a letter of Group are told apart by no test (all pairs, corrected by Holm); "
@@ -76,13 +79,17 @@ class Verdict:
         label = shortened(loss_label(reference_of(run)), 14)
         difference = f"Δ to {label} [95 %]"
         table = pd.DataFrame(_rows(run, data, label, difference)).fillna(DASH)
+        if LINKS in table:
+            links = table.pop(LINKS)
+            table.attrs["links"] = {(at, FLIPS): links[at] for at in links.index[links != DASH]}
         if "predictions" in run.manifest:
             other = loss_label(reference_of(run))
             table.attrs["title"] = f"Which answers are better than those of {other}?"
             table = table.drop(columns="Seeds", errors="ignore")
-        table.attrs["values"] = ["Loss", "Metric", label, "Verdict", GROUP, difference, P_HOLM]
-        table.attrs["optional"] = ["n", "Seeds", P_HOLM, label]
-        words = caption(run, run.cells, SHOWN, GROUPED * (GROUP in table))
+        shown = ["Loss", "Metric", label, "Verdict", GROUP, difference, FLIPS, P_HOLM]
+        table.attrs |= {"values": shown, "optional": ["n", "Seeds", FLIPS, P_HOLM, label]}
+        said = [FLIPPED.format(label)] * (FLIPS in table) + [GROUPED] * (GROUP in table)
+        words = caption(run, run.cells, SHOWN, " ".join(said))
         words = f"{words}\n{reported(run)}"
         return Artefact(words, table, data=None if data.empty else data, notes=notes_of(table))
 
@@ -103,7 +110,7 @@ def _judged(run: Run) -> set[str]:
     return {*run.cells["loss"]} - {*others, reference_of(run)}
 
 
-def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator[dict[str, str]]:
+def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator[dict[str, Any]]:
     """The rows of the table, in the order of the run; the noise floor is the last of its pair."""
     other, dead, judged = reference_of(run), learnt_nothing(run), _judged(run)
     found = dict([*data.groupby(KEY, observed=True)])
@@ -138,10 +145,27 @@ def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator
                 "Verdict": gain["verdict"],
                 **({GROUP: gain["letters"]} if gain["letters"] and not noise else {}),
                 difference: with_interval(*bounds, digits_of(gain["label"]), sign=True),
+                **_flips(gain, linked=not noise),
                 P_HOLM: p_text(gain["p_holm"]),
                 "Seeds": str(gain["seeds"]),
                 "n": f"{gain['n']:,}",
             }
+
+
+def _flips(gain: dict[Any, Any], *, linked: bool) -> dict[str, Any]:
+    """`+31 / −47` of a share of examples, with the fragments of the page that show them."""
+    if pd.isna(gain["gained"]):
+        return {}
+    signed = f"+{gain['gained']:,}", f"−{gain['lost']:,}"
+    found: dict[str, Any] = {FLIPS: " / ".join(signed)}
+    if linked and gain["metric"] == "exact_match" and gain["interval"] != RECIPES:
+        cells = {"model": gain["model"], "task": gain["task"]}
+        sides = (gain["loss"], gain["against_loss"]), (gain["against_loss"], gain["loss"])
+        asked = ({**cells, "right": right, "wrong": wrong} for right, wrong in sides)
+        found[LINKS] = dict(
+            zip(signed, ("completions?" + urlencode(a) for a in asked), strict=True)
+        )
+    return found
 
 
 GROUPS, WIDEST = 8, 3.0

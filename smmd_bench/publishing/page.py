@@ -153,16 +153,19 @@ def _picture(section: Section) -> str:
 
 
 def _table(frame: pd.DataFrame) -> dict[str, Any]:
-    """Columns: name, whether it holds numbers; rows of cells: text, whether it is bold.
+    """Columns: name, whether it holds numbers; rows of cells: text, whether it is bold, its links.
 
     constant: what the columns say that never change.
     """
-    whole, bold = as_text(frame), bold_cells(frame)
+    whole, bold, links = as_text(frame), bold_cells(frame), frame.attrs.get("links", {})
     text = varying(whole)
     text = whole if text.columns.empty else text
     rows = text.to_dict("records")
     return {
         "columns": [(name, is_numeric(text[name])) for name in text],
-        "rows": [[(row[n], (at, n) in bold) for n in row] for at, row in enumerate(rows)],
+        "rows": [
+            [(row[n], (at, n) in bold, links.get((at, n))) for n in row]
+            for at, row in enumerate(rows)
+        ],
         "constant": constant_line(whole, text),
     }

@@ -4,7 +4,8 @@ Cells that are already text are written as they stand; numbers are written with 
 significant digits, and what is missing as a dash (in CSV: in full, and as nothing).
 
 `frame.attrs["bold"]` may name cells to set in bold, as a list of (row, column): the position of the
-row from 0, and the column's name. CSV has none.
+row from 0, and the column's name. CSV has none. `frame.attrs["links"]` gives cells of the page,
+named alike, their links: {part of the text: fragment}, where " / " joins the parts.
 
 In LaTeX a table is a float in booktabs rules. One that is wider than a column goes over both
 columns of the page (`table*`), scaled to the page where it has to be. The document needs

@@ -2,11 +2,13 @@
 
 One row a model, task, loss and metric that losses are judged by: what `gain_of` says of the seeds
 that both have; value and against_value, the mean of the metric over them, of the loss and of
-`against_loss`; p_holm, corrected over the losses of a model, task and metric; smallest, the true
-difference that the test finds 4 times in 5; and the verdict: better, worse, "cannot tell", "cannot
-tell (more seeds)" where they are too few to know their spread, "nothing learnt". Cross-entropy
-against itself is the noise floor: "seeds differ" or "cannot tell", and in no family. With five
-losses or more, letters and against_letters are the groups of `ties`; else they are empty.
+`against_loss`; of a share of examples gained and lost, the examples of all seeds that the loss
+alone, or `against_loss` alone, has right (McNemar's b and c); p_holm, corrected over the losses of
+a model, task and metric; smallest, the true difference that the test finds 4 times in 5; and the
+verdict: better, worse, "cannot tell", "cannot tell (more seeds)" where they are too few to know
+their spread, "nothing learnt". Cross-entropy against itself is the noise floor: "seeds differ" or
+"cannot tell", and in no family. With five losses or more, letters and against_letters are the
+groups of `ties`; else they are empty.
 """
 
 from __future__ import annotations
@@ -33,6 +35,7 @@ NOTHING_LEARNT = "nothing learnt"
 """Neither a loss nor what it is compared with has a right answer."""
 _RATES = ("parse_failure_rate", "truncation_rate")
 _MEANS = ("value", "against_value")
+_FLIPS = ["gained", "lost"]
 
 
 def verdict_frame(run: Run) -> pd.DataFrame:
@@ -51,7 +54,10 @@ def verdict_frame(run: Run) -> pd.DataFrame:
     data.insert(5, "better", [metric.better for metric in of_row])
     groups = seeds.groupby([*KEY, "metric"], observed=True)
     beside = groups[[*_MEANS]].mean().join(groups["against_loss"].first().astype("str"))
-    data = data.merge(beside.reset_index(), how="left", on=[*KEY, "metric"])
+    flips = groups[["b", "c"]].sum(min_count=1).astype("Int64").set_axis(_FLIPS, axis="columns")
+    data = data.merge(beside.join(flips).reset_index(), how="left", on=[*KEY, "metric"])
+    lower = data["better"] == "lower"
+    data.loc[lower, _FLIPS] = data.loc[lower, _FLIPS[::-1]].to_numpy()
     data = in_order(_with_letters(data, tie_letters(run, judged_metrics)), run.cells)
     rows = data.to_dict("records")
     return data.assign(verdict=[_verdict(row, tuple(row[n] for n in KEY) in dead) for row in rows])

@@ -4,6 +4,7 @@ import logging
 
 import pandas as pd
 import pytest
+from smmd_bench.reports.verdict import Verdict
 
 import smmd_bench as sb
 from smmd_bench.contracts import Artefact
@@ -72,6 +73,7 @@ REPORTS = (
     Told("skipping", both, "A report that is skipped", "nothing to show"),
     Told("failing", failing),
     Told("failing_to_draw", failing_to_draw),
+    Verdict(),
 )
 
 

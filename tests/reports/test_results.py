@@ -93,6 +93,9 @@ def test_the_noise_floor_is_the_last_row_of_a_run_with_several_seeds(three_seeds
     assert table["Seeds"].tolist()[-2:] == ["1", "1"]
     pair = [three_seeds.metrics.query(f"loss == 'ce' and seed == {seed}") for seed in (0, 1)]
     values = [p.set_index("metric")["value"]["exact_match"] for p in pair]
+    assert table["Flips"].iloc[-1] == "–"
+    gained, lost = (int(n[1:]) for n in table["Flips"].iloc[-2].split(" / "))
+    assert gained - lost == pytest.approx(80 * (values[1] - values[0]) / 100)
     shown = float(table["Δ to CE [95 %]"].iloc[-2].split()[0].replace("−", "-"))
     assert shown == pytest.approx(values[1] - values[0], abs=0.051)
 

@@ -92,10 +92,15 @@ def test_the_verdict_is_a_frame_and_in_the_json_of_report(run, tmp_path):
     assert exact.loc["smmd", "against_value"] == pytest.approx(values.mean()["ce"])
     difference = exact["value"] - exact["against_value"]
     assert exact["difference"].tolist() == pytest.approx(difference.tolist())
+    wide = run.completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
+    alone = [int((wide[a] > wide[b]).sum()) for a, b in (("smmd", "ce"), ("ce", "smmd"))]
+    assert exact.loc["smmd", ["gained", "lost"]].tolist() == alone
+    assert verdict.query("metric != 'exact_match'")[["gained", "lost"]].isna().all(axis=None)
     copy = shutil.copytree(run.path, tmp_path / "run")
     command = ["report", str(copy), "--only", "verdict", "--format", "csv", "--json"]
     said = json.loads(call(command, tmp_path).stdout)["verdict"]
     assert [row["verdict"] for row in said] == verdict["verdict"].tolist()
+    assert [said[0][name] for name in ("gained", "lost")] == [*verdict.iloc[0][["gained", "lost"]]]
 
 
 def test_a_selection_has_one_selected_epoch_a_cell(run):

@@ -36,26 +36,33 @@ for (const table of document.querySelectorAll("table.sortable")) {
 const showCompletions = ({ groups, labels, categories, rows }) => {
   const PAGE = 25, RIGHT = categories.indexOf("exact"), table = $("examples");
   const losses = Object.keys(labels);
-  const varying = ["model", "task", "seed"].filter((name) => new Set(groups.map((group) => group[name])).size > 1);
-  const nameOf = (group) => varying.map((name) => name === "seed" ? `seed ${group.seed}` : group[name]).join(" · ");
+  const NAMES = ["model", "task", "seed"], FILTERS = ["search", "right", "wrong", "category"];
+  const varying = NAMES.filter((name) => new Set(groups.map((group) => group[name])).size > 1);
+  const nameOf = (group) => varying.map((name) => name === "seed" ? (group.seed === "all" ? "all seeds" : `seed ${group.seed}`) : group[name]).join(" · ");
   const written = (category) => category.replace("scale_x10^", "scale ×10^").replaceAll("_", " ");
   const choose = (id, options, least = 1) => {
     $(id).append(...options.map(([value, text]) => new Option(text, value)));
     $(id).closest("label").hidden = options.length < least;
   };
-  choose("group", groups.map((group, at) => [at, nameOf(group)]), 2);
+  // Cells are chosen by model and task, all seeds of them, and by seed.
+  const named = (group, names) => String(new URLSearchParams(names.filter((name) => name in group).map((name) => [name, group[name]])));
+  const whole = new Map(groups.map((group) => [named(group, ["model", "task"]), nameOf({ ...group, seed: "all" })]));
+  const one = groups.map((group) => [named(group, NAMES), nameOf(group)]);
+  choose("group", [...whole.size > 1 ? whole : [], ...whole.size < one.length ? one : []], 2);
   const judged = rows.some((row) => row[5].some((category) => category >= 0));
   for (const id of ["right", "wrong"]) choose(id, judged ? losses.map((loss) => [loss, labels[loss]]) : []);
-  choose("category", judged ? categories.map((name, at) => [at, written(name)]) : []);
+  choose("category", judged ? categories.map((name) => [name, written(name)]) : []);
 
   const of = (row, loss) => row[5][groups[row[0]].losses.indexOf(loss)] ?? -1;
-  const fits = (row) => {
-    const [group, right, wrong, category] = ["group", "right", "wrong", "category"].map((id) => $(id).value);
-    const asked = $("search").value.trim().toLowerCase();
-    return (!group || row[0] === Number(group))
+  const filter = () => {
+    const [right, wrong] = ["right", "wrong"].map((id) => $(id).value);
+    const category = categories.indexOf($("category").value), asked = $("search").value.trim().toLowerCase();
+    const cells = [...new URLSearchParams($("group").value)];
+    const within = groups.map((group) => cells.every(([name, value]) => String(group[name]) === value));
+    return (row) => within[row[0]]
       && (!right || of(row, right) === RIGHT)
       && (!wrong || of(row, wrong) >= 0 && of(row, wrong) !== RIGHT)
-      && (!category || row[5].includes(Number(category)))
+      && (category < 0 || row[5].includes(category))
       && (!$("differing").checked || row[6] === 1)
       && (!asked || [row[1], row[2], row[3], ...row[4]].some((text) => text.toLowerCase().includes(asked)));
   };
@@ -75,6 +82,7 @@ const showCompletions = ({ groups, labels, categories, rows }) => {
       asked.prepend(image);
     }
     line.setAttribute("role", "row");
+    line.tabIndex = -1;
     line.append(cell("Example", uid));
     if (groups.length > 1) line.append(cell("Cells", nameOf(groups[group])));
     line.append(asked, cell("Target", target));
@@ -88,11 +96,12 @@ const showCompletions = ({ groups, labels, categories, rows }) => {
     return line;
   };
 
-  let found = [], page = 0;
+  let found = [], page = 0, at = -1;
   const draw = () => {
     const shown = found.slice(PAGE * page, PAGE * (page + 1));
     const there = new Set(found.flatMap((row) => groups[row[0]].losses));
-    const shownLosses = losses.filter((loss) => there.has(loss));
+    const chosen = [$("right").value, $("wrong").value];
+    const shownLosses = [...new Set([...chosen, ...losses])].filter((loss) => there.has(loss));
     const titles = ["Example", ...groups.length > 1 ? ["Cells"] : [], "Prompt", "Target", ...shownLosses.map((loss) => labels[loss])];
     const head = element("tr");
     head.setAttribute("role", "row");
@@ -106,14 +115,48 @@ const showCompletions = ({ groups, labels, categories, rows }) => {
       ? `${PAGE * page + 1}–${PAGE * page + shown.length} of ${found.length.toLocaleString("en")} examples`
       : "no example matches";
   };
-  const select = () => { found = rows.filter(fits); page = 0; draw(); };
-  const turn = (by) => () => { page += by; draw(); };
+  const select = () => { found = rows.filter(filter()); page = 0; at = -1; draw(); };
+  const turn = (by) => () => { page += by; at = PAGE * page - 1; draw(); };
+
+  // The fragment holds the filters: #completions?model=…&task=…&right=smmd&wrong=ce
+  const share = () => {
+    const asked = new URLSearchParams($("group").value);
+    for (const id of FILTERS) if ($(id).value) asked.set(id, $(id).value);
+    if ($("differing").checked) asked.set("differing", "1");
+    history.replaceState(null, "", asked.size ? `#completions?${asked}` : "#completions");
+  };
+  const follow = () => {
+    if (!location.hash.startsWith("#completions?")) return;
+    const asked = Object.fromEntries(new URLSearchParams(location.hash.slice("#completions?".length)));
+    for (const id of FILTERS) $(id).value = asked[id] ?? "";
+    $("group").value = named(asked, NAMES);
+    for (const id of ["group", ...FILTERS.slice(1)]) if ($(id).selectedIndex < 0) $(id).selectedIndex = 0;
+    $("differing").checked = "differing" in asked;
+    select();
+    $("completions").focus({ preventScroll: true });
+    $("completions").scrollIntoView();
+  };
+  // j and k, where nobody writes: the next of the examples that are found, and the one before.
+  document.addEventListener("keydown", (event) => {
+    const by = { j: 1, k: -1 }[event.key];
+    const busy = event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea");
+    if (!by || busy || !found[at + by]) return;
+    at += by;
+    if (Math.floor(at / PAGE) !== page) { page = Math.floor(at / PAGE); draw(); }
+    const line = table.tBodies[0].rows[at % PAGE];
+    line.focus({ preventScroll: true });
+    line.scrollIntoView();
+  });
   $("previous").onclick = turn(-1);
   $("next").onclick = turn(1);
-  $("filters").oninput = select;
+  $("filters").oninput = () => { select(); share(); };
   $("filters").onsubmit = (event) => event.preventDefault();
-  $("filters").onreset = () => setTimeout(select);
+  $("filters").onreset = () => setTimeout($("filters").oninput);
+  addEventListener("hashchange", follow);
+  // the same link again changes no fragment
+  addEventListener("click", (event) => { if (event.target.closest("a[href^='#completions?']")) setTimeout(follow); });
   select();
+  follow();
 };
 
 (async () => {
