@@ -85,4 +85,6 @@ def _read_table(file: Path) -> dict[str, Any]:
     given = {"path": str(file), **columns}
     spec = f"table[{','.join(f'{key}={spell(value)}' for key, value in given.items())}]"
     numbers = reads_numbers(load_task(spec))
-    return {**columns, "path": str(file.resolve()), "spec": spec, "numbers": numbers}
+    kind = Path(file.name.removesuffix(".gz")).suffix  # pandas unpacks .gz by its name
+    path = str(file.resolve())
+    return {**columns, "path": path, "kind": kind, "spec": spec, "numbers": numbers}

@@ -39,7 +39,8 @@ def command(
 
     Files are JSON lines, a JSON list, CSV or Parquet with a column for the completion (completion,
     prediction, response, output, generated_text) and one for the id (uid, id, doc_id, index: the
-    uid of an example or its position from 0); samples of lm-eval; logs of Inspect; also gzipped.
+    uid of an example or its position from 0); samples of lm-eval; details of lighteval; logs of
+    Inspect; also gzipped.
 
     \b
     Examples:

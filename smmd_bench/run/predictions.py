@@ -26,8 +26,9 @@ from ..storage.manifest import FORMAT
 from .comparison import measure_cell, write_comparisons
 from .run_directory import Outcome, RunDirectory
 
-_LM_EVAL = re.compile(r"^samples_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
-"""The stem of a file of lm-eval's samples: samples_gsm8k_2026-11-20T10-31-09.123456."""
+_SAMPLES = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
+"""The stem of a file of lm-eval's samples, samples_gsm8k_2026-11-20T10-31-09.123456, and of
+lighteval's details."""
 
 
 def score_predictions(
@@ -140,8 +141,8 @@ def _score_into(
 
 
 def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
-    """What tables call the files: by default their stems, without what lm-eval writes around the
-    task in them; where files of several folders have one name, the folders'."""
+    """What tables call the files: by default their stems, without what lm-eval and lighteval
+    write around the task in them; where files of several folders have one name, the folders'."""
     if given and len(given) != len(files):
         raise UserError(
             f"--label is given {len(given)} times and --predictions {len(files)} times: give one "
@@ -150,7 +151,7 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     labels = [label.strip() for label in given]
     if not labels:
         stems = [Path(file.name.removesuffix(".gz")).stem for file in files]
-        labels = [_LM_EVAL.sub(r"\1", stem) for stem in stems]
+        labels = [_SAMPLES.sub(r"\1", stem) for stem in stems]
         if len({*labels}) == 1 < len(files):
             labels = [file.resolve().parent.name for file in files]
     if len({label.casefold() for label in labels}) < len(files):  # tables write ce as CE

@@ -86,6 +86,8 @@ def read_predictions(
         answers = [value[0][0] if isinstance(value, list) else value for value in frame["resps"]]
         frame = frame.rename(columns={"arguments": "inputs"}).assign(completion=answers)
         frame = frame.loc[~frame[["doc_id", "completion"]].astype("str").duplicated()]
+    if completion_column is None and {"doc", "model_response"} <= {*frame}:  # details of lighteval
+        frame = pd.DataFrame([*map(_detail_of_lighteval, frame["doc"], frame["model_response"])])
     usual = {str(name).strip().casefold().replace(" ", "_"): str(name) for name in frame}
     columns = {role: [usual[n] for n in names if n in usual] for role, names in COLUMNS.items()}
     for role, given in (("id", id_column), ("completion", completion_column)):
@@ -125,6 +127,17 @@ def _samples_of_inspect(path: Path) -> Iterator[dict[str, Any]]:
                     "completion": answer.get("completion", ""),
                     "finish_reason": "length" if "max_tokens" in reasons else "stop",
                 }
+
+
+def _detail_of_lighteval(doc: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+    """What lighteval's metrics read: the first answer, without its reasoning where that was cut."""
+    gold, texts = doc["gold_index"], response["text_post_processed"] or response["text"]
+    return {
+        "id": doc["id"],
+        "prompt": doc["query"],
+        "target": [doc["choices"][at] for at in (gold if isinstance(gold, list) else [gold])],
+        "completion": texts[0] if texts else None,
+    }
 
 
 def _prediction(

@@ -1,5 +1,6 @@
 """What `smmd-bench new` writes works, is clean, and passes its own tests."""
 
+import gzip
 import os
 import subprocess
 import sys
@@ -23,10 +24,12 @@ def run(*command: str | Path, cwd: Path, **more: str) -> str:
 def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
     for kind in KINDS:
         assert run_here("new", kind, f"my_{kind}", cwd=tmp_path).returncode == 0
-    for name, answer in {"sums": "{}", "words": "a, {}"}.items():
-        lines = [f'{{"Problem": "{at}?", "label": "{answer.format(at)}"}}' for at in range(60)]
-        (tmp_path / f"{name}.jsonl").write_text("\n".join(lines))
-        words = ("new", "task", f"my_{name}", "--from", f"{name}.jsonl")
+    lines = [f'{{"Problem": "{at}?", "label": "{at}"}}' for at in range(60)]
+    (tmp_path / "sums.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    lines = ["Problem\tlabel", *(f"{at}?\ta, {at}" for at in range(60))]
+    (tmp_path / "words.tsv").write_text("\n".join(lines))
+    for file in ("sums.jsonl.gz", "words.tsv"):
+        words = ("new", "task", f"my_{file.partition('.')[0]}", "--from", file)
         assert run_here(*words, cwd=tmp_path).returncode == 0
     rules = ["--isolated", "--line-length", "100", "--quiet"]
     run(BIN / "ruff", "check", *rules, "--select", "E,F,W,I,UP,B,N,RUF,SIM,PT", ".", cwd=tmp_path)

@@ -129,3 +129,17 @@ def test_samples_of_lm_eval_are_scored_by_their_raw_answers(cache, tmp_path, for
     assert "5 completions by prompt" in said[0]
     with pytest.raises(UserError, match=r"row 1: its inputs is not that of .* test-1-0"):
         score_predictions(TASK, [file], limit=COUNT, data_seed=1, out=tmp_path / "other")
+
+
+def test_details_of_lighteval_are_scored_by_what_its_metrics_read(cache, tmp_path):
+    """lighteval 0.13.0 wrote the file: documents 3, 0, 4, 1 and 2, of which 3 is wrong."""
+    file = DATA / "lighteval" / "details_easy_2026-11-26T08-04-31.576316.parquet"
+    assert [row[0] for row in rows_of(file)] == [*"30412"]
+    run = read_run(score_predictions(TASK, [file], limit=COUNT, out=tmp_path / "out").path)
+    assert run.completions["exact"].tolist() == [True, True, True, False, True]
+    assert [*run.cells["loss"]] == ["easy"]
+    doc = {"id": "0", "query": "q", "choices": ["6", "7"], "gold_index": [1]}
+    answer = {"text": ["<think>6</think>7"], "text_post_processed": ["7"]}
+    detail = json_lines(tmp_path / "a.jsonl", [{"doc": doc, "model_response": answer}])
+    (found,) = read_predictions(detail).rows
+    assert (found.completion, found.targets) == ("7", {"target": ["7"]})
