@@ -1,14 +1,17 @@
-"""Any loss as `compute_loss_func` of a stock Trainer, held to one large batch."""
+"""Any loss in other people's trainers, held to one large batch."""
 
 import random
-from typing import Any
 
 import pytest
 import torch
+from datasets import Dataset
 from transformers import AutoModelForCausalLM, DataCollatorForSeq2Seq, Trainer, TrainingArguments
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
+from smmd_bench.models.cards import model_card
+from smmd_bench.models.tokenizers import load_tokenizer
+from tests.docs.documents import ROOT, blocks
 
 pytestmark = pytest.mark.engine
 
@@ -29,27 +32,30 @@ def sums(tokenizer, count):
     return rows
 
 
-def trainer(tiny, folder, loss, accumulation=1, watched=True):
-    """A stock Trainer, of a loss or of its own; steps of 8 examples, which rows of digits make
-    uneven."""
-    settings = {
-        "per_device_train_batch_size": 8 // accumulation, "per_device_eval_batch_size": 8,
-        "gradient_accumulation_steps": accumulation, "max_steps": 5, "learning_rate": 1e-2,
-        "optim": "sgd", "logging_steps": 1, "report_to": [], "disable_tqdm": True,
-        "save_strategy": "no", "use_cpu": True, "dataloader_pin_memory": False,
+def settings_of(folder, accumulation, **more):
+    """Of a Trainer on the CPU with steps of 8 examples."""
+    return {
+        "output_dir": str(folder), "per_device_train_batch_size": 8 // accumulation,
+        "per_device_eval_batch_size": 8, "gradient_accumulation_steps": accumulation,
+        "max_steps": 5, "learning_rate": 1e-2, "optim": "sgd", "logging_steps": 1, "report_to": [],
+        "disable_tqdm": True, "save_strategy": "no", "use_cpu": True,
+        "dataloader_pin_memory": False, **more,
     }  # fmt: skip
-    arguments: dict[str, Any] = {
-        "model": AutoModelForCausalLM.from_pretrained(tiny.base),
-        "args": TrainingArguments(output_dir=str(folder), **settings),
-        "train_dataset": sums(tiny.tokenizer, 40),
-        "eval_dataset": sums(tiny.tokenizer, 8),
-        "data_collator": DataCollatorForSeq2Seq(tiny.tokenizer),
-    }
-    if loss is not None:
-        arguments["compute_loss_func"] = sb.compute_loss_func(loss, tiny.tokenizer)
-    found = Trainer(processing_class=tiny.tokenizer, **arguments)
-    if loss is not None and watched:
-        found.compute_loss_func.watch(found)
+
+
+def trainer(tiny, folder, loss, accumulation=1, watched=True):
+    """A stock Trainer, of a loss or of its own; rows of digits make its steps uneven."""
+    own = None if loss is None else sb.compute_loss_func(loss, tiny.tokenizer)
+    found = Trainer(
+        AutoModelForCausalLM.from_pretrained(tiny.base),
+        TrainingArguments(**settings_of(folder, accumulation)),
+        DataCollatorForSeq2Seq(tiny.tokenizer),
+        train_dataset=sums(tiny.tokenizer, 40),
+        eval_dataset=sums(tiny.tokenizer, 8),
+        compute_loss_func=own,
+    )
+    if own is not None and watched:
+        own.watch(found)
     return found
 
 
@@ -87,3 +93,28 @@ def test_gradient_accumulation_changes_nothing(tiny, tmp_path, loss):
         assert losses(trainer(tiny, tmp_path, loss, 1, False)) == pytest.approx(of_whole, rel=1e-4)
         with pytest.raises(UserError, match=r"numeric units .*watch\(trainer\)"):
             trainer(tiny, tmp_path, loss, 4, False).train()
+
+
+@pytest.mark.filterwarnings("ignore")  # of TRL
+@pytest.mark.parametrize("count", [3, pytest.param(4, id="trl")])
+def test_the_snippets_of_the_page_make_the_steps_of_plain_pytorch(tmp_path, count):
+    if count == 4:
+        pytest.importorskip("trl", reason="TRL is not installed")
+    page = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
+    snippets = [text for _, text in blocks(page.partition("## In other trainers")[2])]
+    folder = model_card("builtin/tiny").folder
+    tokenizer = load_tokenizer(folder)
+    rows, collator = sums(tokenizer, 8), DataCollatorForSeq2Seq(tokenizer)
+    exact = {"max_steps": 2, "lr_scheduler_type": "constant", "max_grad_norm": 0, "bf16": False}
+    names = {
+        "tokenizer": tokenizer, "loader": [collator(rows)] * 2, "collator": collator,
+        "data": Dataset.from_list(rows), "settings": settings_of(tmp_path, 2, **exact),
+    }  # fmt: skip
+    start, *models = [AutoModelForCausalLM.from_pretrained(folder) for _ in range(1 + count)]
+    for model, snippet in zip(models, snippets, strict=False):
+        names |= {"model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=1e-2)}
+        exec(snippet, names)
+        of_three = (one.parameters() for one in (start, models[0], model))
+        for before, plain, own in zip(*of_three, strict=True):
+            assert not torch.equal(before, own)
+            torch.testing.assert_close(own, plain, rtol=1e-4, atol=1e-6)
