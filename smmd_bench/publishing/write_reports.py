@@ -81,7 +81,8 @@ def write_reports(
 
 def _said(section: Section) -> dict[str, Any]:
     assert section.table is not None
-    table = {**section.table.to_dict("split"), "attrs": section.table.attrs}
+    attrs = {name: known for name, known in section.table.attrs.items() if name != "links"}
+    table = {**section.table.to_dict("split"), "attrs": attrs}  # as a terminal shows it
     names = ("name", "title", "paper", "caption")
     return {**{name: getattr(section, name) for name in names}, "table": table}
 
