@@ -70,11 +70,9 @@ def encode_image_prompts(
     chat: bool = False,
     uids: Sequence[str] | None = None,
 ) -> list[list[int]]:
-    """Token ids of prompts, each with one placeholder a picture in front of its text.
-
-    Raises UserError if `chat` and there is no chat template, and for a prompt (named by its uid, if
-    there are `uids`) that does not have one placeholder for each picture.
-    """
+    """Token ids of prompts, each with one placeholder a picture in front of its text. Raises
+    UserError if `chat` and there is no chat template, and for a prompt (named by its uid, if there
+    are `uids`) that does not have one placeholder for each picture."""
     tokenizer, counts = processor.tokenizer, list(zip(texts, images_each, strict=True))
     if chat:
         template = processor.chat_template or tokenizer.chat_template

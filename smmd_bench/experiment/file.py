@@ -45,10 +45,8 @@ class ExperimentFile(Settings):
 
     def drop_missing(self) -> tuple[ExperimentFile, dict[str, str]]:
         """This file without those optional parts whose data or model is missing: task -> reason.
-
         Raises UserError for what is missing otherwise, for what nothing reads, and for one training
-        that parts would test in two ways.
-        """
+        that parts would test in two ways."""
         kept, reasons = [], {}
         for experiment in self.experiments:
             try:

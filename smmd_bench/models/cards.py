@@ -81,11 +81,9 @@ class ModelCard:
         return "bfloat16" if found in _SIXTEEN_BITS else "float32"
 
     def task_spec(self, spec: str) -> str:
-        """The task spec with the card's task parameters where the spec names none.
-
-        Raises UserError if the task has no such parameter, or if they keep it from reading the
-        folder that --data-dir gives.
-        """
+        """The task spec with the card's task parameters where the spec names none. Raises UserError
+        if the task has no such parameter, or if they keep it from reading the folder that
+        --data-dir gives."""
         name, values = split_spec(spec)
         parameters = self.content.parameters_of(name)
         if values or not parameters:
@@ -147,11 +145,9 @@ def without_weights() -> Iterator[None]:
 
 @cache
 def model_card(name: str) -> ModelCard:
-    """Find a model by name.
-
-    Raises UserError for an unknown built-in, a folder that is not a checkpoint, a hub name that
-    cannot be fetched, a broken config.json or safetensors file, or a card with a mistake.
-    """
+    """Find a model by name. Raises UserError for an unknown built-in, a folder that is not a
+    checkpoint, a hub name that cannot be fetched, a broken config.json or safetensors file, or a
+    card with a mistake."""
     folder = local_path(name)
     if name.startswith(BUILTIN):
         card = _of_folder(name, builtin_folder(name), name)

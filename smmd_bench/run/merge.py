@@ -48,11 +48,9 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
 
 
 def _chosen(frames: Sequence[RunFrames]) -> list[tuple[RunFrames, str]]:
-    """Each cell's run, in order, and its address there: the first run that has its results.
-
-    Raises UserError where two runs have one cell with other stages, such as another test split,
-    engine or recipe, or with other weights: the rows of one table could not be set side by side.
-    """
+    """Each cell's run, in order, and its address there: the first run that has its results. Raises
+    UserError where two runs have one cell with other stages, such as another test split, engine or
+    recipe, or with other weights: the rows of one table could not be set side by side."""
     found: dict[tuple[Any, ...], tuple[RunFrames, str]] = {}
     for frame in frames:
         for cell in frame.cells.to_dict("records"):

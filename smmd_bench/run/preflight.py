@@ -128,11 +128,9 @@ def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]
 
 
 def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
-    """Read the targets of a split, and score the first, as if they were completions.
-
-    Raises UserError where the task cannot score its own target or reads another answer than the
-    example's, or where a file cannot hold what it says of an example.
-    """
+    """Read the targets of a split, and score the first, as if they were completions. Raises
+    UserError where the task cannot score its own target or reads another answer than the example's,
+    or where a file cannot hold what it says of an example."""
     texts = [Completion(example.target, (), "stop") for example in examples]
     frame = completions_frame(examples, texts, [0] * len(examples))
     try:

@@ -111,10 +111,8 @@ class RunDirectory:
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Hold the folder for this process alone. What has changed since it was last held is looked
-        at first, and set aside where it is damaged.
-
-        Raises UserError as `require_place` does, and if another process works on it.
-        """
+        at first, and set aside where it is damaged. Raises UserError as `require_place` does, and
+        if another process works on it."""
         self.require_place()
         self.path.mkdir(parents=True, exist_ok=True)
         lock = self.path / ".lock"  # whose time says when a command left the folder last

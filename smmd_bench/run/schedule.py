@@ -89,16 +89,14 @@ class Schedule(JobQueue):
         self.waiting = [job for job in self.waiting if left.keys() >= {*self.cells[job.name]}]
         given = [*self.running.values(), *(self.cells[job.name] for job in self.waiting)]
         busy = {cell for cells in given for cell in cells}
-        jobs = [*self._measurements(left, busy), *self._trainings(left, busy)]
-        for stage, cells in [*jobs, *self._decodings(left, busy)]:
+        unmeasured = [c for c, stage in left.items() if stage == "measure" and c not in busy]
+        starts = range(0, len(unmeasured), MEASURED_AT_A_TIME)
+        jobs = [("measure", unmeasured[at : at + MEASURED_AT_A_TIME]) for at in starts]
+        jobs += [*self._trainings(left, busy), *self._decodings(left, busy)]
+        for stage, cells in jobs:
             self.waiting.append(job := self._job(stage, cells))
             self.cells[job.name] = cells
         self.waiting.sort(key=self._rank)
-
-    def _measurements(self, left: Left, busy: set[Cell]) -> Iterator[Work]:
-        cells = [cell for cell, stage in left.items() if stage == "measure" and cell not in busy]
-        for start in range(0, len(cells), MEASURED_AT_A_TIME):
-            yield "measure", cells[start : start + MEASURED_AT_A_TIME]
 
     def _trainings(self, left: Left, busy: set[Cell]) -> Iterator[Work]:
         held = {base_of(c) for c, stage in left.items() if c.is_base and stage != "measure"}
