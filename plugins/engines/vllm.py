@@ -16,7 +16,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from smmd_bench.contracts import EngineSession, EngineSettings, UserError
+from smmd_bench.contracts import EngineSession, EngineSettings, UserError, parameter
 from smmd_bench.contracts.executor import processes
 from smmd_bench.models.checkpoints import at_most_positions
 from smmd_bench.models.processor import load_processor, reads_images
@@ -33,8 +33,8 @@ LORA_RANKS = (1, 8, 16, 32, 64, 128, 256, 320, 512)
 """The values that vLLM takes for `max_lora_rank`."""
 CPU_HEADS = (32, 64, 80, 96, 112, 128, 160, 192, 224, 256, 512)
 """The sizes of attention heads that vLLM 0.32 has on a CPU."""
-AMPERE = 8
-"""The first major compute capability with bfloat16 in hardware."""
+AMPERE, HOPPER = 8, (9, 0)
+"""Compute capabilities: the first (major) with bfloat16, and with the batch-invariant mode."""
 IMAGE_CACHE_GB = 0.5
 """Processed images that are kept: the probes of one example read its image several times."""
 REFUSED = {"MllamaForConditionalGeneration": "vLLM 0.10.2 was the last that could run Mllama"}
@@ -47,10 +47,12 @@ class VllmEngine:
 
     name: ClassVar[str] = "vllm"
     version: ClassVar[int] = 2
+    batch_invariant: bool = parameter(False, "answers that no other request changes, on Hopper")
 
     def identity(self) -> Mapping[str, Any]:
-        """Name and version of this plugin, and vLLM's version."""
-        return {"name": self.name, "version": self.version, "library": _distribution()[1]}
+        """Name and version of this plugin, vLLM's version, and its mode."""
+        mode = {"batch_invariant": True} if self.batch_invariant else {}
+        return {"name": self.name, "version": self.version, "library": _distribution()[1], **mode}
 
     def refuses(self, base: Path) -> str | None:
         """Why vLLM cannot run a checkpoint; None: nothing is known against it."""
@@ -72,6 +74,12 @@ class VllmEngine:
         machine cannot run it with these settings."""
         import torch
 
+        has_gpu = not _on_cpu() and torch.cuda.is_available()
+        if self.batch_invariant and (not has_gpu or torch.cuda.get_device_capability() < HOPPER):
+            raise UserError(
+                "vLLM's batch-invariant mode needs an NVIDIA GPU of compute capability 9.0 or "
+                "more: leave batch_invariant=true out."
+            )
         if _on_cpu():
             return
         config = read_given_json(base / "config.json")
@@ -82,7 +90,7 @@ class VllmEngine:
                 f"vLLM cannot split the {heads} attention heads of {base.name} over {gpus} GPUs: "
                 f"give gpus_per_cell={most} to the executor, or decode with --engine transformers."
             )
-        if not torch.cuda.is_available():
+        if not has_gpu:
             return
         if settings.dtype == "float32" and settings.adapters:
             raise UserError(
@@ -103,7 +111,8 @@ class VllmEngine:
         self.require(base, settings, processes())
         context = at_most_positions(base, settings.max_model_length)
         exact = settings.dtype == "float32"
-        with plain_path(base) as base, _environment(cpu=_on_cpu(), exact=exact):
+        invariant = {"VLLM_BATCH_INVARIANT": "1"} if self.batch_invariant else {}
+        with plain_path(base) as base, _environment(invariant, cpu=_on_cpu(), exact=exact):
             from vllm.distributed import cleanup_dist_env_and_memory
 
             session = None
@@ -210,7 +219,7 @@ def _on_cpu() -> bool:
 
 
 @contextmanager
-def _environment(*, cpu: bool, exact: bool) -> Iterator[None]:
+def _environment(more: Mapping[str, str], *, cpu: bool, exact: bool) -> Iterator[None]:
     """What vLLM reads from the environment; afterwards everything is as it was before.
 
     exact: Triton's attention, which alone takes float32, is TF32 on NVIDIA by default, and so off
@@ -219,7 +228,7 @@ def _environment(*, cpu: bool, exact: bool) -> Iterator[None]:
     a busy machine decodes up to twenty times slower.
     """
     before = dict(os.environ)
-    os.environ["VLLM_ENABLE_V1_MULTIPROCESSING"] = "0"
+    os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", **more}
     defaults = {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}
     if "SMMD_BENCH_DEBUG" not in os.environ:
         defaults |= {"VLLM_LOGGING_LEVEL": "ERROR", "TORCH_CPP_LOG_LEVEL": "ERROR"}

@@ -12,9 +12,14 @@ import resource
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
+from ..contracts import Checkpoint, EngineSettings
+from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment
+from ..models.tokenizers import load_tokenizer
+from ..plugin_system.registry import load_engine
 from .pipeline import decode, measure, train
 from .run_directory import RunDirectory
 
@@ -45,11 +50,26 @@ def main(method: str, dtype: str, engine: str) -> None:
                 memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             decode(experiment.cells, run.path)
             measure(experiment.cells, run.path)
+        took = time.monotonic() - trained
         print(
             f"{method} in {dtype}: trained in {trained - began:.0f} s with {memory / 1e9:.2f} GB, "
-            f"decoded by {engine} in {time.monotonic() - trained:.0f} s",
+            f"decoded by {engine} in {took:.0f} s; {count_flips(experiment.cells[0])} of "
+            f"{_SIZES['test_examples']} answers differ between batches of 1 and of all",
             flush=True,
         )
+
+
+def count_flips(base: Cell) -> int:
+    """How many answers of an untuned model change where it is asked for them one by one."""
+    model, size = base.card.folder, base.size("test")
+    examples = base.task_plugin.examples("test", base.data_seed, size)
+    prompts = load_tokenizer(model)([example.prompt for example in examples])["input_ids"]
+    settings = EngineSettings(max_model_length=256, dtype=base.recipe.dtype)
+    with load_engine(base.engine).open(model, settings) as session:
+        ask = partial(session.generate, checkpoint=Checkpoint("base", "base", model))
+        together = ask(prompts, max_new_tokens=32)
+        alone = [ask([prompt], max_new_tokens=32)[0] for prompt in prompts]
+    return sum(one.token_ids != other.token_ids for one, other in zip(together, alone, strict=True))
 
 
 if __name__ == "__main__":

@@ -20,6 +20,7 @@ def test_every_stage_runs_and_the_findings_say_how(tmp_path):
     for name in ("lora bfloat16", "full float32"):
         first, *seen = found[name]["text"].splitlines()
         assert first.startswith(name.replace(" ", " in ") + ": trained in ")
+        assert first.endswith("0 of 64 answers differ between batches of 1 and of all")
         assert sum(line.startswith("canary of ") for line in seen) == 3  # base, epoch, best
         assert any("odel runner" in line.lower() for line in seen)
 

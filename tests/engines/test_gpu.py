@@ -82,6 +82,21 @@ def test_what_a_card_cannot_run_is_refused_before_it_starts(
             pass
 
 
+def test_the_batch_invariant_mode_is_for_hopper_and_another_engine_to_keys(card, tmp_path):
+    engine, plain, settings = VllmEngine(batch_invariant=True), VllmEngine(), EngineSettings()
+    with pytest.raises(UserError, match=r"compute capability 9\.0 or more: leave batch_invariant"):
+        engine.require(tmp_path, settings, 1)
+    card(8, 9)
+    with pytest.raises(UserError, match="batch-invariant mode"):
+        engine.require(tmp_path, settings, 1)
+    card(9, 0)
+    engine.require(tmp_path, settings, 1)
+    assert engine.identity() == {**plain.identity(), "batch_invariant": True}
+    with module._environment({"VLLM_BATCH_INVARIANT": "1"}, cpu=False, exact=True):
+        assert os.environ["VLLM_BATCH_INVARIANT"] == "1"
+    assert "VLLM_BATCH_INVARIANT" not in os.environ
+
+
 def test_nothing_is_trained_that_a_card_cannot_decode(card):
     recipe = {"method": "lora", "train_examples": 4}
     cells = Experiment(tasks=("arithmetic",), losses=("ce",), recipe=recipe).cells
@@ -104,7 +119,7 @@ def test_tritons_products_are_of_float32_where_that_is_asked_for():
     from triton import knobs
 
     for exact, precision in ((True, "ieee"), (False, None)):
-        with module._environment(cpu=False, exact=exact):
+        with module._environment({}, cpu=False, exact=exact):
             assert knobs.language.fp32_default == precision
     assert "TRITON_F32_DEFAULT" not in os.environ
 
