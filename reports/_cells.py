@@ -45,6 +45,14 @@ def metric_labels(task: str) -> dict[str, str]:
     return {metric.name: metric.label for metric in metrics_of(task)}
 
 
+def named_seeds(cells: pd.DataFrame) -> str:
+    """`seed 0`, `seeds 0, 1, 2` or `seeds 0 to 9`."""
+    seeds = sorted(map(int, cells["seed"].unique()))
+    if len(seeds) > 5 and seeds == [*range(seeds[0], seeds[-1] + 1)]:
+        return f"seeds {seeds[0]} to {seeds[-1]}"
+    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+
+
 def with_numbers(run: Run) -> pd.DataFrame:
     """The cells of tasks whose answers are numbers; a number in a summary is none."""
     first = measured(run.cells).drop_duplicates("task")

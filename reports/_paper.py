@@ -19,6 +19,8 @@ from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.tables import DASH
 
+from ._cells import named_seeds
+
 SYNTHETIC, UNKNOWN = "synthetic", DASH
 NOT_REPORTED = "not reported"
 _DECODING = ("greedy", "max_new_tokens", "stop", "engine", "dtype", "chat_template")
@@ -138,9 +140,9 @@ def reported(run: Run) -> str:
     """What the manifest reports, in a line: seeds, decoding, the paper's setting or not, data."""
     trained = run.cells[run.cells["loss"] != "base"]
     made_here = "predictions" not in run.manifest
-    seeds, setting = list[str](), NOT_REPORTED
-    if made_here:
-        seeds = [*map(str, sorted(trained["seed"].unique()))]
+    seeds, setting = f"seeds {NOT_REPORTED}", NOT_REPORTED
+    if made_here and len(trained):
+        seeds = named_seeds(trained)
         cells = trained[trained["status"] == "done"].drop_duplicates(["model", "task", "loss"])
         records = cells.to_dict("records")
         differs = dict.fromkeys(word for cell in records for word in _differences(run, cell))
@@ -151,9 +153,8 @@ def reported(run: Run) -> str:
         data.setdefault(_origin(run, task), []).append(task)
     several = [f"{word} ({', '.join(tasks)})" for word, tasks in data.items()]
     origin = " and ".join(several if len(data) > 1 else data)
-    which = f"seed{'s' * (len(seeds) != 1)} {', '.join(seeds) or NOT_REPORTED}"
     decoding = _decoding(run, made_here)
-    return f"Reported: {which}; decoding {decoding}; setting {setting}; data {origin}."
+    return f"Reported: {seeds}; decoding {decoding}; setting {setting}; data {origin}."
 
 
 def _decoding(run: Run, made_here: bool) -> str:

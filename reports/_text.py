@@ -13,7 +13,7 @@ from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 from smmd_bench.scoring.statistics import over_seeds
 
-from ._cells import measured, why_missing
+from ._cells import measured, named_seeds, why_missing
 from ._paper import paper_model
 
 P_HOLM, TO_PAPER = "p (Holm)", "Δ to paper"
@@ -59,12 +59,6 @@ def caption(run: Run, cells: pd.DataFrame, shown: str, warning: str = "") -> str
     named = [f"{loss_label(str(loss))} ({why_missing(own)})" for loss, own in groups]
     missing = f"Without a result: {', '.join(named)}." if named else ""
     return " ".join(filter(None, [shown, sample, warning, missing]))
-
-
-def named_seeds(cells: pd.DataFrame) -> str:
-    """`seed 0` or `seeds 0, 1, 2`."""
-    seeds = sorted(cells["seed"].unique())
-    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
 
 
 def model_columns(model: str, params: Any) -> dict[str, str]:

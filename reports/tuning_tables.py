@@ -17,20 +17,10 @@ from smmd_bench.results.opponents import REFERENCE
 from smmd_bench.results.verdict import KEY
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
-from ._cells import PAIR, measured, metric_labels, opponent
+from ._cells import PAIR, measured, metric_labels, named_seeds, opponent
 from ._panels import LEAST, parameter_panels, set_values, symbol
 from ._results import result_frame, with_tests
-from ._text import (
-    caption,
-    delta,
-    estimate,
-    gain,
-    named_seeds,
-    notes_of,
-    row_head,
-    row_table,
-    without_dashes,
-)
+from ._text import caption, delta, estimate, gain, notes_of, row_head, row_table, without_dashes
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

@@ -1,11 +1,13 @@
 """Gains, their tests and the verdict, against independent tests."""
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import binomtest
+from smmd_bench.reports._cells import named_seeds
 from smmd_bench.reports.metric_tables import MathTable
 from smmd_bench.reports.verdict import Verdict
 from statsmodels.formula.api import ols
@@ -138,3 +140,12 @@ def test_a_run_without_cross_entropy_says_so(tmp_path):
     run = quick_run(tmp_path, losses=("ntl", "smmd"), n=20)
     artefact = Verdict().build(run)
     assert set(artefact.table["Verdict"]) == {"no CE to compare with"}
+
+
+@pytest.mark.parametrize(
+    ("seeds", "said"),
+    [([3], "seed 3"), ([1, 0], "seeds 0, 1"), (range(2, 9), "seeds 2 to 8"),
+     ([0, 1, 2, 3, 4, 6], "seeds 0, 1, 2, 3, 4, 6")],
+)  # fmt: skip
+def test_many_seeds_in_a_row_are_a_range(seeds, said):
+    assert named_seeds(pd.DataFrame({"seed": seeds})) == said
