@@ -14,7 +14,7 @@ from smmd_bench.plugin_system.parameters import split_list
 from smmd_bench.publishing.style import add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.opponents import REFERENCE
-from smmd_bench.results.verdict import KEY
+from smmd_bench.results.verdict import KEY, metrics_of
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
 from ._cells import PAIR, measured, metric_labels, named_seeds, opponent
@@ -89,7 +89,11 @@ def _tuned_curves(data: pd.DataFrame) -> Figure | None:
         return None
     trials = pd.DataFrame(tried)
     keys = [*PAIR, "metric", "varied", "untuned"]
-    found = trials.groupby([*keys, "seed", "at"], sort=False)["value"].max().reset_index()
+    better = {m.name: m.better for task in data["task"].unique() for m in metrics_of(str(task))}
+    lower = trials["metric"].map(better) == "lower"
+    trials = trials.assign(rank=trials["value"].where(~lower, -trials["value"]))
+    best = trials.groupby([*keys, "seed", "at"], sort=False)["rank"].idxmax()
+    found = trials.loc[best]
     found = found[found.groupby(keys)["at"].transform("nunique") >= LEAST]
     panels = [*found.groupby(keys[:4], sort=False)]
     if not panels:

@@ -46,11 +46,11 @@ SHOWN = (
 )
 
 FLIPS, LINKS = "Flips", "links"
-FLIPPED = "Flips, over all seeds: + only the loss has the example right, − only {}."
+FLIPPED = "Flips: + examples that only the loss gets right, − only {}, summed over seeds."
 GROUP = "Group"
 GROUPED = (
-    "Losses that share a letter of Group are told apart by no test (all pairs, corrected by Holm); "
-    "a has the best."
+    "Group compares all pairs, corrected by Holm for more tests than Verdict: losses that share a "
+    "letter are not told apart there, also a worse one and CE. Each loss with a may be the best."
 )
 NOISE = ", other seeds"
 """What the row of cross-entropy against itself, the noise floor, is called besides."""

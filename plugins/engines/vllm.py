@@ -37,6 +37,8 @@ AMPERE, HOPPER = 8, (9, 0)
 """Compute capabilities: the first (major) with bfloat16, and with the batch-invariant mode."""
 IMAGE_CACHE_GB = 0.5
 """Processed images that are kept: the probes of one example read its image several times."""
+_MODES: dict[str, bool] = {}
+"""What this process has opened vLLM with, which vLLM cannot take back."""
 REFUSED = {"MllamaForConditionalGeneration": "vLLM 0.10.2 was the last that could run Mllama"}
 """Architectures of the paper's backbones that vLLM cannot run, and why."""
 
@@ -75,7 +77,8 @@ class VllmEngine:
         import torch
 
         has_gpu = not _on_cpu() and torch.cuda.is_available()
-        if self.batch_invariant and (not has_gpu or torch.cuda.get_device_capability() < HOPPER):
+        is_old = has_gpu and torch.cuda.get_device_capability() < HOPPER
+        if self.batch_invariant and (_on_cpu() or is_old):  # without a GPU it may be planned
             raise UserError(
                 "vLLM's batch-invariant mode needs an NVIDIA GPU of compute capability 9.0 or "
                 "more: leave batch_invariant=true out."
@@ -109,9 +112,11 @@ class VllmEngine:
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
         """Start vLLM on `base`; leaving the context frees its memory and its process group."""
         self.require(base, settings, processes())
+        if _MODES.setdefault("batch_invariant", self.batch_invariant) != self.batch_invariant:
+            raise UserError("vLLM's batch-invariant mode is one for a process: start another.")
         context = at_most_positions(base, settings.max_model_length)
         exact = settings.dtype == "float32"
-        invariant = {"VLLM_BATCH_INVARIANT": "1"} if self.batch_invariant else {}
+        invariant = {"VLLM_BATCH_INVARIANT": str(int(self.batch_invariant))}
         with plain_path(base) as base, _environment(invariant, cpu=_on_cpu(), exact=exact):
             from vllm.distributed import cleanup_dist_env_and_memory
 

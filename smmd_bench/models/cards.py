@@ -155,7 +155,7 @@ def model_card(name: str) -> ModelCard:
         card = _local(name, folder)
     else:
         card = _hub(name)
-    if "quantization_config" in read_given_json(card.folder / "config.json"):
+    if read_given_json(card.folder / "config.json").get("quantization_config"):
         raise UserError(
             f"The weights of '{name}' are quantised, and no quantised weights are trained here: "
             "give the checkpoint that they were made from."

@@ -21,8 +21,8 @@ def to_terminal(
     """The table, its title and caption.
 
     Columns that never change go in a line above the table. Of the others, those that fit are shown,
-    the first ones before the last, and those of `frame.attrs["optional"]` where there is room; a
-    line below names the rest.
+    the first ones before the last, and those of `frame.attrs["optional"]` where no line breaks for
+    them; a line below names the rest.
     """
     whole = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
     rows, bold = varying(whole), bold_cells(frame)
@@ -30,7 +30,8 @@ def to_terminal(
     optional = [name for name in reversed(frame.attrs.get("optional", ())) if name in least]
     shown: list[str] = []
     for name in [*(name for name in least if name not in optional), *optional]:
-        if not shown or sum(least[other] + 2 for other in [*shown, name]) <= width + 2:
+        needs = least if name not in optional else {name: width_of(rows[[name]]) for name in least}
+        if not shown or sum(needs[other] + 2 for other in [*shown, name]) <= width + 2:
             shown.append(name)
     if left := [name for name in least if name not in shown]:
         caption = f"{caption} Not shown at this width: {', '.join(left)}.".lstrip()

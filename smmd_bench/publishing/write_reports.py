@@ -33,7 +33,7 @@ from ..storage.addresses import address
 from ..storage.files import atomic, files_of, read_own_json, write_json, write_text
 from .page import Section, write_page
 from .style import figure_style, file_stem
-from .tables import to_csv, to_latex, to_markdown
+from .tables import as_text, to_csv, to_latex, to_markdown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -81,8 +81,8 @@ def write_reports(
 
 def _said(section: Section) -> dict[str, Any]:
     assert section.table is not None
-    attrs = {name: known for name, known in section.table.attrs.items() if name != "links"}
-    table = {**section.table.to_dict("split"), "attrs": attrs}  # as a terminal shows it
+    attrs = {name: [*section.table.attrs.get(name, ())] for name in ("bold", "values", "optional")}
+    table = {**as_text(section.table).to_dict("split"), "attrs": attrs}  # what a terminal shows
     names = ("name", "title", "paper", "caption")
     return {**{name: getattr(section, name) for name in names}, "table": table}
 

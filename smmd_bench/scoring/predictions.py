@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_STORED, ZipFile
 
-from ..errors import UserError
+from ..errors import UserError, reason_of
 from ..storage.data_files import read_rows
 from .score import completions_frame
 
@@ -87,7 +87,14 @@ def read_predictions(
         frame = frame.rename(columns={"arguments": "inputs"}).assign(completion=answers)
         frame = frame.loc[~frame[["doc_id", "completion"]].astype("str").duplicated()]
     if completion_column is None and {"doc", "model_response"} <= {*frame}:  # details of lighteval
-        frame = pd.DataFrame([*map(_detail_of_lighteval, frame["doc"], frame["model_response"])])
+        details = zip(frame["doc"], frame["model_response"], strict=True)
+        try:
+            frame = pd.DataFrame([_detail_of_lighteval(*detail) for detail in details])
+        except (KeyError, TypeError, IndexError) as error:
+            raise UserError(
+                f"{path} does not have what lighteval 0.13 writes ({reason_of(error)}): give a "
+                "file with the columns uid and completion."
+            ) from error
     usual = {str(name).strip().casefold().replace(" ", "_"): str(name) for name in frame}
     columns = {role: [usual[n] for n in names if n in usual] for role, names in COLUMNS.items()}
     for role, given in (("id", id_column), ("completion", completion_column)):
@@ -131,7 +138,7 @@ def _samples_of_inspect(path: Path) -> Iterator[dict[str, Any]]:
 
 def _detail_of_lighteval(doc: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
     """What lighteval's metrics read: the first answer, without its reasoning where that was cut."""
-    gold, texts = doc["gold_index"], response["text_post_processed"] or response["text"]
+    gold, texts = doc["gold_index"], response.get("text_post_processed") or response["text"]
     return {
         "id": doc["id"],
         "prompt": doc["query"],

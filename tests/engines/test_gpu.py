@@ -82,10 +82,14 @@ def test_what_a_card_cannot_run_is_refused_before_it_starts(
             pass
 
 
-def test_the_batch_invariant_mode_is_for_hopper_and_another_engine_to_keys(card, tmp_path):
+def test_the_batch_invariant_mode_is_for_hopper_and_another_engine_to_keys(
+    card, tmp_path, monkeypatch
+):
     engine, plain, settings = VllmEngine(batch_invariant=True), VllmEngine(), EngineSettings()
     with pytest.raises(UserError, match=r"compute capability 9\.0 or more: leave batch_invariant"):
         engine.require(tmp_path, settings, 1)
+    monkeypatch.setattr(module, "_on_cpu", lambda: False)
+    engine.require(tmp_path, settings, 1)  # the host that plans may have no GPU
     card(8, 9)
     with pytest.raises(UserError, match="batch-invariant mode"):
         engine.require(tmp_path, settings, 1)
@@ -95,6 +99,9 @@ def test_the_batch_invariant_mode_is_for_hopper_and_another_engine_to_keys(card,
     with module._environment({"VLLM_BATCH_INVARIANT": "1"}, cpu=False, exact=True):
         assert os.environ["VLLM_BATCH_INVARIANT"] == "1"
     assert "VLLM_BATCH_INVARIANT" not in os.environ
+    monkeypatch.setattr(module, "_MODES", {"batch_invariant": False})
+    with pytest.raises(UserError, match="one for a process"), engine.open(tmp_path, settings):
+        pass
 
 
 def test_nothing_is_trained_that_a_card_cannot_decode(card):

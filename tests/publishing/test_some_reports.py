@@ -10,6 +10,7 @@ import pytest
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system import registry
 from smmd_bench.publishing import write_reports as module
+from smmd_bench.publishing.tables import as_text
 from smmd_bench.publishing.write_reports import write_reports, write_some_reports
 from tests.in_process import call
 from tests.runs import write_run
@@ -106,6 +107,16 @@ def test_reports_are_made_again_where_something_has_changed(run, only, plugin, w
     for section in (first, again):
         assert (section.name, section.caption) == ("verdict", first.caption)
         pd.testing.assert_frame_equal(section.table, first.table)
+
+
+def test_any_first_table_is_printed_again_as_it_was(run, only, plugin):
+    only()
+    values = '"Cells": [1.0, float("nan")], "Days": [pd.Timestamp(0), 2]'
+    text = PLUGIN.partition("class Undrawn")[0]
+    plugin.write_text(text.replace('"Cells": [str(len(run.cells))]', values))
+    registry.load_plugin_file(plugin)
+    first, again = write_reports(run)[0], write_reports(run, anew=False)[0]
+    pd.testing.assert_frame_equal(again.table, as_text(first.table))
 
 
 def test_files_of_people_stay_and_those_of_a_report_that_skips_now_go(run, only):

@@ -41,6 +41,14 @@ def test_settings_with_three_values_are_curves_of_validation_at_the_best_of_the_
     assert drawn == [[[1e-4, 1e-3, 0.01], [51.5, 50, 50]], [[1, 3, 10, 30], [50, 51.5, 50, 50]]]
 
 
+def test_the_best_of_the_others_is_the_smallest_error(tmp_path):
+    rates = tuple(f"learning_rate={rate},epochs={n}" for rate in (1e-4, 1e-3, 0.01) for n in (1, 2))
+    run = tuned_run(tmp_path, {"ce": rates, "smmd": ("lambda=1", "lambda=3")}, n=40)
+    run.__dict__["tuning"] = run.tuning.assign(metric="mean_absolute_error")
+    (axis,) = TuningTable().build(run).figure.axes
+    assert list(axis.containers[0].lines[0].get_ydata()) == [50, 50, 50]  # not CE's 51 and 52
+
+
 def test_a_tuned_loss_is_compared_with_tuned_ce_and_that_with_ce(tuned):
     against = tuned.comparisons.drop_duplicates("address").set_index("loss")["against_loss"]
     assert set(against["smmd[tuned]"]) == {"ce[tuned]"}

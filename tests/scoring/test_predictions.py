@@ -143,3 +143,6 @@ def test_details_of_lighteval_are_scored_by_what_its_metrics_read(cache, tmp_pat
     detail = json_lines(tmp_path / "a.jsonl", [{"doc": doc, "model_response": answer}])
     (found,) = read_predictions(detail).rows
     assert (found.completion, found.targets) == ("7", {"target": ["7"]})
+    json_lines(detail, [{"doc": {**doc, "gold_index": [2]}, "model_response": answer}])
+    with pytest.raises(UserError, match=r"a\.jsonl does not have what lighteval 0\.13 writes"):
+        read_predictions(detail)

@@ -96,7 +96,7 @@ const showCompletions = ({ groups, labels, categories, rows }) => {
     return line;
   };
 
-  let found = [], page = 0, at = -1;
+  let found = [], page = 0, at = -0.5;  // between two examples, or on one
   const draw = () => {
     const shown = found.slice(PAGE * page, PAGE * (page + 1));
     const there = new Set(found.flatMap((row) => groups[row[0]].losses));
@@ -112,11 +112,11 @@ const showCompletions = ({ groups, labels, categories, rows }) => {
     $("previous").disabled = page === 0;
     $("next").disabled = PAGE * (page + 1) >= found.length;
     $("where").textContent = found.length
-      ? `${PAGE * page + 1}–${PAGE * page + shown.length} of ${found.length.toLocaleString("en")} examples`
+      ? `${PAGE * page + 1}–${PAGE * page + shown.length} of ${found.length.toLocaleString("en")} examples${$("examples").dataset.part}`
       : "no example matches";
   };
-  const select = () => { found = rows.filter(filter()); page = 0; at = -1; draw(); };
-  const turn = (by) => () => { page += by; at = PAGE * page - 1; draw(); };
+  const select = () => { found = rows.filter(filter()); page = 0; at = -0.5; draw(); };
+  const turn = (by) => () => { page += by; at = PAGE * page - 0.5; draw(); };
 
   // The fragment holds the filters: #completions?model=…&task=…&right=smmd&wrong=ce
   const share = () => {
@@ -140,8 +140,9 @@ const showCompletions = ({ groups, labels, categories, rows }) => {
   document.addEventListener("keydown", (event) => {
     const by = { j: 1, k: -1 }[event.key];
     const busy = event.ctrlKey || event.metaKey || event.altKey || event.target.closest("input, select, textarea");
-    if (!by || busy || !found[at + by]) return;
-    at += by;
+    const to = by > 0 ? Math.floor(at) + 1 : Math.ceil(at) - 1;
+    if (!by || busy || !found[to]) return;
+    at = to;
     if (Math.floor(at / PAGE) !== page) { page = Math.floor(at / PAGE); draw(); }
     const line = table.tBodies[0].rows[at % PAGE];
     line.focus({ preventScroll: true });
