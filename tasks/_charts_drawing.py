@@ -231,7 +231,6 @@ def _legend(canvas: Canvas, names: tuple[str, ...]) -> tuple[float, float, float
 
 
 def _key(canvas: Canvas, names: tuple[str, ...], x: float, middle: float) -> None:
-    """A legend with one name a line."""
     y = middle + (len(names) - 1) * 9
     for name, colour in zip(names, canvas.style.palette, strict=False):
         _swatch(canvas, x, y, name, colour)

@@ -59,9 +59,7 @@ class ChartSource:
 
 def plain_number(label: str) -> Fraction | None:
     """The number that a label is, by `float(label)` made strict: ASCII, finite, no underscore.
-
-    `62`, `0.57`, `-3`, `1e5` are; `62%`, `1,234`, `$5`, `nan` and "Yes" are not.
-    """
+    `62`, `0.57`, `-3`, `1e5` are; `62%`, `1,234`, `$5`, `nan` and "Yes" are not."""
     text = label.strip()
     if not _PLAIN.fullmatch(text) or not math.isfinite(float(text)):
         return None

@@ -65,10 +65,8 @@ def own_index(split: Split) -> Sequence[Clock]:
 
 
 def in_turn(clocks: Iterable[Clock]) -> list[Clock]:
-    """Every class once, then every class once more, and so on: any beginning is balanced.
-
-    The order is random, and the same for the same clocks.
-    """
+    """Every class once, then every class once more, and so on: any beginning is balanced. The order
+    is random, and the same for the same clocks."""
     groups: dict[tuple[int, int], list[Clock]] = defaultdict(list)
     for clock in sorted(clocks):
         groups[clock.hour, clock.minute].append(clock)
@@ -84,10 +82,8 @@ def in_turn(clocks: Iterable[Clock]) -> list[Clock]:
 
 
 def kaggle_folder(source: str) -> Path | None:
-    """The folder with `clocks.csv` that --data-dir names; None: the clocks are synthetic.
-
-    Raises UserError where there should be such a folder.
-    """
+    """The folder with `clocks.csv` that --data-dir names; None: the clocks are synthetic. Raises
+    UserError where there should be such a folder."""
     given = None if source == "synthetic" else data_folder()
     for place in (given / "clock_time", given) if given else ():
         if (place / INDEX).is_file():
@@ -102,10 +98,8 @@ def kaggle_folder(source: str) -> Path | None:
 
 
 def kaggle_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
-    """The clocks of a split with their pictures, in the order of `in_turn`.
-
-    Raises UserError for an index that cannot be read, or does not fit the pictures.
-    """
+    """The clocks of a split with their pictures, in the order of `in_turn`. Raises UserError for an
+    index that cannot be read, or does not fit the pictures."""
     index = folder / INDEX
     try:
         rows = pd.read_csv(index)

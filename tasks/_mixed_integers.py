@@ -91,9 +91,7 @@ def split_entropy(integer: int) -> float:
 @lru_cache(maxsize=1 << 16)
 def _factors(integer: int) -> tuple[tuple[int, int], ...]:
     """(prime, multiplicity) in the order of `sympy.factorint`: ascending, -1 last; 0 not allowed.
-
-    sympy may find two primes above 3600 in another order; none occurred in 800,000 problems.
-    """
+    sympy may find two primes above 3600 in another order; none occurred in 800,000 problems."""
     n = abs(integer)
     found = []
     prime = 2

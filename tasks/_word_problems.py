@@ -63,10 +63,8 @@ def _content() -> Mapping[str, Any]:
 
 
 def draw_numbers(template: Mapping[str, Any], rng: random.Random) -> tuple[_Values, _Values] | None:
-    """The values of a template and the results of its steps, by name.
-
-    None: one of them is not a whole number above zero.
-    """
+    """The values of a template and the results of its steps, by name. None: one of them is not a
+    whole number above zero."""
     values: _Values = {}
     results: _Values = {}
     for name, spec in template["values"].items():

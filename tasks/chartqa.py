@@ -212,9 +212,9 @@ def lm_eval_relaxed(completion: str, target: str) -> bool:
     if not answer:
         return False
     answer, target = _preprocessed(answer), _preprocessed(target)
-    found, wanted = _number(answer), _number(target)
-    if found is not None and wanted is not None:
-        return _near(*found, *wanted)
+    found, wanted = _readings(answer), _readings(target)
+    if found and wanted:
+        return any(abs(a - b) / max(abs(b), 1e-10) <= 0.05 for a in found for b in wanted)
     if target.isalpha() and len(target) == 1 and answer:  # an option: A, B, C
         return answer[0].lower() == target.lower()
     return answer.rstrip(string.punctuation).lower() == target.lower()
@@ -237,19 +237,11 @@ def _preprocessed(text: str) -> str:
     return text[1:-1] if quoted else text
 
 
-def _number(text: str) -> tuple[float, bool] | None:
-    """What `float` reads, and whether a percent sign follows it."""
+def _readings(text: str) -> list[float]:
+    """What `float` reads, a percentage also as a share; empty: no number."""
     text = text.strip()
     try:
-        return float(text.rstrip("%")), text.endswith("%")
+        value = float(text.rstrip("%"))
     except ValueError:
-        return None
-
-
-def _near(found: float, found_percent: bool, wanted: float, wanted_percent: bool) -> bool:
-    """Within 5 %, as they are or with one of the percentages as a share."""
-    pairs = [(found, wanted)]
-    if found_percent or wanted_percent:
-        pairs.append((found / 100 if found_percent else found, wanted))
-        pairs.append((found, wanted / 100 if wanted_percent else wanted))
-    return any(abs(a - b) / max(abs(b), 1e-10) <= 0.05 for a, b in pairs)
+        return []
+    return [value, value / 100] if text.endswith("%") else [value]

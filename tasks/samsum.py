@@ -175,10 +175,8 @@ def _example(uid: str, row: Mapping[str, Any]) -> Example:
 
 
 def made_dialogue(split: str, seed: int, at: int) -> Mapping[str, str]:
-    """The dialogue number `at` of a split, with its summary: SAMSum's format, and easier.
-
-    A dialogue belongs to the split that its hash says, whatever the seed: 8 : 1 : 1.
-    """
+    """The dialogue number `at` of a split, with its summary: SAMSum's format, and easier. A
+    dialogue belongs to the split that its hash says, whatever the seed: 8 : 1 : 1."""
     for attempt in count():
         rng = random.Random(f"{GENERATOR} {split} {seed} {at} {attempt}")
         made = _draw_dialogue(rng, with_number=at % 3 == 0)

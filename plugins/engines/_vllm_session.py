@@ -185,10 +185,8 @@ def run(
     adapter: LoRARequest | None,
     report: Callable[[int], None] = lambda _: None,
 ) -> list[RequestOutput]:
-    """One request a prompt, in order; its images are read when it goes in.
-
-    After an error all are aborted: they would join the next batch, with another checkpoint.
-    """
+    """One request a prompt, in order; its images are read when it goes in. After an error all are
+    aborted: they would join the next batch, with another checkpoint."""
     engine = llm.llm_engine
     shared = not isinstance(params, Sequence)
     most = IN_FLIGHT_WITH_IMAGES if any(images) else IN_FLIGHT

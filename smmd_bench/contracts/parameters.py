@@ -22,10 +22,8 @@ def parameter(
     check: Callable[[Any], str | None] | None = None,
     added_later: bool = False,
 ) -> Any:
-    """A dataclass field that is a plugin parameter; `check` says what a wrong value must be.
-
-    One that is `added_later`, to a plugin with results, is in no address at its default.
-    """
+    """A dataclass field that is a plugin parameter; `check` says what a wrong value must be. One
+    that is `added_later`, to a plugin with results, is in no address at its default."""
     more = {"help": help, "name": name, "check": check, "added_later": added_later}
     return field(default=default, metadata=more)
 

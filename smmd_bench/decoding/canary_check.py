@@ -83,10 +83,8 @@ def indistinguishable(canary: Canary, dtype: str) -> list[str]:
 
 
 def resolution(canary: Canary, dtype: str) -> float:
-    """How far other weights may move the scored tokens and still pass, in whatever direction.
-
-    In nats: in float32 the largest deviation of a token, in half precision the root mean square.
-    """
+    """How far other weights may move the scored tokens and still pass, in whatever direction. In
+    nats: in float32 the largest deviation of a token, in half precision the root mean square."""
     if dtype in LARGEST:
         return 2 * LARGEST[dtype]
     return float(2 * WHOLE * Rule(canary, dtype).noise.max())

@@ -25,10 +25,8 @@ if TYPE_CHECKING:
 
 
 def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
-    """The content of selection.json: the best epoch, and metrics of every epoch.
-
-    `validation` has the columns of a completions frame and `epoch`.
-    """
+    """The content of selection.json: the best epoch, and metrics of every epoch. `validation` has
+    the columns of a completions frame and `epoch`."""
     task = cell.task_plugin
     lines: list[dict[str, Any]] = []
     for epoch, completions in validation.groupby("epoch", sort=True):

@@ -76,11 +76,8 @@ class _Open:
 
 
 def decode_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[Cell, Exception]:
-    """Decode cells of one base; returns the error of each cell that failed.
-
-    One engine start serves all cells with the same limits on the pixels of an image. If it fails,
-    all of its cells fail.
-    """
+    """Decode cells of one base; returns the error of each cell that failed. One engine start serves
+    all cells with the same limits on the pixels of an image. If it fails, all of its cells fail."""
     quiet_libraries()
     tokenizer = load_tokenizer(cells[0].card.folder)
     several = len({cell.task for cell in cells}) > 1
@@ -268,7 +265,6 @@ def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
 def _validate(
     cell: Cell, now: StoredCell, canaries: dict[int, Canary], running: _Open, name: str
 ) -> pd.DataFrame:
-    """Completions of the validation split with every epoch's weights."""
     examples = cell.task_plugin.examples("validation", cell.data_seed, cell.size("validation"))
     report = partial(_named, running.progress, f"validate {name}")
     total, frames = len(examples) * len(canaries), []

@@ -14,10 +14,8 @@ _STEP = 100
 
 
 def read_image(path: Path) -> Image.Image:
-    """The picture of a file in RGB, read to its end; what is transparent becomes white.
-
-    Raises UserError, which names the file, if it is absent or broken.
-    """
+    """The picture of a file in RGB, read to its end; what is transparent becomes white. Raises
+    UserError, which names the file, if it is absent or broken."""
     try:
         with Image.open(path) as image:
             if not image.has_transparency_data:
@@ -43,10 +41,8 @@ def image_size(path: Path) -> tuple[int, int]:
 
 
 def check_images(paths: Iterable[Path], progress: Progress | None = None) -> None:
-    """Read every picture once, so that none can end a training in the middle of an epoch.
-
-    Raises UserError for the first that is absent or broken.
-    """
+    """Read every picture once, so that none can end a training in the middle of an epoch. Raises
+    UserError for the first that is absent or broken."""
     wanted = list(dict.fromkeys(paths))
     for done, path in enumerate(wanted, 1):
         read_image(path)

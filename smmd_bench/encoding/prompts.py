@@ -53,10 +53,8 @@ def encode_targets(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) 
 
 
 def decode_texts(tokenizer: Any, rows: Sequence[Sequence[int]], stop: Collection[int]) -> list[str]:
-    """The texts of completions, without padding, begin-of-text and the tokens of `stop`.
-
-    Other special tokens stay, because a tokenizer may have its digits among them.
-    """
+    """The texts of completions, without padding, begin-of-text and the tokens of `stop`. Other
+    special tokens stay, because a tokenizer may have its digits among them."""
     dropped = {*stop, tokenizer.pad_token_id, tokenizer.bos_token_id}
     rows = [[token for token in row if token not in dropped] for row in rows]
     return list(tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False)) if rows else []
@@ -122,10 +120,8 @@ def images_of(examples: Sequence[Example]) -> Images | None:
 def expanded_lengths(
     processor: Any, rows: Sequence[Sequence[int]], images: Images | None
 ) -> list[int]:
-    """The tokens of each row once its images are in it, by the headers of their files alone.
-
-    Images of one size take the same number of tokens, which is worked out once.
-    """
+    """The tokens of each row once its images are in it, by the headers of their files alone. Images
+    of one size take the same number of tokens, which is worked out once."""
     if images is None:
         return [len(row) for row in rows]
     tokens = lru_cache(None)(lambda size: picture_tokens(processor, size))

@@ -17,10 +17,8 @@ DEFAULT_MODELS = {Modality.TEXT: "builtin/tiny", Modality.VISION: "builtin/tiny-
 
 
 def default_model(tasks: Iterable[str]) -> str:
-    """The built-in model for tasks, where none is named.
-
-    Raises UserError where some tasks are text and others vision: none suits both.
-    """
+    """The built-in model for tasks, where none is named. Raises UserError where some tasks are text
+    and others vision: none suits both."""
     first: dict[Modality, str] = {}
     for spec in tasks:
         first.setdefault(load_task(spec).modality, spec)

@@ -34,9 +34,7 @@ class Configuration(NamedTuple):
 
 def read_axes(tune: Iterable[str]) -> _Axes:
     """`ce: learning_rate=1e-4,3e-4`, or the same without a loss; what is given twice adds up.
-
-    Raises UserError for another form.
-    """
+    Raises UserError for another form."""
     axes: dict[tuple[str, str], list[str]] = {}
     for text in tune:
         head, colon, rest = text.rpartition(":")
@@ -91,7 +89,6 @@ def _is_for(name: str, loss: str) -> bool:
 
 
 def _keys(loss: str) -> set[str]:
-    """What a loss can be tuned along."""
     return {*parameters_of(type(load_loss(loss))), *TUNABLE}
 
 

@@ -61,7 +61,6 @@ def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:
 
 
 def _versions(packages: tuple[str, ...]) -> dict[str, str]:
-    """Versions of those of the packages that are installed."""
     found = {}
     for package in packages:
         try:

@@ -56,10 +56,8 @@ class NumericShare:
         return [slice(low, high) for low, high in pairwise(bounds)]
 
     def evaluate(self, part: slice, log_partition: Tensor, *, differentiate: bool) -> None:
-        """Add F over a part, given log Z of all tokens [T], and put its gradients in place.
-
-        A separable F is evaluated a few rows at a time, for the memory of its graph.
-        """
+        """Add F over a part, given log Z of all tokens [T], and put its gradients in place. A
+        separable F is evaluated a few rows at a time, for the memory of its graph."""
         start, stop, _ = part.indices(len(self.logits))
         step = max(1, stop - start)
         if self.term.separable:

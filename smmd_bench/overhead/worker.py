@@ -102,10 +102,8 @@ def _refuse(size: int) -> None:
 
 
 def build_model(config: Mapping[str, Any], recipe: Recipe, device: str) -> Any:
-    """A model with random weights on `device`, with the recipe's adapter where it has one.
-
-    As in the train stage, full fine-tuning in bfloat16 keeps float32 weights.
-    """
+    """A model with random weights on `device`, with the recipe's adapter where it has one. As in
+    the train stage, full fine-tuning in bfloat16 keeps float32 weights."""
     dtype = "float32" if recipe.method == "full" else recipe.dtype
     shape = AutoConfig.for_model(**config)
     with torch.device(device):

@@ -39,11 +39,8 @@ class Listed:
 
 
 def listing(group: Group, *, whole: bool = True) -> list[Listed]:
-    """Every plugin of a group, by name.
-
-    Unless `whole`, first-party plugins have only their summary and are not imported: the import of
-    torch alone takes seconds.
-    """
+    """Every plugin of a group, by name. Unless `whole`, first-party plugins have only their summary
+    and are not imported: the import of torch alone takes seconds."""
     own = {} if whole else own_points(group)
     return [
         Listed(name, _written_summary(own[name])) if name in own else _describe(entry(group, name))

@@ -106,10 +106,8 @@ def split_list(text: str) -> list[str]:
 
 
 def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
-    """Make the plugin with the given spelled values.
-
-    Raises UserError for an unknown parameter, an unreadable value or a failed check.
-    """
+    """Make the plugin with the given spelled values. Raises UserError for an unknown parameter, an
+    unreadable value or a failed check."""
     known = parameters_of(plugin)
     arguments = {}
     for key, text in values.items():

@@ -17,10 +17,8 @@ from ..storage.addresses import address
 
 
 def source_digest(plugin: type) -> str | None:
-    """The digest of a plugin class's file, or of its package if it lies in one.
-
-    Comments, docstrings and formatting do not count. None: the class is first-party, or in no file.
-    """
+    """The digest of a plugin class's file, or of its package if it lies in one. Comments,
+    docstrings and formatting do not count. None: the class is first-party, or in no file."""
     return _digest(plugin)
 
 

@@ -60,10 +60,8 @@ def require_known(group: Group, specs: Iterable[str]) -> None:
 
 
 def load(group: Group, spec: str) -> Any:
-    """Make the plugin that a spec such as `smmd[sigma=2]` names.
-
-    Raises UserError for an unknown name, a bad parameter, or a plugin that cannot be imported.
-    """
+    """Make the plugin that a spec such as `smmd[sigma=2]` names. Raises UserError for an unknown
+    name, a bad parameter, or a plugin that cannot be imported."""
     require_known(group, [spec])
     name, values = split_spec(spec)
     found = entry(group, name)
@@ -102,10 +100,8 @@ def engine_identity(spec: str) -> Mapping[str, Any]:
 
 
 def load_plugin_file(path: str | Path) -> None:
-    """Register every plugin class that a Python file defines (`--plugin FILE`).
-
-    Raises UserError if the file is missing, fails to import or defines no plugin.
-    """
+    """Register every plugin class that a Python file defines (`--plugin FILE`). Raises UserError if
+    the file is missing, fails to import or defines no plugin."""
     path = Path(path).resolve()
     if path in _files:
         return

@@ -161,10 +161,8 @@ def _spanned(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _escape(text: object) -> str:
-    """Text as LaTeX sets it; letters that it may not know, such as Hebrew ones, stay as they are.
-
-    A first `[` or `*` would be an option of the row's end before it.
-    """
+    """Text as LaTeX sets it; letters that it may not know, such as Hebrew ones, stay as they are. A
+    first `[` or `*` would be an option of the row's end before it."""
     return re.sub(r"^\s*([\[*])", r"{\1}", "".join(map(_letter, str(text))))
 
 

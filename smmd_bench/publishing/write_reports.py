@@ -131,10 +131,8 @@ def write_some_reports(
 
 
 def find_reports(only: Iterable[str]) -> list[str]:
-    """The reports with these names (`arithmetic_table`, `table2`, `figure3`), each once.
-
-    Raises UserError for an unknown name.
-    """
+    """The reports with these names (`arithmetic_table`, `table2`, `figure3`), each once. Raises
+    UserError for an unknown name."""
     found: dict[str, None] = {}
     for asked in only:
         known = [asked]
@@ -184,9 +182,7 @@ def make_report(
     run: RunFrames, report: Report, formats: Collection[str] = FORMATS, columns: Sequence[str] = ()
 ) -> Section:
     """Build a report and write its files, each whole or absent; the section keeps an error.
-
-    `table.attrs["title"]`, such as one that names a level, replaces the report's title.
-    """
+    `table.attrs["title"]`, such as one that names a level, replaces the report's title."""
     from threadpoolctl import threadpool_limits
 
     order = int(getattr(report, "order", Section.order))

@@ -40,7 +40,6 @@ _KEY = (
     "identity", "dtype", "suite", "suite_version", "shots", "data", "limit", "engine", "versions",
 )  # fmt: skip
 """What the results follow from."""
-_MEMORY_GB = 4.0
 
 
 @dataclass(frozen=True)
@@ -145,10 +144,7 @@ def plan(
     targets: Sequence[Target], suites: Sequence[Suite], engine: str, limit: int | None
 ) -> list[Evaluation]:
     """Every suite with every checkpoint; `auto` is vLLM on a GPU (where it can run the models),
-    else transformers.
-
-    Raises UserError where vLLM is asked for and cannot run a model.
-    """
+    else transformers. Raises UserError where vLLM is asked for and cannot run a model."""
     if engine != "transformers":
         import torch
 
@@ -186,7 +182,8 @@ def regress(
         for key in missing:
             failure_file(path, key).unlink(missing_ok=True)
         groups = [[*group] for _, group in groupby(missing.values(), key=lambda e: e.target)]
-        jobs = JobQueue(_job(group, batch_size) for group in groups)
+        payload = {"plugins": [*map(str, plugin_files())], "batch_size": batch_size}
+        jobs = JobQueue(_job(group, payload) for group in groups)
         for result in runner.run(jobs, path, progress) if groups else ():
             for key in result.job.cells if result.failure else ():
                 if not missing[key].folder(path).exists() and not failure_file(path, key).exists():
@@ -197,14 +194,13 @@ def regress(
     return Outcome(path, bool(missing), failed)
 
 
-def _job(evaluations: Sequence[Evaluation], batch_size: int | None) -> Job:
+def _job(evaluations: Sequence[Evaluation], payload: Mapping[str, Any]) -> Job:
     """The job that does evaluations of one checkpoint."""
-    plugins, asked = [str(file) for file in plugin_files()], [asdict(e) for e in evaluations]
     return Job(
         stage="regress",
         label=", ".join(e.label for e in evaluations),
         cells=tuple(e.address for e in evaluations),
-        payload={"plugins": plugins, "evaluations": asked, "batch_size": batch_size},
+        payload={**payload, "evaluations": [asdict(e) for e in evaluations]},
         module="smmd_bench.regression.evaluate",
-        resources=Resources(1, None, _MEMORY_GB),
+        resources=Resources(1, None, memory_gb=4.0),
     )

@@ -51,10 +51,8 @@ class Suite:
 
 
 def find_suites(names: Sequence[str], shots: int | None) -> list[Suite]:
-    """The suites of these names; `shots` in place of the default of each.
-
-    Raises UserError for a name that lm-eval does not know, and where data are missing.
-    """
+    """The suites of these names; `shots` in place of the default of each. Raises UserError for a
+    name that lm-eval does not know, and where data are missing."""
     installed_version()
     others = [name for name in names if name != SAMSUM and not is_mmlu(name)]
     if others:
@@ -101,10 +99,8 @@ def lm_eval_tasks(suite: Suite) -> Iterator[dict[str, Any]]:
 
 
 def samsum_task() -> Any:
-    """SAMSum for lm-eval, which has no such task: prompts, data and scores of the task plugin.
-
-    A checkpoint gets the same ROUGE as in `train-eval`: without a chat template, as there.
-    """
+    """SAMSum for lm-eval, which has no such task: prompts, data and scores of the task plugin. A
+    checkpoint gets the same ROUGE as in `train-eval`: without a chat template, as there."""
     from datasets import Dataset
     from lm_eval.api.task import ConfigurableTask
 
@@ -133,9 +129,7 @@ def samsum_task() -> Any:
 
 def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
     """The folder with MMLU's questions, and what identifies them: digest, or the hub's commit.
-
-    Raises UserError if the folder given for local copies lacks them, or they cannot be fetched.
-    """
+    Raises UserError if the folder given for local copies lacks them, or they cannot be fetched."""
     given = data_folder()
     if given is None:
         logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs each retry

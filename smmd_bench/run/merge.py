@@ -34,8 +34,18 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     chosen = _chosen(frames)
     described = [frame.described[address] for frame, address in chosen]
     others = [(frame, address) for frame in frames for address in frame.cells["address"]]
+    manifests = [frame.manifest for frame in frames]
+    manifest = {
+        **read_manifest(runs[0]),
+        "name": out.name,
+        "merged": names,
+        "data": {task: said for m in manifests for task, said in m["data"].items()},
+        "experiments": distinct(e for m in manifests for e in m.get("experiments") or ()),
+        "command": "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests)),
+    }
+    manifest.pop("experiment", None)  # follows from the cells
     with RunDirectory(out).locked():
-        write_json(out / "manifest.json", _manifest(frames, described, out, names))
+        write_json(out / "manifest.json", {**manifest, "cells": described})
         for frame, address in (*chosen, *others):  # the first folder of a name stays
             for folder in frame.current(address).folders:
                 _link(folder, out / folder.relative_to(frame.path))
@@ -93,21 +103,3 @@ def _link_file(source: str, target: str) -> None:
         os.link(source, target)
     except OSError:
         shutil.copy2(source, target)
-
-
-def _manifest(
-    frames: Sequence[RunFrames], cells: list[dict[str, Any]], out: Path, names: list[str]
-) -> dict[str, Any]:
-    """The first run's manifest with the data, experiments, cells and commands of all."""
-    manifests = [frame.manifest for frame in frames]
-    first = read_manifest(frames[0].path)
-    first.pop("experiment", None)  # follows from the cells
-    return {
-        **first,
-        "cells": cells,
-        "name": out.name,
-        "merged": names,
-        "data": {task: said for m in manifests for task, said in m["data"].items()},
-        "experiments": distinct(e for m in manifests for e in m.get("experiments") or ()),
-        "command": "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests)),
-    }

@@ -63,10 +63,8 @@ def measure(
 def compare(
     task: Task, scores: pd.DataFrame, other: pd.DataFrame, *, resamples: int = statistics.RESAMPLES
 ) -> dict[str, Any]:
-    """How a cell's scores differ from another's, `scores` minus `other`: `comparison.json`.
-
-    The jackknife are `pseudo_values`.
-    """
+    """How a cell's scores differ from another's, `scores` minus `other`: `comparison.json`. The
+    jackknife are `pseudo_values`."""
     differences, others = {}, decoding_rules.by_decoder(other)
     for decoder, frame in decoding_rules.by_decoder(scores).items():
         if decoder not in others:

@@ -10,9 +10,7 @@ _EDGE = 1e-12
 
 def mcnemar_p(b: int, c: int) -> float:
     """The p of McNemar's exact test: `b` examples only the first gets right, `c` only the other.
-
-    Where they never differ (b + c = 0) there is no evidence of a difference, and p is 1.
-    """
+    Where they never differ (b + c = 0) there is no evidence of a difference, and p is 1."""
     from statsmodels.stats.contingency_tables import mcnemar
 
     return float(mcnemar([[0, b], [c, 0]], exact=True).pvalue)  # the discordant pairs alone count

@@ -56,9 +56,7 @@ def completions_frame(
     examples: Sequence[Example], columns: Mapping[str, Sequence[Any]]
 ) -> pd.DataFrame:
     """A frame of completions: uid, prompt and target, these columns, the examples' attributes.
-
-    Raises UserError where an attribute has the name of a column.
-    """
+    Raises UserError where an attribute has the name of a column."""
     import pandas as pd
 
     frame: dict[str, Sequence[Any]] = {
@@ -81,10 +79,8 @@ def reads_numbers(task: Task) -> bool:
 
 
 def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
-    """The scored frame of a frame of completions, in the same order.
-
-    It has at least uid, target and completion; others than `COMPLETION_COLUMNS` are attributes.
-    """
+    """The scored frame of a frame of completions, in the same order. It has at least uid, target
+    and completion; others than `COMPLETION_COLUMNS` are attributes."""
     import pandas as pd
 
     attributes = [c for c in completions.columns if c not in COMPLETION_COLUMNS]

@@ -12,10 +12,8 @@ CONVERTER = "scripts/convert_run.py of commit c0df192"
 
 
 def read_manifest(run: Path) -> dict[str, Any]:
-    """What RUN/manifest.json says; empty where there is none.
-
-    Raises UserError where it is damaged, or in the format of another version of this package.
-    """
+    """What RUN/manifest.json says; empty where there is none. Raises UserError where it is damaged,
+    or in the format of another version of this package."""
     file = run / "manifest.json"
     content = read_json(file) or {}
     if "cells" in content and content.get("format") != FORMAT:

@@ -101,9 +101,7 @@ def canary_texts(
 
 def canary_picture() -> Path:
     """The file of the picture that a canary reads, in the cache folder; written if it is not there.
-
-    Arithmetic draws it, the same everywhere: rings, squares and a ramp, one a channel.
-    """
+    Arithmetic draws it, the same everywhere: rings, squares and a ramp, one a channel."""
     import numpy as np
     from PIL import Image
 

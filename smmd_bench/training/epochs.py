@@ -15,13 +15,14 @@ from accelerate.utils import broadcast_object_list
 from transformers import TrainerCallback
 
 from ..contracts import Canary
+from ..contracts.executor import is_sharded
 from ..objective.output_head import causal_model
 from ..storage.addresses import digest_of_weights
 from ..storage.cell import BASE
 from ..storage.files import part_of, read_json, write_json
 from .canary import make_canary
 from .canary_texts import CanaryTexts
-from .processes import can_resume, is_first, whole_weights
+from .processes import is_first, whole_weights
 from .trainer import own_forward
 
 WHOLE = "whole.json"  # written last to a state of the Trainer: the epochs behind it
@@ -116,8 +117,8 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         found: Path | None = None
         for state in (self.folder / "training").glob("checkpoint-*"):
             behind = sum(end <= _step(state) for end in ends)
-            whole = read_json(state / WHOLE)
-            if whole == {"epochs": behind} and can_resume(state):
+            same_strategy = (state / "pytorch_model_fsdp.bin").exists() == is_sharded()
+            if same_strategy and read_json(state / WHOLE) == {"epochs": behind}:
                 found = max(found or state, state, key=_step)
             else:
                 shutil.rmtree(state, ignore_errors=True)

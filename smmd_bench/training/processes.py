@@ -11,7 +11,6 @@ import socket
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..contracts.executor import is_sharded, processes
@@ -84,11 +83,6 @@ def reduce_in_float32(accelerator: Any) -> None:
         accelerator.state.fsdp_plugin.mixed_precision_policy = MixedPrecisionPolicy(
             param_dtype=torch.bfloat16, reduce_dtype=torch.float32
         )
-
-
-def can_resume(state: Path) -> bool:
-    """Whether a Trainer's state is one of sharded weights as this training has, or has not."""
-    return (state / "pytorch_model_fsdp.bin").exists() == is_sharded()
 
 
 def whole_weights(model: Any) -> dict[str, Tensor] | None:
