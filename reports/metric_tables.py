@@ -73,9 +73,10 @@ class MetricTable:
         said = "Task" in table or task in self.tasks
         table.attrs["title"] = self.title if said else f"{self.title}: {task}"
         fewer = {*data.loc[data["n"] < data.groupby("address")["n"].transform("max"), "metric"]}
-        partial = {c.delta for g in groups for c in self.columns_of(g) if c.metric in fewer}
+        columns = [self.columns_of(group, opponent(data)) for group in groups]
+        partial = {c.delta for own in columns for c in own if c.metric in fewer}
         table = table.rename(columns={name: f"{name} where both answer" for name in partial})
-        best = [(at, self.columns_of(g)[0]) for at, g in enumerate(groups) if any(g["best"])]
+        best = [(at, columns[at][0]) for at, group in enumerate(groups) if any(group["best"])]
         table.attrs["bold"] = [(at, c.heading) for at, c in best if c.heading in table]
         data.attrs["published"] = [column.metric for column in self.columns if column.paper]
         cells = data.drop(columns="address")
@@ -84,8 +85,8 @@ class MetricTable:
         words = _text.caption(run, run.cells, self.shown)
         return Artefact(words, table, data=cells, notes=notes_of(table))
 
-    def columns_of(self, data: pd.DataFrame) -> Sequence[Column]:
-        """The columns of the rows of a task."""
+    def columns_of(self, data: pd.DataFrame, other: str) -> Sequence[Column]:
+        """The columns of the rows of a task, whose losses are compared with `other`."""
         return self.columns
 
     def results(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:
@@ -103,7 +104,7 @@ class MetricTable:
 
     def row(self, cells: pd.DataFrame, other: str) -> dict[str, str]:
         """The row of one model, task and loss, whose cells differ in their seed alone."""
-        first, *_ = columns = self.columns_of(cells)
+        first, *_ = columns = self.columns_of(cells, other)
         head = cells.iloc[0].to_dict()
         row = {
             **_text.model_columns(str(head["model"]), head["params"]),
@@ -267,9 +268,9 @@ class TaskTable(MetricTable):
         data = pd.concat(parts, ignore_index=True)
         return with_tests(data, run, [*data["metric"].unique()])
 
-    def columns_of(self, data: pd.DataFrame) -> Sequence[Column]:
+    def columns_of(self, data: pd.DataFrame, other: str) -> Sequence[Column]:
         """The metrics of these rows, by the names that their task gives them."""
-        task, other = str(data["task"].iloc[0]), opponent(data)
+        task = str(data["task"].iloc[0])
         labels = metric_labels(task)
         names, found = [str(metric) for metric in data["metric"].unique()], []
         judged = {names[0], *(metric.name for metric in judged_metrics(task))}

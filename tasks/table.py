@@ -58,6 +58,7 @@ class Table:
     prompt: str = parameter("", r"such as '{Question}\nAnswer: ', which is meant without one")
     answers: Literal["auto", "numbers", "text"] = parameter("auto", "auto: numbers where all are")
     max_new_tokens: int = parameter(64, "tokens that a completion may have", check=positive)
+    title: str = parameter("", "how tables call it; none: by its parameters", added_later=True)
 
     @property
     def paper_sizes(self) -> Mapping[Split, int]:
@@ -67,6 +68,8 @@ class Table:
     @property
     def label(self) -> str:
         """The spec with the name of the file alone: tables show it, and it needs no file."""
+        if self.title:
+            return canonical(Table(answers=self._answers, title=self.title))
         return canonical(replace(self, path=Path(self.path).name, answers=self._answers))
 
     def resolved(self) -> Table:
@@ -82,7 +85,8 @@ class Table:
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """The digest of the file in place of its path, and how many rows the split has."""
         digest, kept = digest_of_files([self._file], self._file), self.paper_sizes[split]
-        task = canonical(replace(self, path=digest, answers="auto", max_new_tokens=64))
+        plain = replace(self, path=digest, answers="auto", max_new_tokens=64, title="")
+        task = canonical(plain)
         return {"task": task, "format": FORMAT, "split": split, "kept": kept}
 
     def parse(self, completion: str) -> Answer | None:
@@ -118,12 +122,20 @@ def _read(task: Table, file: Path, _: int) -> Mapping[Split, Sequence[Example]]:
     template = (task.prompt or f"{{{task.question}}}\nAnswer:").replace("\\n", "\n")
     template += "" if template[-1].isspace() else " "
     named = (task.question, task.answer, task.split, *_COLUMN.findall(template))
+    if len(given[0]) == 1:
+        raise UserError(f"{file} has one column, {next(iter(given[0]))!r}: part two by a comma.")
     for name in (columns := [*filter(None, named)]):
         if name not in given[0]:
             raise UserError(f"{file} has no column '{name}': {did_you_mean(name, given[0])}")
     rows = [{name: _text(row.get(name)) for name in columns} for row in given]
     values = [parse_number(row[task.answer]) for row in rows]
     numbers = task.answers == "numbers" or (task.answers == "auto" and None not in values)
+    if task.answers == "auto" and 0 < values.count(None) < len(values) / 2:
+        at = values.index(None)
+        raise UserError(
+            f"{file}, row {at + 1}: its {task.answer} is {rows[at][task.answer]!r:.40}, and most "
+            "others are numbers: correct it, or write answers=text."
+        )
     found: dict[Any, list[Any]] = {"train": [], "validation": [], "test": []}
     asked: dict[str, str] = {}
     for at, (row, value) in enumerate(zip(rows, values, strict=True), 1):

@@ -19,7 +19,7 @@ _ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("p
 @click.argument("runs", nargs=-1, required=True, type=options.PATH)
 @options.commas("--only", word="NAME", help="Only these reports, such as arithmetic_table,figure3.")
 @options.commas("--format", "formats", word="FORMAT", help=f"Only these of {', '.join(_ENDINGS)}.")
-@options.commas("--columns", word="NAME", help="Only these columns of tables: 'Loss,Acc (%)'.")
+@options.commas("--columns", word="NAME", help="Print these columns of tables: 'Loss,Acc (%)'.")
 @options.out("A folder for one report of several runs.")
 @options.voice
 @options.plugin
@@ -39,7 +39,7 @@ def command(
         raise UserError("--columns are those of a table: name it with --only.")
     for name in {*(formats or ())} - {*_ENDINGS}:
         raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
-    from ..publishing.write_reports import FORMATS, find_reports, write_some_reports
+    from ..publishing.write_reports import FORMATS, find_reports, table_texts, write_some_reports
     from ..run.merge import merge_runs
 
     names = find_reports(only or ())
@@ -55,9 +55,15 @@ def command(
             voice.fail(f"Failed: report {section.name}: {section.error}")
         elif section.skipped:
             voice.note(f"Not made: {section.name}: {section.skipped}")
-    voice.tables(sections, [section.name for section in sections])
-    for path in (path for section in sections for path in section.files):
-        voice.always(str(path))
+    paths = [str(path) for section in sections for path in section.files]
+    texts = [text[end] for text in map(table_texts, sections) for end in endings if end in text]
+    if formats and texts and not (voice.quiet or voice.as_json):  # for a pipe
+        click.echo("\n".join(texts), nl=False)
+        voice.note("\n".join(paths))
+    else:
+        voice.tables(sections, [section.name for section in sections])
+        for path in paths:
+            voice.always(path)
     if voice.as_json:
         print_json(summary_of(run))
     return 1 if any(section.error for section in sections) else 0

@@ -30,6 +30,7 @@ from ..results.frames import RunFrames, read_run
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import HELD, RunDirectory
 from ..storage.addresses import address
+from ..storage.cell import BASE
 from ..storage.files import atomic, files_of, read_own_json, write_json, write_text
 from .page import Section, write_page
 from .style import figure_style, file_stem
@@ -63,7 +64,7 @@ def write_reports(
     known = {} if anew else read_own_json(made) or {}
     if known.get("state") == _state(folder):
         return [_section_again(**said) for said in known["shown"]]
-    sections = _make_reports(folder, names("reports"), (), FORMATS, progress)
+    sections = _make_reports(folder, names("reports"), FORMATS, progress)
     sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
     for section in sections:  # files of an earlier state go, and those of other names stay
         ends = ("_data.csv", ".pdf", *(f".{form}" for form in FORMATS))
@@ -90,7 +91,6 @@ def _said(section: Section) -> dict[str, Any]:
 def _section_again(
     name: str, title: str, paper: str, caption: str, table: Mapping[str, Any]
 ) -> Section:
-    import pandas as pd
 
     frame = pd.DataFrame(table["data"], table["index"], table["columns"])
     frame.attrs = table["attrs"]
@@ -119,12 +119,13 @@ def write_some_reports(
 ) -> list[Section]:
     """Make the reports that `only` names (none: all); the page and the other files stay.
 
-    `formats` are endings, `columns` those of tables (none: all). Raises UserError for an unknown
-    name, and if nothing is made.
+    `formats` are endings. With `columns` tables have these alone, and nothing is written. Raises
+    UserError for an unknown name, and if nothing is made.
     """
     chosen = find_reports(only) if only else names("reports")
-    sections = _make_reports(folder, chosen, columns, formats, progress)
-    if not any(section.files or section.error for section in sections):
+    sections = _make_reports(folder, chosen, () if columns else formats, progress)
+    sections = [_with_columns(section, columns) for section in sections]
+    if not any(section.files or section.error or columns for section in sections):
         reasons = (f"{s.name}: {s.skipped or 'it has none of these formats'}" for s in sections)
         raise UserError(f"Nothing was made of {folder}: {'; '.join(reasons)}.")
     return sections
@@ -158,10 +159,19 @@ def _plain(text: str) -> str:
 
 
 def _make_reports(
-    folder: Path, chosen: Sequence[str], columns: Sequence[str], formats: Collection[str],
-    progress: Progress,
-) -> list[Section]:  # fmt: skip
-    """The reports of these names, in their order."""
+    folder: Path, chosen: Sequence[str], formats: Collection[str], progress: Progress
+) -> list[Section]:
+    """The reports of these names, in their order. Raises UserError where the run was made with a
+    task or loss that is not here: the reports would leave its results out, or get them wrong."""
+    known = read_run(folder)
+    lacking = {*known.cells["task_name"]} - {*names("tasks")}
+    if "predictions" not in known.manifest:
+        lacking |= {*known.cells["loss_name"]} - {BASE, *names("losses")}
+    if lacking:
+        raise UserError(
+            f"{folder} was made with plugins that are not here ({', '.join(sorted(lacking))}): "
+            f"name their files with --plugin; {folder / 'plugins'} has copies."
+        )
     if missing_comparisons(read_run(folder)):  # which a killed command left out
         with suppress(UserError), RunDirectory(folder).locked():
             write_comparisons(read_run(folder))
@@ -173,14 +183,12 @@ def _make_reports(
             sections.append(Section(name, name, "", error=error))
         else:
             report = cast(Report, found.plugin())
-            sections.append(make_report(run, report, formats, columns))
+            sections.append(make_report(run, report, formats))
         progress("make reports", len(sections), len(chosen))
     return sections
 
 
-def make_report(
-    run: RunFrames, report: Report, formats: Collection[str] = FORMATS, columns: Sequence[str] = ()
-) -> Section:
+def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMATS) -> Section:
     """Build a report and write its files, each whole or absent; the section keeps an error.
     `table.attrs["title"]`, such as one that names a level, replaces the report's title."""
     from threadpoolctl import threadpool_limits
@@ -195,8 +203,6 @@ def make_report(
         # Products are small: BLAS threads that wait for each other cost more than they save.
         with figure_style(), threadpool_limits(1, user_api="blas"):
             artefact = report.build(run)
-        if columns and artefact.table is not None:
-            artefact = replace(artefact, table=_chosen(artefact.table, columns))
         title = "" if artefact.table is None else artefact.table.attrs.get("title")
         section = replace(section, title=str(title or section.title))
         files = _write_artefact(run.path / "reports", section, artefact, formats)
@@ -207,24 +213,32 @@ def make_report(
     return replace(section, artefact=shown, files=tuple(files))
 
 
-def _chosen(table: pd.DataFrame, columns: Sequence[str]) -> pd.DataFrame:
+def _with_columns(section: Section, columns: Sequence[str]) -> Section:
+    if section.artefact is None or (table := section.table) is None or not columns:
+        return section
     for name in (name for name in columns if name not in table):
         raise UserError(f"Unknown column '{name}': {did_you_mean(name, map(str, table))}")
-    return table[[*columns]]
+    return replace(section, artefact=replace(section.artefact, table=table[[*columns]]))
+
+
+def table_texts(section: Section) -> dict[str, str]:
+    """The table of a section by the ending of its file; of a figure alone nothing."""
+    if (artefact := section.artefact) is None or (table := artefact.table) is None:
+        return {}
+    title, notes = section.title, "\n".join(f"- {note}" for note in artefact.notes)
+    parts = [f"**{title}**", to_markdown(table).rstrip(), artefact.caption, notes]
+    caption = f"{title}{'' if title.endswith('?') else '.'} {artefact.caption}"
+    latex = to_latex(table, caption, f"tab:{section.name}", artefact.notes)
+    markdown = "\n\n".join(filter(None, parts)) + "\n"
+    return {"csv": to_csv(table), "md": markdown, "tex": latex}
 
 
 def _write_artefact(
     folder: Path, section: Section, artefact: Artefact, formats: Collection[str]
 ) -> list[Path]:
     """Write the files of one artefact below `folder` in these formats; returns them."""
-    name, title, table, texts = section.name, section.title, artefact.table, {}
-    if table is not None:
-        notes = "\n".join(f"- {note}" for note in artefact.notes)
-        parts = [f"**{title}**", to_markdown(table).rstrip(), artefact.caption, notes]
-        caption = f"{title}{'' if title.endswith('?') else '.'} {artefact.caption}"
-        texts[f"tables/{name}.csv"] = to_csv(table)
-        texts[f"tables/{name}.md"] = "\n\n".join(filter(None, parts)) + "\n"
-        texts[f"tables/{name}.tex"] = to_latex(table, caption, f"tab:{name}", artefact.notes)
+    name, found = section.name, table_texts(replace(section, artefact=artefact))
+    texts = {f"tables/{name}.{ending}": text for ending, text in found.items()}
     if artefact.data is not None:
         place = f"figures/{name}.csv" if artefact.figure else f"tables/{name}_data.csv"
         texts[place] = to_csv(artefact.data)

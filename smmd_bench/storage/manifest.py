@@ -16,7 +16,9 @@ def read_manifest(run: Path) -> dict[str, Any]:
     or in the format of another version of this package."""
     file = run / "manifest.json"
     content = read_json(file) or {}
-    if "cells" in content and content.get("format") != FORMAT:
+    if content and not {"format", "overhead"} & content.keys():
+        raise UserError(f"{file} is not that of a run: choose another folder.")
+    if content.get("format", FORMAT) != FORMAT:
         raise UserError(
             f"{run} is in the format {content.get('format')} of another version of smmd-bench, "
             f"and this one reads {FORMAT}: convert it with {CONVERTER}."

@@ -25,10 +25,10 @@ def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
     for kind in KINDS:
         assert run_here("new", kind, f"my_{kind}", cwd=tmp_path).returncode == 0
     lines = [f'{{"Problem": "{at}?", "label": "{at}"}}' for at in range(60)]
-    (tmp_path / "sums.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
+    (tmp_path / "n.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     lines = ["Problem\tlabel", *(f"{at}?\ta, {at}" for at in range(60))]
     (tmp_path / "words.tsv").write_text("\n".join(lines))
-    for file in ("sums.jsonl.gz", "words.tsv"):
+    for file in ("n.jsonl.gz", "words.tsv"):
         words = ("new", "task", f"my_{file.partition('.')[0]}", "--from", file)
         assert run_here(*words, cwd=tmp_path).returncode == 0
     rules = ["--isolated", "--line-length", "100", "--quiet"]

@@ -165,7 +165,8 @@ def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
     said = call(["report", "run", *words], tmp_path)
     assert said.status == 1
     assert "Failed: report undrawn: ValueError" in said.stderr
-    assert said.stdout.splitlines()[-1] == "run/reports/tables/arithmetic_table.tex"
+    assert said.stdout.splitlines()[1].startswith("\\begin{table")  # nothing else, for a pipe
+    assert said.stderr.splitlines()[-1] == "run/reports/tables/arithmetic_table.tex"
     with pytest.raises(UserError, match="Unknown format 'doc'"):
         call(["report", "run", "--format", "doc"], tmp_path)
     assert module.find_reports(["figure3"]) == ["lambda_sensitivity", "sigma_sensitivity"]
@@ -173,10 +174,22 @@ def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
 
 def test_columns_of_tables_are_chosen_and_an_unknown_one_is_named(run, tmp_path):
     words = ["report", "run", "--only", "table2", "--format", "csv", "--columns"]
+    before = contents(run)
     said = call([*words, "Acc (%),Loss"], tmp_path)
-    table = (run / "reports" / "tables" / "arithmetic_table.csv").read_text()
-    assert (said.status, table.splitlines()[0]) == (0, "Acc (%),Loss")
-    assert "Unknown column 'Acc': did you mean Acc (%)" in call([*words, "Acc"], tmp_path).stderr
+    assert (said.status, said.stdout.splitlines()[0]) == (0, "Acc (%),Loss")
+    with pytest.raises(UserError, match=r"Unknown column 'Acc': did you mean Acc \(%\)"):
+        call([*words, "Acc"], tmp_path)
+    assert contents(run) == before  # a table of some columns takes no place
+
+
+def test_a_run_of_a_plugin_that_is_not_here_has_no_report(run):
+    file = run / "manifest.json"
+    file.write_text(file.read_text().replace('"loss_name": "smmd"', '"loss_name": "own"'))
+    said = r"run was made with plugins that are not here \(own\): name their files with --plugin"
+    for report in (write_reports, lambda folder: write_some_reports(folder, ["verdict"])):
+        with pytest.raises(UserError, match=said):
+            report(run)
+    assert not (run / "reports").exists()
 
 
 def test_a_pdf_has_its_fonts_as_outlines(run):

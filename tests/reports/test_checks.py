@@ -12,6 +12,7 @@ from smmd_bench.overhead.settings import STOCK, OverheadSettings, named_geometri
 from smmd_bench.plugin_system.registry import entries
 from smmd_bench.results.frames import read_run
 from smmd_bench.storage.files import write_json
+from smmd_bench.storage.manifest import FORMAT
 from tests.regression_checks import write_checks
 from tests.reports.conftest import SMALL, TEXT
 from tests.reports.test_goldens import assert_golden
@@ -149,7 +150,8 @@ def run_of(folder, *tasks):
         }
         for task in tasks
     }
-    write_json(folder / "manifest.json", {"name": "sizes", "experiment": {}, "data": data})
+    content = {"format": FORMAT, "name": "sizes", "experiment": {}, "data": data}
+    write_json(folder / "manifest.json", content)
     return sb.read_run(folder)
 
 

@@ -1,6 +1,7 @@
 """The tables of results: arithmetic, mathematics, clocks, charts, summaries, and other tasks."""
 
 import pytest
+from smmd_bench.reports import metric_tables
 from smmd_bench.reports._text import notes_of
 from smmd_bench.reports.metric_tables import (
     ArithmeticTable,
@@ -120,3 +121,11 @@ def test_a_sweep_in_the_run_changes_nothing_but_the_caption(tmp_path):
     assert tables.to_csv(after.table) == tables.to_csv(before.table)
     columns = ["exact_match_gain_p", "exact_match_value"]
     assert after.data[columns].equals(before.data[columns])
+
+
+def test_a_table_of_any_task_compares_every_row_with_ce(tmp_path, monkeypatch):
+    monkeypatch.setattr(metric_tables, "ELSEWHERE", ())
+    run = quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0, 1), n=40)
+    deltas = [name for name in TaskTable().build(run).table if name.startswith("Δ")]
+    assert deltas
+    assert not [name for name in deltas if " to CE" not in name]

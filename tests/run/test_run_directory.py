@@ -110,6 +110,10 @@ def test_a_run_of_another_format_is_refused_with_the_command_that_converts_it(ru
         read_run(run.path)
     with pytest.raises(UserError, match="in the format"):
         claim(run, PLAIN)
+    write_json(file, {"name": "of another program"})
+    for use in (lambda: read_run(run.path), lambda: claim(run, PLAIN)):
+        with pytest.raises(UserError, match=r"manifest\.json is not that of a run: choose another"):
+            use()
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path):

@@ -66,11 +66,21 @@ def test_numbers_are_read_as_numbers_and_other_answers_as_text(tmp_path):
     task = sb.load_task(spec(tmp_path / "n.parquet", halves))
     assert {e.target for e in task.examples("train", 0)} <= {f"{at / 2:g}" for at in range(60)}
     assert task.metrics()[0].name == "exact_match"
-    asked = spec(tmp_path / "w.csv", [*rows(), {"Question": "Why?", "Answer": "No, 1"}])
+    other = [{"Question": f"Why {at}?", "Answer": "No, 1"} for at in range(200)]
+    asked = spec(tmp_path / "w.csv", [*rows(), *other])
     words = sb.load_task(asked)
     assert [metric.name for metric in words.metrics()] == ["text_match", "truncation_rate"]
     assert words.parse("1") is None
     assert sb.violations(asked) == []
+
+
+def test_a_title_is_how_tables_call_it_and_changes_no_key(tmp_path):
+    plain, named = (sb.load_task(spec(tmp_path / "n.csv", rows(), t)) for t in ("", ",title=sums"))
+    assert named.label == "table[answers=numbers,title=sums]"
+    assert [m.name for m in sb.load_task(named.label).metrics()] == [
+        m.name for m in plain.metrics()
+    ]
+    assert named.identity("test", 0) == plain.identity("test", 0)
 
 
 def test_a_column_says_the_split_and_a_template_the_prompt(tmp_path):
@@ -88,6 +98,16 @@ MISTAKES = [
     ([], "", "a.csv is not a readable csv file (No columns to parse"),
     ([BLANK], "", "a.csv, row 1: its Question or Answer is empty: correct it, or remove the row."),
     ([*rows(3), OTHER], ",answers=numbers", "a.csv, row 4: its Answer is no number: "),
+    (
+        [*rows(3), OTHER],
+        "",
+        "a.csv, row 4: its Answer is 'x', and most others are numbers: correct",
+    ),
+    (
+        [{"Question;Answer": "1;2"}],
+        "",
+        "a.csv has one column, 'Question;Answer': part two by a comma",
+    ),
     (rows(3), ",split=Questions", "has no column 'Questions': did you mean Question?"),
     (rows(3), ",prompt={Unit}", "has no column 'Unit': known: Answer, Question"),
     (rows(3), ",split=Answer", "row 1: its Answer is '0.5', not train, validation or test: "),
