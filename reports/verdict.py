@@ -170,7 +170,7 @@ def _flips(gain: dict[Any, Any], *, linked: bool) -> dict[str, Any]:
 
 GROUPS, WIDEST = 8, 3.0
 """Models and tasks drawn at most, and how far an axis goes, in units of the largest difference or
-of the smallest that could be found."""
+of the median of those that could be found."""
 BAND = "#D9DCDF"
 COLOURS = {"better": "#1B5E20", "worse": "#A01313"}
 """Of the words; those of the losses are others."""
@@ -179,7 +179,8 @@ DRAWN = "difference with 95 % interval"
 PICTURED = (
     "Differences on the same test examples and seeds; right of the line is better. A band ends at "
     "the smallest true difference that the test finds 4 times in 5. Intervals cover seeds and "
-    "examples (filled markers) or examples alone (open)."
+    "examples (filled markers) or examples alone (open); one without an end is "
+    "longer than its panel."
 )
 
 
@@ -241,7 +242,8 @@ def _panel(axis: Axes, other: str, here: pd.DataFrame, rows: list[str], styles: 
     other, value = shortened(loss_label(other), 14), gains[0]["against_value"]
     axis.set_title(f"{label}, {other} {number(value, digits_of(label))}", loc="left")
     ends = here[["difference", "low", "high", "smallest"]].abs().to_numpy(dtype=float)
-    most = WIDEST * max(np.nanmax(ends[:, 0]), np.nanmin([*ends[:, 3], np.inf]))
+    found = ends[:, 3][np.isfinite(ends[:, 3])]
+    most = WIDEST * max(np.nanmax(ends[:, 0]), np.median(found) if len(found) else np.inf)
     bound = 1.06 * min(np.max(ends, initial=0, where=np.isfinite(ends)), most) or 1.0
     axis.set_xlim((bound, -bound) if lower else (-bound, bound))
     axis.axvline(0, color="black", linewidth=0.9)

@@ -175,7 +175,7 @@ def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
 def test_columns_of_tables_are_chosen_and_an_unknown_one_is_named(run, tmp_path):
     words = ["report", "run", "--only", "table2", "--format", "csv", "--columns"]
     before = contents(run)
-    said = call([*words, "Acc (%),Loss"], tmp_path)
+    said = call([*words, "Acc (%),Loss,Loss"], tmp_path)
     assert (said.status, said.stdout.splitlines()[0]) == (0, "Acc (%),Loss")
     with pytest.raises(UserError, match=r"Unknown column 'Acc': did you mean Acc \(%\)"):
         call([*words, "Acc"], tmp_path)
