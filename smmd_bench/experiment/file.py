@@ -65,7 +65,10 @@ class ExperimentFile(Settings):
         cells = plan.cells
         tasks = {cell.task: cell for cell in cells}
         if len({cell.task_label for cell in tasks.values()}) < len(tasks):
-            raise UserError("Two files of --task table have one name: rename one of them.")
+            raise UserError(
+                "Two tasks of --task table have one name: give one a title= of its own, or rename "
+                "its file."
+            )
         seen: dict[str, Cell] = {}
         for cell in (cell for cell in cells if cell.trial is None):
             if seen.setdefault(cell.address, cell) is not cell:
