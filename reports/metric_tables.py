@@ -66,14 +66,15 @@ class MetricTable:
         done = run.cells["status"] == "done"
         lost = ~done.groupby([run.cells[n] for n in KEY], observed=True).transform("any")
         data = self.results(run, run.cells[done | lost])
-        groups = [group for _, group in data.groupby(KEY, observed=True)]
-        rows = [self.row(group, opponent(data)) for group in groups]
+        groups, other = [group for _, group in data.groupby(KEY, observed=True)], opponent(data)
+        columns = [self.columns_of(group, other) for group in groups]
+        pairs = zip(groups, columns, strict=True)
+        rows = [self.row(group, own, other) for group, own in pairs]
         table = self.pruned(pd.DataFrame(rows).fillna(DASH), data)
         task = str(data["task"].iloc[0])
         said = "Task" in table or task in self.tasks
         table.attrs["title"] = self.title if said else f"{self.title}: {task}"
         fewer = {*data.loc[data["n"] < data.groupby("address")["n"].transform("max"), "metric"]}
-        columns = [self.columns_of(group, opponent(data)) for group in groups]
         partial = {c.delta for own in columns for c in own if c.metric in fewer}
         table = table.rename(columns={name: f"{name} where both answer" for name in partial})
         best = [(at, columns[at][0]) for at, group in enumerate(groups) if any(group["best"])]
@@ -102,9 +103,9 @@ class MetricTable:
         first, *others = self.columns
         return [first.metric, *(column.metric for column in others if column.delta)]
 
-    def row(self, cells: pd.DataFrame, other: str) -> dict[str, str]:
+    def row(self, cells: pd.DataFrame, columns: Sequence[Column], other: str) -> dict[str, str]:
         """The row of one model, task and loss, whose cells differ in their seed alone."""
-        first, *_ = columns = self.columns_of(cells, other)
+        first = columns[0]
         head = cells.iloc[0].to_dict()
         row = {
             **_text.model_columns(str(head["model"]), head["params"]),

@@ -91,9 +91,9 @@ def _tuned_curves(data: pd.DataFrame) -> Figure | None:
     keys = [*PAIR, "metric", "varied", "untuned"]
     better = {m.name: m.better for task in data["task"].unique() for m in metrics_of(str(task))}
     lower = trials["metric"].map(better) == "lower"
-    trials = trials.assign(rank=trials["value"].where(~lower, -trials["value"]))
-    best = trials.groupby([*keys, "seed", "at"], sort=False)["rank"].idxmax()
-    found = trials.loc[best]
+    rank = trials["value"].where(~lower, -trials["value"])
+    point = [trials[name] for name in (*keys, "seed", "at")]
+    found = trials.loc[rank.groupby(point, sort=False).idxmax()]
     found = found[found.groupby(keys)["at"].transform("nunique") >= LEAST]
     panels = [*found.groupby(keys[:4], sort=False)]
     if not panels:

@@ -138,8 +138,8 @@ class CheckpointSession(ABC):
         lengths = expanded_lengths(self._processor if images else None, ids, images)
         require_room(lengths, new, self._context)
         told = progress or (lambda *_: None)
-        report = lambda done: told(what, done, len(ids))  # noqa: E731
-        return Rows(ids, images or [()] * len(ids), lengths, report)
+        images = images or [()] * len(ids)
+        return Rows(ids, images, lengths, lambda done: told(what, done, len(ids)))
 
     @cached_property
     def _processor(self) -> Any:

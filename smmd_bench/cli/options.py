@@ -9,7 +9,6 @@ import click
 from click.core import ParameterSource
 
 from ..errors import UserError
-from ..storage.data_files import give_folder
 from .voice import Voice
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -57,6 +56,13 @@ def refuse_flags(because: str, *names: str) -> None:
             raise UserError(f"{because} and ignores {option.opts[-1]}: leave out one of them.")
 
 
+def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
+    """Set the environment variable that the processes of training and decoding read, too."""
+    from ..storage.data_files import give_folder
+
+    give_folder(folder)
+
+
 def commas(*flags: str, word: str, **settings: Any) -> Decorator:
     """An option that takes a list such as `ce,ntl`, of which an item is called `word`."""
     return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
@@ -98,7 +104,7 @@ data_dir: Decorator = click.option(
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     metavar="FOLDER",
     expose_value=False,
-    callback=lambda _, __, folder: give_folder(folder),
+    callback=_set_data_folder,
     help="Local copies of data sets (gsm8k/train.jsonl, ...).",
 )
 as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")

@@ -55,9 +55,11 @@ def command(
             voice.fail(f"Failed: report {section.name}: {section.error}")
         elif section.skipped:
             voice.note(f"Not made: {section.name}: {section.skipped}")
-    paths = [str(path) for section in sections for path in section.files]
-    texts = [text[end] for text in map(table_texts, sections) for end in endings if end in text]
-    if formats and texts and not (voice.quiet or voice.as_json):  # for a pipe
+    paths, texts = [str(path) for section in sections for path in section.files], list[str]()
+    if formats and not (voice.quiet or voice.as_json):
+        made = map(table_texts, sections)
+        texts = [text[ending] for text in made for ending in endings if ending in text]
+    if texts:  # for a pipe
         click.echo("\n".join(texts), nl=False)
         voice.note("\n".join(paths))
     else:

@@ -23,13 +23,17 @@ def _go_offline(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -
 
 @click.command()
 @click.argument(
-    "words", metavar="[NAME|GROUP|FILE.py]...", nargs=-1, is_eager=True, callback=_go_offline
+    "plugins_to_check",
+    metavar="[NAME|GROUP|FILE.py]...",
+    nargs=-1,
+    is_eager=True,
+    callback=_go_offline,
 )
 @click.option("--run", type=options.PATH, help="Also try reports on this run of yours.")
 @options.as_json
 @options.data_dir
 @options.plugin
-def command(words: tuple[str, ...], run: Path | None, as_json: bool) -> int:
+def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) -> int:
     """Check plugins against their contracts.
 
     Without arguments it checks every installed plugin. A check is ✓ passed, ✗ failed, or – not
@@ -43,7 +47,7 @@ def command(words: tuple[str, ...], run: Path | None, as_json: bool) -> int:
     from ..plugin_system.registry import singular
     from ..results.frames import read_run
 
-    wanted = targets(words)
+    wanted = targets(plugins_to_check)
     if run is not None and read_run(run) and all(group != "reports" for group, _ in wanted):
         raise UserError("--run is for reports, and none is to be checked: leave it out.")
     found: list[dict[str, Any]] = []

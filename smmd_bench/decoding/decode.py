@@ -11,13 +11,14 @@ from ..scoring import score
 
 if TYPE_CHECKING:
     import pandas as pd
+    from transformers import PreTrainedTokenizerBase
 
 
 def decode_checkpoint(
     session: EngineSession,
     checkpoint: Checkpoint,
     examples: Sequence[Example],
-    tokenizer: Any,
+    tokenizer: PreTrainedTokenizerBase,
     max_new_tokens: int,
     progress: Progress | None = None,
     *,

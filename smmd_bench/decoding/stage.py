@@ -24,7 +24,15 @@ from typing import Any
 
 import pandas as pd
 
-from ..contracts import Canary, Checkpoint, EngineSession, EngineSettings, Example, Progress
+from ..contracts import (
+    Canary,
+    Checkpoint,
+    CheckpointKind,
+    EngineSession,
+    EngineSettings,
+    Example,
+    Progress,
+)
 from ..encoding.numbers import numeric_vocabulary
 from ..encoding.prompts import encode_examples, encode_targets, images_of
 from ..errors import UserError
@@ -268,7 +276,7 @@ def _validate(
     examples = cell.task_plugin.examples("validation", cell.data_seed, cell.size("validation"))
     report = partial(_named, running.progress, f"validate {name}")
     total, frames = len(examples) * len(canaries), []
-    kind = (now.receipt or {})["kind"]
+    kind: CheckpointKind = (now.receipt or {})["kind"]
     for before, (epoch, canary) in enumerate(canaries.items()):
         weights = now.epoch(epoch)
         require_whole(weights, now.weights[epoch])

@@ -145,7 +145,7 @@ def pictures_cross(processor: Any) -> bool:
     return CROSS_ATTENTION in processor.model_input_names
 
 
-def text_after_image(ids: Sequence[int], placeholder: int | None) -> int:
+def text_after_images(ids: Sequence[int], placeholder: int | None) -> int:
     """How many tokens follow the last image, or, where there is none, the first token."""
     places = [place for place, token in enumerate(ids) if token == placeholder]
     return len(ids) - 1 - max(places, default=0)

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..contracts import Checkpoint
 from ..errors import UserError
 
+if TYPE_CHECKING:
+    from transformers import PreTrainedTokenizerBase
 
-def stop_token_ids(base: Path, tokenizer: Any) -> list[int]:
+
+def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     """The end-of-sequence tokens: the generation config's and the tokenizer's, sorted."""
     from transformers import GenerationConfig
 

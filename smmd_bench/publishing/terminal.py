@@ -28,9 +28,10 @@ def to_terminal(
     rows, bold = varying(whole), bold_cells(frame)
     fixed, least = constant_line(whole, rows), {str(name): _least(rows[name]) for name in rows}
     optional = [name for name in reversed(frame.attrs.get("optional", ())) if name in least]
+    whole_width = {name: width_of(rows[[name]]) for name in least}
     shown: list[str] = []
     for name in [*(name for name in least if name not in optional), *optional]:
-        needs = least if name not in optional else {name: width_of(rows[[name]]) for name in least}
+        needs = whole_width if name in optional else least
         if not shown or sum(needs[other] + 2 for other in [*shown, name]) <= width + 2:
             shown.append(name)
     if left := [name for name in least if name not in shown]:

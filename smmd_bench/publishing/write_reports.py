@@ -91,7 +91,6 @@ def _said(section: Section) -> dict[str, Any]:
 def _section_again(
     name: str, title: str, paper: str, caption: str, table: Mapping[str, Any]
 ) -> Section:
-
     frame = pd.DataFrame(table["data"], table["index"], table["columns"])
     frame.attrs = table["attrs"]
     return Section(name, title, paper, artefact=Artefact(caption, frame))
@@ -161,21 +160,13 @@ def _plain(text: str) -> str:
 def _make_reports(
     folder: Path, chosen: Sequence[str], formats: Collection[str], progress: Progress
 ) -> list[Section]:
-    """The reports of these names, in their order. Raises UserError where the run was made with a
-    task or loss that is not here: the reports would leave its results out, or get them wrong."""
-    known = read_run(folder)
-    lacking = {*known.cells["task_name"]} - {*names("tasks")}
-    if "predictions" not in known.manifest:
-        lacking |= {*known.cells["loss_name"]} - {BASE, *names("losses")}
-    if lacking:
-        raise UserError(
-            f"{folder} was made with plugins that are not here ({', '.join(sorted(lacking))}): "
-            f"name their files with --plugin; {folder / 'plugins'} has copies."
-        )
-    if missing_comparisons(read_run(folder)):  # which a killed command left out
+    """The reports of these names, in their order."""
+    run, sections = read_run(folder), []
+    _require_plugins(run)
+    if missing_comparisons(run):  # which a killed command left out
         with suppress(UserError), RunDirectory(folder).locked():
             write_comparisons(read_run(folder))
-    run, sections = read_run(folder), []
+        run = read_run(folder)
     for name in chosen:
         found = entry("reports", name)
         if found.plugin is None:
@@ -186,6 +177,19 @@ def _make_reports(
             sections.append(make_report(run, report, formats))
         progress("make reports", len(sections), len(chosen))
     return sections
+
+
+def _require_plugins(run: RunFrames) -> None:
+    """Raise UserError where the run was made with a task or loss that is not here: reports would
+    leave its results out, or get them wrong."""
+    lacking = {*run.cells["task_name"]} - {*names("tasks")}
+    if "predictions" not in run.manifest:
+        lacking |= {*run.cells["loss_name"]} - {BASE, *names("losses")}
+    if lacking:
+        raise UserError(
+            f"{run.path} was made with plugins that are not here ({', '.join(sorted(lacking))}): "
+            f"name their files with --plugin; {run.path / 'plugins'} has copies."
+        )
 
 
 def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMATS) -> Section:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..contracts import Task
+from ..contracts import Metric, Task
 from ..plugin_system.checked_task import label_of
 from ..plugin_system.plugin_source import version_of
 from . import decoding_rules, score, statistics
@@ -31,8 +31,8 @@ def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
     }
 
 
-def _settings(metric: Any) -> dict[str, str]:
-    known = fields(metric) if is_dataclass(metric) else ()
+def _settings(metric: Metric) -> dict[str, str]:
+    known: Sequence[Any] = fields(metric) if is_dataclass(metric) else ()
     return {one.name: repr(getattr(metric, one.name)) for one in known}
 
 

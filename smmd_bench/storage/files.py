@@ -130,8 +130,7 @@ def read_own_json(path: Path) -> dict[str, Any] | None:
         return read_json(path)
     except DamagedError as error:
         _LOG.warning("%s is %s, and counts as absent.", path, error.how)
-        with suppress(OSError):  # it counts as changed: the next command looks at it
-            os.utime(path)
+        _touch(path)
         return None
 
 
@@ -172,6 +171,11 @@ def read_parquet(
         remedy = "repeat the command of the run, which makes it again"
         if path.name in _SIDE:
             remedy = "delete it: no result depends on it"
-        with suppress(OSError):
-            os.utime(path)
+        _touch(path)
         raise DamagedError(path, f"damaged ({reason_of(error)})", remedy) from error
+
+
+def _touch(damaged: Path) -> None:
+    """Let a file count as changed, so that the next `set_damaged_aside` looks at it."""
+    with suppress(OSError):
+        os.utime(damaged)

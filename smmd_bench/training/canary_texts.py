@@ -18,7 +18,7 @@ from ..encoding.prompts import (
     encode_examples,
     encode_image_prompts,
     encode_targets,
-    text_after_image,
+    text_after_images,
 )
 from ..storage.addresses import cache_folder
 from ..storage.files import atomic
@@ -60,12 +60,17 @@ def general_texts(tokenizer: Any, processor: Any | None = None) -> CanaryTexts:
     if processor is not None:
         (ids,) = encode_image_prompts(processor, [TEXTS[-1]], [1])
         rows.append(ids)
-        scored.append(text_after_image(ids, processor.image_token_id))
+        scored.append(text_after_images(ids, processor.image_token_id))
     return CanaryTexts(tuple(map(tuple, rows)), tuple(scored), int(processor is not None))
 
 
 def canary_texts(
-    examples: Sequence[Example], tokenizer: Any, processor: Any, longest: int, *, chat: bool = False
+    examples: Sequence[Example],
+    tokenizer: Any,
+    processor: Any | None,
+    longest: int,
+    *,
+    chat: bool = False,
 ) -> CanaryTexts:
     """The shortest of evenly spaced training examples, each up to the first `SCORED` tokens of its
     target; then one long sequence of several examples on end, of at most `longest` tokens.

@@ -276,7 +276,11 @@ def _scale_note(name: str, loss: NumericLoss, relative: float) -> str | None:
 
 
 def _write_receipt(
-    folder: Path, kind: str, epochs: list[dict[str, Any]], base: Any = None, **facts: Any
+    folder: Path,
+    kind: str,
+    epochs: list[dict[str, Any]],
+    base: dict[str, Any] | None = None,
+    **facts: Any,
 ) -> None:
     canaries = {str(epoch["epoch"]): epoch.pop("canary") for epoch in epochs}
     known = {"epochs": canaries, **({} if base is None else {"base": base})}

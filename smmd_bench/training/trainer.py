@@ -251,7 +251,11 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         clear_device_cache(garbage_collection=True)
 
     def compute_loss(
-        self, model: Any, inputs: Any, return_outputs: bool = False, num_items_in_batch: Any = None
+        self,
+        model: Any,
+        inputs: dict[str, Any],
+        return_outputs: bool = False,
+        num_items_in_batch: Any = None,
     ) -> Any:
         """This micro-batch's share of the step's objective."""
         inputs = {name: value for name, value in inputs.items() if name != "example"}
