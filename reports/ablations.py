@@ -16,7 +16,6 @@ from smmd_bench.plugin_system.parameters import is_tuned, spell, split_spec
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.opponents import REFERENCE
-from smmd_bench.results.verdict import main_losses
 
 from ._cells import PAIR, measured, of_pair, opponent, pairs, why_missing
 from ._paper import with_published
@@ -92,7 +91,7 @@ def variants(
 
 @dataclass(frozen=True)
 class Ablation:
-    """Accuracy of the variants that have fewer seeds than their loss, with the difference to CE.
+    """Accuracy of variants that no other table of the paper has, with the difference to CE.
 
     `published` is its key in `paper.yaml`, `heading` what its rows vary, `rows` are its loss specs
     with their labels, `usual` those of them that alone make no table.
@@ -111,8 +110,9 @@ class Ablation:
         """The loss specs of the rows, in order, with their labels."""
         if self.rows:
             return self.rows
-        main = {*main_losses(run).cells["loss"], *TermsTable.rows, *KernelTable.rows}
-        own = [loss for loss in loss_specs(run) if loss not in main and "smmd[sigma=" not in loss]
+        others = {*TermsTable.rows, *KernelTable.rows}
+        own = [loss for loss in loss_specs(run) if "[" in loss and loss not in others]
+        own = [loss for loss in own if not is_tuned(loss) and "smmd[sigma=" not in loss]
         plain = [loss.partition("[")[0] for loss in own]
         return {REFERENCE: CE, **{loss: loss_label(loss) for loss in sorted({*plain, *own})}}
 

@@ -37,7 +37,7 @@ CURVES = (
 
 @dataclass(frozen=True)
 class TuningTable:
-    """One row a model, task and loss that was tuned, and curves; the CSV has every trial."""
+    """A row a model, task and tuned loss, and curves; figures/tuning_table.csv has all trials."""
 
     name: ClassVar[str] = "tuning_table"
     title: ClassVar[str] = "What tuning chose"

@@ -58,7 +58,7 @@ class Table:
     prompt: str = parameter("", r"such as '{Question}\nAnswer: ', which is meant without one")
     answers: Literal["auto", "numbers", "text"] = parameter("auto", "auto: numbers where all are")
     max_new_tokens: int = parameter(64, "tokens that a completion may have", check=positive)
-    title: str = parameter("", "how tables call it; none: by its parameters", added_later=True)
+    title: str = parameter("", "in tables, in place of its file and columns", added_later=True)
 
     @property
     def paper_sizes(self) -> Mapping[Split, int]:

@@ -42,7 +42,7 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
 @click.option(
     "--model", "models", multiple=True, help="Built-in (default), hub name or local folder."
 )
-@options.commas("--seeds", word="N", default="0", help="Training seeds.")
+@options.commas("--seeds", word="N", default="0", help="Training seeds, such as 0,1,2.")
 @options.data_seed
 @click.option("--engine", default="vllm", help="What decodes.")
 @options.commas(

@@ -24,6 +24,8 @@ def load_tokenizer(folder: Path) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         if not follows_its_file(tokenizer, folder):
             tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+        if not tokenizer.encode(_TRIED[0], add_special_tokens=False):
+            raise ValueError("it spells nothing")
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"The checkpoint {folder} has no tokenizer that transformers can load "

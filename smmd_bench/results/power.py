@@ -62,8 +62,7 @@ def planned_power(
                 rows.append(row)
     if not rows:
         raise UserError(
-            f"{run.path} shows no spread of {metric}: its losses answer alike, or its one seed was "
-            "measured by an earlier version; give a pilot with more seeds, or another --metric."
+            f"{run.path} shows no spread of {metric}: give more seeds, or another --metric."
         )
     table = pd.DataFrame(rows)
     table.attrs["left_out"] = [*left_out]

@@ -70,12 +70,26 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
 
 
 def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
-    """The interval and the p of its comparison; the error by the interval's width."""
+    """Interval and p of its comparison, at least `_p_of_signs`; the error by their width."""
     names = ("low", "high", "p", "b", "c")
     low, high, p, b, c = (math.nan if cell[n] is None else float(cell[n]) for n in names)
+    if math.isnan(b) and isinstance(cell["jackknife"], list):
+        p = max(p, _p_of_signs(np.asarray(cell["jackknife"])))
     error = {"error": (high - low) / (2 * _NORMAL), "df": math.inf}
     found = {"low": low, "high": high, "p": p, "discordant": b + c, "pairs": float(cell["n"])}
     return {**found, **error, "interval": OVER_EXAMPLES}
+
+
+def _p_of_signs(values: NDArray[np.float64]) -> float:
+    """Of pseudo-values of which fewer than `FEW` differ from 0: the exact p of the test that gives
+    each either sign, because the bootstrap of so few is too sure; 0 of others."""
+    from scipy.stats import permutation_test
+
+    found = np.append(values[values != 0], 0.0)  # the test takes two values or more
+    if not 1 < len(found) <= FEW:
+        return 0.0
+    signs = permutation_test((found,), np.sum, permutation_type="samples", vectorized=True)
+    return float(signs.pvalue)
 
 
 def _with_few_pairs(bounds: dict[str, float], cells: pd.DataFrame) -> dict[str, float]:

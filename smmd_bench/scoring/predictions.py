@@ -100,9 +100,10 @@ def read_predictions(
     for role, given in (("id", id_column), ("completion", completion_column)):
         columns[role] = columns[role] if given is None else [given] if given in frame else []
         if len(columns[role]) != 1 and (given is not None or role == "completion"):
+            found = " and ".join(columns[role]) or f"no {'column' if given is None else given}"
             raise UserError(
-                f"{path} has {' and '.join(columns[role]) or 'no column'} for its {role}, of the "
-                f"columns {', '.join(map(str, frame))[:200]}: name one with --{role}-column."
+                f"{path} has {found} for its {role}, of the columns "
+                f"{', '.join(map(str, frame))[:200]}: name one with --{role}-column."
             )
     taken = {*columns["id"], *columns["completion"]}
     columns |= {r: [n for n in columns[r] if n not in taken] for r in ("prompt", "target")}

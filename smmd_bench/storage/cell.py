@@ -110,7 +110,7 @@ class StoredCell:
     @property
     def has_validation(self) -> bool:
         """Whether the validation split is decoded with the weights of every epoch."""
-        return self.validated is not None and self.validated.exists()
+        return self.validated is not None and (self.validated / "validation.parquet").is_file()
 
     @cached_property
     def selected(self) -> Path | None:
@@ -159,7 +159,7 @@ class StoredCell:
         if home is None or home.tested is None or home.is_base or "train" not in home.parts:
             return None
         folder = home.epoch(home.tested.epoch)
-        return folder if folder.exists() else None
+        return folder if has_weights(folder) else None
 
     @cached_property
     def decoded(self) -> Path | None:
@@ -180,8 +180,7 @@ class StoredCell:
     @property
     def is_decoded(self) -> bool:
         """Whether completions, and beams where they are asked for, are there."""
-        wanted = [self.decoded, self.beamed] if "beams" in self.parts else [self.decoded]
-        return all(path is not None and path.exists() for path in wanted)
+        return self.has("completions") and ("beams" not in self.parts or self.has("beams"))
 
     @property
     def decoding(self) -> dict[str, Any] | None:
@@ -190,8 +189,9 @@ class StoredCell:
 
     @cached_property
     def metrics(self) -> dict[str, Any] | None:
-        """What metrics.json says; None unless the completions are there, too."""
-        return self._json(self.measured, "metrics") if self.is_decoded else None
+        """What metrics.json says; None unless completions and scores are there, too."""
+        whole = self.is_decoded and self.has("scores")
+        return self._json(self.measured, "metrics") if whole else None
 
     @property
     def key(self) -> str:
@@ -249,6 +249,11 @@ class StoredCell:
 
     def _json(self, folder: Path | None, name: str) -> dict[str, Any] | None:
         return None if folder is None else read_own_json(folder / f"{name}.json")
+
+
+def has_weights(epoch: Path) -> bool:
+    """Whether the folder of an epoch has its weights."""
+    return any(epoch.glob("*.safetensors"))
 
 
 def failure_file(run: Path, key: str) -> Path:

@@ -21,6 +21,16 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger("smmd_bench")
 _SIDE = ("log.parquet", "probes.parquet")
 """Files of a stage from which nothing else is made."""
+_NEEDED = {
+    "train": ("receipt.json",),
+    "validate": ("validation.parquet",),
+    "select": ("selection.json",),
+    "decode": ("completions.parquet",),
+    "beams": ("beams.parquet",),
+    "measure": ("scores.parquet", "metrics.json"),
+    "compare": ("comparison.json",),
+}
+"""Files without which a folder of a stage counts as damaged."""
 
 
 @contextmanager
@@ -77,19 +87,29 @@ def files_of(stages: Iterable[Path]) -> Iterator[Path]:
 
 
 def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
-    """Give each folder of these stages with a damaged file another name, so that it is made again,
-    and say so. Files that have not changed `since` are taken to be whole. Whoever does it has the
-    run's lock."""
+    """Give each folder of these stages with a damaged or missing file another name, so that it is
+    made again, and say so. Files that have not changed `since` are taken to be whole. Whoever does
+    it has the run's lock."""
+    stages = [*stages]
+    for stage in stages:
+        for folder in (folder for folder in stage.glob("*/") if "." not in folder.name):
+            lacking = [n for n in _NEEDED.get(stage.name, ()) if not (folder / n).exists()]
+            if lacking:
+                _set_aside(folder / lacking[0], "missing")
     readers: dict[str, Callable[[Path], Any]] = {".json": read_json, ".parquet": read_parquet}
     found = sorted(f for f in files_of(stages) if f.suffix in readers and f.name not in _SIDE)
     for file in (file for file in found if file.exists() and file.stat().st_ctime >= since):
         try:
             readers[file.suffix](file)
         except DamagedError as error:
-            aside = file.parent.with_name(f"{file.parent.name}.damaged")
-            shutil.rmtree(aside, ignore_errors=True)
-            file.parent.rename(aside)
-            _LOG.warning("%s is %s: %s is set aside and made again.", file, error.how, file.parent)
+            _set_aside(file, error.how)
+
+
+def _set_aside(file: Path, how: str) -> None:
+    aside = file.parent.with_name(f"{file.parent.name}.damaged")
+    shutil.rmtree(aside, ignore_errors=True)
+    file.parent.rename(aside)
+    _LOG.warning("%s is %s: %s is set aside and made again.", file, how, file.parent)
 
 
 def write_text(path: Path, text: str) -> None:

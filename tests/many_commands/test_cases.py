@@ -155,11 +155,12 @@ def test_a_new_folder_that_was_killed_is_the_same_commands(commands, count):
     commands.folders_say_what_fresh_ones_say()
 
 
+@pytest.mark.parametrize("harm", ["cut", "delete"])
 @pytest.mark.parametrize("file", ["receipt.json", "selection.json", "completions.parquet",
                                   "scores.parquet", "metrics.json", "comparison.json"])  # fmt: skip
-def test_a_damaged_file_is_made_again(commands, file, caplog):
+def test_a_damaged_file_is_made_again(commands, file, harm, caplog):
     commands.train_eval("one", BOTH)
-    damage(commands, file)
+    damage(commands, file, harm)
     before = read_files(commands.root / "one")
     with suppress(UserError):
         _ = read_run(commands.root / "one").completions
@@ -183,10 +184,10 @@ def test_what_nothing_is_made_from_repeats_nothing_where_it_is_damaged(commands,
     assert not run(BOTH, commands.root / "one").worked
 
 
-def damage(commands, file):
-    """Cut every file of that name after a few bytes."""
+def damage(commands, file, harm="cut"):
+    """Cut every file of that name after a few bytes, or delete it."""
     for found in (commands.root / "one").glob(f"*/*/{file}"):
-        found.write_bytes(found.read_bytes()[:7])
+        found.write_bytes(found.read_bytes()[:7]) if harm == "cut" else found.unlink()
 
 
 def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(commands, monkeypatch):

@@ -53,9 +53,7 @@ def test_a_sweep_is_a_curve_of_the_cells_that_change_nothing_else_over_a_band_of
     assert rings == {values[loss]} | ({3.0} if report.name == "ntl_lambda_scan" else set())
 
 
-def test_any_parameter_of_any_loss_is_swept_and_any_variant_of_fewer_seeds_has_a_row(
-    tmp_path, monkeypatch
-):
+def test_any_parameter_of_any_loss_is_swept_and_any_variant_has_a_row(tmp_path, monkeypatch):
     widths = {f"gce[sigma={value}]": value for value in (0.2, 1.0, 3.0)}
     quick_run(tmp_path, losses=("ce", "gce", "smmd"), seeds=(0, 1))
     run = quick_run(tmp_path, losses=("ce", "gce", *widths), base=False)
@@ -67,6 +65,9 @@ def test_any_parameter_of_any_loss_is_swept_and_any_variant_of_fewer_seeds_has_a
     labels = [spec.replace("gce", "GCE") for spec in widths]
     assert table["Loss"].tolist() == ["none (CE)", "GCE", *labels]
     assert not table["Acc (%)"].str.contains("not run").any()
+    same = quick_run(tmp_path / "same", losses=("ce", "smmd", "smmd[kernel=shuffled]"), base=False)
+    table = Ablation().build(same).table  # of as many seeds as its loss
+    assert table["Loss"].tolist() == ["none (CE)", "SMMD", "SMMD[kernel=shuffled]"]
     negative = {("gce", "sigma"): {spec: [-value] for spec, value in widths.items()}}
     monkeypatch.setattr("smmd_bench.reports.sweeps.scans", lambda _: negative)
     assert built(Sweep(), run).figure.axes[0].get_xscale() == "linear"

@@ -1,5 +1,6 @@
 """The one test of all tables, at its edges; the whole is held to references in tests/reports."""
 
+import itertools
 import math
 
 import numpy as np
@@ -30,6 +31,19 @@ def test_a_metric_that_is_no_share_has_no_discordant_examples():
     assert found["interval"] == gain.OVER_EXAMPLES
     power = stats.norm.cdf(gain.smallest_difference(found, 0.05) / found["error"] - 1.96)
     assert power == pytest.approx(0.8, abs=1e-3)
+
+
+def test_where_few_examples_differ_every_sign_is_tried():
+    """Three gross errors decide this mean, of which the bootstrap is sure."""
+    values = [-8.0, -2.5, -1.6, 0.1, *([0.0] * 196)]
+    sums = [abs(np.dot(signs, values[:4])) for signs in itertools.product((1, -1), repeat=4)]
+    expected = np.mean(np.array(sums) >= abs(sum(values)) - 1e-12)
+    assert gain.gain_of(cells(-0.06, jackknife=[values], p=0.006))["p"] == expected == 0.25
+    assert gain.gain_of(cells(-0.06, jackknife=[values], p=0.4))["p"] == 0.4
+    assert gain.gain_of(cells(-0.1, jackknife=[[-9.0, *values[4:]]], p=0.01))["p"] == 1.0
+    many = [-1.0] * gain.FEW + [0.0] * 190
+    assert gain.gain_of(cells(-0.05, jackknife=[many], p=0.006))["p"] == 0.006
+    assert gain.gain_of(cells(0.0, jackknife=[[0.0] * 200], p=1.0))["p"] == 1.0
 
 
 def test_several_seeds_speak_of_examples_where_they_have_pseudo_values():

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from smmd_bench.storage.cell import BASE, StoredCell, Weights, stored_cell
-from smmd_bench.storage.files import write_json
+from smmd_bench.storage.files import write_json, write_text
 
 PARTS = {name: f"{name} 1" for name in ("train", "validate", "select", "decode", "measure")}
 
@@ -20,7 +20,7 @@ def train(cell, weights="w", best=2):
     epochs = [{"epoch": epoch, "weights": f"{weights}{epoch}"} for epoch in (1, 2)]
     write_json(cell.trained / "receipt.json", {"epochs": epochs})
     for epoch in (1, 2):
-        cell.epoch(epoch).mkdir(parents=True, exist_ok=True)
+        write_text(cell.epoch(epoch) / "model.safetensors", "")
     write_json(again(cell).selected / "selection.json", {"best_epoch": best})
     return again(cell)
 
@@ -45,7 +45,7 @@ def test_nothing_is_known_of_a_cell_that_is_not_trained(tmp_path):
 def test_the_selected_epoch_is_tested_with_its_weights(cell):
     assert cell.tested == Weights(2, "w2")
     assert cell.checkpoint == cell.trained / "epochs" / "2"
-    cell.checkpoint.rmdir()
+    (cell.checkpoint / "model.safetensors").unlink()
     assert again(cell).checkpoint is None
     assert again(cell).tested == Weights(2, "w2")  # which its results are still of
 
@@ -83,7 +83,9 @@ def test_metrics_count_with_their_completions_and_a_failure_without_them(cell):
     write_json(cell.run / "failed" / f"{cell.key}.json", {"error": "no"})
     assert again(cell).metrics is None
     assert again(cell).failure == {"error": "no"}
-    cell.decoded.mkdir(parents=True)
+    write_text(cell.decoded / "completions.parquet", "")
+    assert again(cell).metrics is None
+    write_text(cell.measured / "scores.parquet", "")
     assert again(cell).metrics == {"n": 1}
     assert again(cell).failure == {}
     assert part(cell, "train").failure == {}

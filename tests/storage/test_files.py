@@ -90,6 +90,7 @@ def test_half_a_surrogate_pair_and_nan_are_not_written(tmp_path):
 @pytest.mark.parametrize("name", ["completions", "probes", "log"])
 def test_parquet_is_read_by_column_and_verified(tmp_path, name):
     file = tmp_path / "decode" / "key" / f"{name}.parquet"
+    files.write_parquet(file.with_name("completions.parquet"), FRAME)
     files.write_parquet(file, FRAME)
     pd.testing.assert_frame_equal(files.read_parquet(file).to_pandas(), FRAME)
     assert files.read_parquet(file, ["b", "none"]).column_names == ["b"]
