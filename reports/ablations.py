@@ -114,7 +114,7 @@ class Ablation:
         own = [loss for loss in loss_specs(run) if "[" in loss and loss not in others]
         own = [loss for loss in own if not is_tuned(loss) and "smmd[sigma=" not in loss]
         plain = [loss.partition("[")[0] for loss in own]
-        return {REFERENCE: CE, **{loss: loss_label(loss) for loss in sorted({*plain, *own})}}
+        return {REFERENCE: CE, **{x: loss_label(x) for x in loss_specs(run) if x in {*plain, *own}}}
 
     def variants(self, run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Cells and result frame of the rows."""

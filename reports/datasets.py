@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run, parameter, positive
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
 from smmd_bench.publishing.style import WIDTH, new_figure
@@ -69,8 +69,8 @@ def _sizes(run: Run) -> dict[str, dict[str, int]]:
     return {task: known["sizes"] for task, known in data.items() if known.get("sizes")}
 
 
-TASKS, COLUMNS = 6, 4
-"""Tasks drawn at most, and examples of each row."""
+TASKS, ROWS, COLUMNS = 6, 2, 4
+"""Tasks drawn at most, rows of each, and examples of a row."""
 LARGEST = 512
 """Pixels of the longer side of a picture in the figure."""
 SHOWN = "Test examples, spread evenly over the test split and not chosen by their answers."
@@ -84,8 +84,6 @@ class DatasetSamples:
     title: ClassVar[str] = "Dataset samples"
     paper: ClassVar[str] = "Figure 4 (Appendix C.1)"
 
-    rows: int = parameter(2, "rows of examples for each task", check=positive)
-
     def skip(self, run: Run) -> str | None:
         """Without a measured cell there are no examples."""
         return "no cell has results yet" if measured(run.cells).empty else None
@@ -94,7 +92,7 @@ class DatasetSamples:
         """One grid a task."""
         run = main_losses(run)
         groups = [own for _, own in measured(run.cells).groupby("task", observed=True)][:TASKS]
-        shown = [_samples(run, cells, self.rows * COLUMNS) for cells in groups]
+        shown = [_samples(run, cells, ROWS * COLUMNS) for cells in groups]
         words = caption(run, run.cells[run.cells["model"].isin(pd.concat(shown)["model"])], SHOWN)
         data = pd.concat(shown, ignore_index=True).drop(columns="image")
         return Artefact(words, figure=_figure(run, shown), data=data)

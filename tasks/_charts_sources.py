@@ -104,6 +104,5 @@ def _files(split: str) -> tuple[Path, ...]:
             return folder / f"{name}_human.json", folder / f"{name}_augmented.json"
     raise UserError(
         f"chartqa[source=official] needs ChartQA Dataset/{name}/{name}_human.json: give the folder "
-        "that holds 'ChartQA Dataset' with --data-dir, or ask for drawn charts with "
-        "chartqa[source=synthetic]."
+        "that holds 'ChartQA Dataset' with --data-dir, or ask for chartqa[source=synthetic]."
     )

@@ -92,8 +92,7 @@ def kaggle_folder(source: str) -> Path | None:
         return None
     raise UserError(
         f"There is no clock_time/{INDEX} in the folder of --data-dir: put Kaggle's "
-        "gpiosenka/time-image-datasetclassification there (it asks for an account), or ask for "
-        "the synthetic clocks with --task 'clock_time[source=synthetic]'."
+        "gpiosenka/time-image-datasetclassification there, or ask for clock_time[source=synthetic]."
     )
 
 

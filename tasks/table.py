@@ -146,7 +146,8 @@ def _read(task: Table, file: Path, _: int) -> Mapping[Split, Sequence[Example]]:
             f"its {task.question} or {task.answer} is empty": not (row[task.question] and target),
             f"its {task.answer} is no number": numbers and value is None,
             f"its {task.split} is {split!r}, not train, validation or test": split not in found,
-            "its question is in another split, too": asked.setdefault(prompt, split) != split,
+            f"its prompt {prompt!r:.60} is in another split, too": asked.setdefault(prompt, split)
+            != split,
         }
         for mistake in (said for said, made in mistakes.items() if made):
             raise UserError(f"{file}, row {at}: {mistake}: correct it, or remove the row.")

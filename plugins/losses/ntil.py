@@ -89,8 +89,7 @@ class _IntegrityTerm(NumericLoss):
         if tokens != [1] * 10:
             raise CellSkippedError(
                 "ntil needs one numeric token for each of the ten digits, and there are "
-                f"{'+'.join(map(str, tokens))} (rule '{vocabulary.rule}'): the rule 'integer' "
-                "gives one of each, where the tokenizer has them."
+                f"{'+'.join(map(str, tokens))} (rule '{vocabulary.rule}'): try the rule 'integer'."
             )
         columns = matches.int().argmax(1)  # [10]
         self.constant("columns", columns)

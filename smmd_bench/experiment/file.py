@@ -74,8 +74,7 @@ class ExperimentFile(Settings):
             if seen.setdefault(cell.address, cell) is not cell:
                 raise UserError(
                     f"{cell.label} is asked for twice, with another test, engine or setting of the "
-                    "files that are kept: run the parts in folders of their own, and report them "
-                    "together."
+                    "files that are kept: run the parts in folders of their own."
                 )
         return plan, reasons
 

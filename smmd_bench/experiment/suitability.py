@@ -25,8 +25,7 @@ def default_model(tasks: Iterable[str]) -> str:
     if len(first) > 1:
         raise UserError(
             f"{first[Modality.TEXT]} is a text task and {first[Modality.VISION]} a vision task, so "
-            "no built-in model suits both: name one that reads images with --model (models in a "
-            "YAML file), or run them apart."
+            "no built-in model suits both: name one that reads images, or run them apart."
         )
     return DEFAULT_MODELS[next(iter(first), Modality.TEXT)]
 
@@ -35,9 +34,8 @@ def require_images(task: str, card: ModelCard) -> None:
     """Raise UserError where a task has images and the model takes none."""
     if load_task(task).modality is Modality.VISION and not reads_images(card.folder):
         raise UserError(
-            f"The task {task} has images, and the model {card.name} reads text only (its "
-            "config.json has no vision_config): take one that reads images, such as "
-            f"{DEFAULT_MODELS[Modality.VISION]} or Qwen/Qwen2.5-VL-3B-Instruct."
+            f"The task {task} has images, and the model {card.name} reads text only: take one that "
+            f"reads images, such as {DEFAULT_MODELS[Modality.VISION]}."
         )
 
 

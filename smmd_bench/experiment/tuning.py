@@ -125,8 +125,7 @@ def _require_fair(grids: Mapping[str, Sequence[Configuration]]) -> None:
         said = ", ".join(f"{loss} {count}" for loss, count in counts.items())
         raise UserError(
             f"--tune gives the losses unequal numbers of configurations ({said}): give {fewer[0]} "
-            f"{most}, such as --tune '{fewer[0]}: learning_rate=...', or draw as many for each "
-            "with --tune-trials."
+            f"{most}, such as --tune '{fewer[0]}: learning_rate=...', or give --tune-trials."
         )
     held: dict[frozenset[Any], str] = {}
     for loss, grid in grids.items():

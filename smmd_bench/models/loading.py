@@ -37,8 +37,7 @@ def load_model(folder: Path, dtype: str, attention: str = "auto") -> Any:
     if _has_own_head(model):
         raise UserError(
             f"The checkpoint {folder} says tie_word_embeddings in its config.json, and holds an "
-            "output head that differs from its embedding: set tie_word_embeddings to false there, "
-            "or take the head out of the file."
+            "output head that differs from its embedding: set tie_word_embeddings to false there."
         )
     return model
 

@@ -184,8 +184,7 @@ def _weights(
         given, lacking = ("units", "tokens") if num_tokens is None else ("tokens", "units")
         raise ValueError(
             f"num_{given} is given without num_{lacking}: count both over the whole optimiser step "
-            "(units by count_units(loss, labels), which is 0 for cross-entropy alone), or give "
-            "neither."
+            "(units by count_units(loss, labels)), or give neither."
         )
     tokens = _denominator(num_tokens, like.numel(), like)
     units = _denominator(num_units, targets.units, like)

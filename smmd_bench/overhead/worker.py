@@ -32,6 +32,7 @@ from ..models.loading import add_adapter, quiet_libraries
 from ..models.recipe import Recipe
 from ..plugin_system.registry import load_loss
 from ..run.process import start
+from ..training.products import fast_products
 from ..training.stage import training_arguments
 from ..training.trainer import ObjectiveTrainer, objective_forward
 from .settings import STOCK, OverheadSettings
@@ -91,7 +92,7 @@ def train_row(
         trainer = kind(model=model, args=args, train_dataset=rows, callbacks=[clock], **more)
         trainer.on_halving = _refuse  # halves would be compared with whole ones
         trainer.remove_callback(PrinterCallback)
-        with forward:
+        with fast_products(settings.length), forward:
             trainer.train()
     device, peak = made_with("train")["device"], peak_bytes(settings.device)
     return trainer, {"device": device, "peak_bytes": peak, "steps": clock.steps}

@@ -27,10 +27,10 @@ from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import entries, entry, names, plugin_files, points
 from ..results.frames import RunFrames, read_run
+from ..results.summary import require_plugins
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import HELD, RunDirectory
 from ..storage.addresses import address
-from ..storage.cell import BASE
 from ..storage.files import atomic, files_of, read_own_json, write_json, write_text
 from .page import Section, write_page
 from .style import figure_style, file_stem
@@ -131,26 +131,21 @@ def write_some_reports(
 
 
 def find_reports(only: Iterable[str]) -> list[str]:
-    """The reports with these names (`arithmetic_table`, `table2`, `figure3`), each once. Raises
-    UserError for an unknown name."""
+    """Reports by name (`arithmetic_table`, `table2`), each once; UserError for an unknown one."""
     found: dict[str, None] = {}
     for asked in only:
         known = [asked]
         if asked not in names("reports"):
-            numbers = {e.name: _paper_name(e.plugin) for e in entries("reports")}
-            plain = _plain(asked)
-            known = [name for name, n in numbers.items() if n and plain in (n, n.rstrip("ab"))]
+            papers = ((e.name, str(getattr(e.plugin, "paper", ""))) for e in entries("reports"))
+            found_in = ((name, _NUMBER.match(text)) for name, text in papers)
+            numbers = {name: _plain(number[0]) for name, number in found_in if number}
+            plain = _plain(asked)  # `figure3a` of "Figure 3 (a)"
+            known = [name for name, n in numbers.items() if plain in (n, n.rstrip("ab"))]
             if not known:
-                hint = did_you_mean(asked, {*numbers, *filter(None, numbers.values())})
+                hint = did_you_mean(asked, {*names("reports"), *numbers.values()})
                 raise UserError(f"Unknown report '{asked}': {hint}")
         found |= dict.fromkeys(known)
     return [*found]
-
-
-def _paper_name(plugin: type | None) -> str:
-    """`figure3a` of "Figure 3 (a)", `figure4` of "Figure 4 (Appendix C.1)"; empty: no number."""
-    found = _NUMBER.match(str(getattr(plugin, "paper", "")))
-    return _plain(found[0]) if found else ""
 
 
 def _plain(text: str) -> str:
@@ -162,7 +157,7 @@ def _make_reports(
 ) -> list[Section]:
     """The reports of these names, in their order."""
     run, sections = read_run(folder), []
-    _require_plugins(run)
+    require_plugins(run)
     if missing_comparisons(run):  # which a killed command left out
         with suppress(UserError), RunDirectory(folder).locked():
             write_comparisons(read_run(folder))
@@ -177,19 +172,6 @@ def _make_reports(
             sections.append(make_report(run, report, formats))
         progress("make reports", len(sections), len(chosen))
     return sections
-
-
-def _require_plugins(run: RunFrames) -> None:
-    """Raise UserError where the run was made with a task or loss that is not here: reports would
-    leave its results out, or get them wrong."""
-    lacking = {*run.cells["task_name"]} - {*names("tasks")}
-    if "predictions" not in run.manifest:
-        lacking |= {*run.cells["loss_name"]} - {BASE, *names("losses")}
-    if lacking:
-        raise UserError(
-            f"{run.path} was made with plugins that are not here ({', '.join(sorted(lacking))}): "
-            f"name their files with --plugin; {run.path / 'plugins'} has copies."
-        )
 
 
 def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMATS) -> Section:

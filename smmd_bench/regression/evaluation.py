@@ -26,7 +26,7 @@ from ..contracts import Executor, Job, JobQueue, Progress, Resources
 from ..errors import UserError, did_you_mean
 from ..plugin_system.registry import engine_identity, load, load_engine, plugin_files
 from ..results.frames import RunFrames, read_run
-from ..results.summary import again, card_of_run
+from ..results.summary import again, card_of_run, require_plugins
 from ..run.run_directory import Outcome, RunDirectory, record_failure
 from ..storage.addresses import address
 from ..storage.cell import BASE, failure_file
@@ -95,6 +95,7 @@ def find_targets(path: Path, losses: Sequence[str] = ()) -> tuple[list[Target], 
     if unknown := next((loss for loss in losses if loss not in known), None):
         hint = did_you_mean(unknown, known)
         raise UserError(f"No cell of {path} has the loss '{unknown}': {hint}")
+    require_plugins(run)
     trained = cells["loss"].isin(losses) | cells["loss_name"].isin(losses) | (not losses)
     trained &= cells["loss"] != BASE
     with_base = not losses or BASE in losses

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError
 from ..models.cards import ModelCard, card_at, model_card
 from ..plugin_system.parameters import is_tuned, parameters_of, spell, split_spec, untuned_label
-from ..plugin_system.registry import load_loss
+from ..plugin_system.registry import load_loss, names
 from ..storage.cell import BASE, CellFile, StoredCell
 from ..storage.files import read_parquet
 from .opponents import WITHOUT_EFFECT
@@ -189,9 +189,8 @@ def card_of_run(name: str, run: Run) -> ModelCard:
     if dict(card.identity) == then:
         return replace(card, name=name)
     raise UserError(
-        f"The model {name} in {card.folder} has changed since {run.path} was made, so that its "
-        "checkpoints belong to other weights: put the old files back there, or train again into "
-        "another run."
+        f"The model {name} in {card.folder} has changed since {run.path} was made: put the old "
+        "files back there, or train again into another run."
     )
 
 
@@ -229,3 +228,15 @@ def concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
     data = data.rename(columns={name: f"{name}_value" for name in IDENTITY})
     joined: pd.DataFrame = pd.concat([lead.iloc[rows].reset_index(drop=True), data], axis=1)
     return joined
+
+
+def require_plugins(run: Run) -> None:
+    """Raise UserError where the run was made with a task or loss that is not here."""
+    lacking = {*run.cells["task_name"]} - {*names("tasks")}
+    if "predictions" not in run.manifest:
+        lacking |= {*run.cells["loss_name"]} - {BASE, *names("losses")}
+    if lacking:
+        raise UserError(
+            f"{run.path} was made with plugins that are not here ({', '.join(sorted(lacking))}): "
+            f"name their files with --plugin; {run.path / 'plugins'} has copies."
+        )

@@ -165,8 +165,7 @@ def read_rows(
     except Exception as error:  # also what Python makes of no text, no date, too deep a list
         raise UserError(
             f"{file} is not a readable {file.suffix.removeprefix('.') or 'Arrow'} file "
-            f"({' '.join(str(error).split())}): copy it again, or save it as JSON lines, CSV or "
-            "Parquet."
+            f"({' '.join(str(error).split())}): copy it again, or give another."
         ) from error
 
 

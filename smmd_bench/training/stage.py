@@ -43,6 +43,7 @@ from .canary import make_canary
 from .canary_texts import canary_texts, general_texts
 from .epochs import Epochs
 from .processes import is_first
+from .products import fast_products
 from .sampler import LengthGroups
 from .tracking import tracking
 from .trainer import ObjectiveTrainer, objective_forward
@@ -118,7 +119,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     )
     base = epochs.base = epochs.canary_of(trainer.model)
     progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
-    with objective_forward(trainer.model, trainer.numeric_loss):
+    with fast_products(max(data.lengths)), objective_forward(trainer.model, trainer.numeric_loss):
         trainer.train(resume_from_checkpoint=epochs.last_complete())
     trainer.accelerator.wait_for_everyone()
     if not is_first():

@@ -84,8 +84,7 @@ class TrainerLoss:
             if self.loss.weight and not self.loss.replaces_cross_entropy:
                 raise UserError(
                     f"The batch has {tokens} of the {items} supervised tokens of its step, and "
-                    "nothing says how many numeric units the others have: call watch(trainer) of "
-                    "the compute_loss_func before trainer.train()."
+                    "no numeric units of the others: call watch(trainer) before trainer.train()."
                 )
             counts = items, items  # no unit changes the total
         keys = torch.randint(2**62, labels.shape[:1])

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from PIL import Image
+from smmd_bench.reports import datasets
 from smmd_bench.reports.datasets import DatasetSamples
 
 from tests.broken_pictures import torn_png
@@ -13,9 +14,10 @@ def pictures(figure):
     return [np.asarray(image.get_array()) for axis in figure.axes for image in axis.images]
 
 
-def test_pictures_are_those_of_examples_that_are_spread_over_the_test_split(runs):
+def test_pictures_are_those_of_examples_that_are_spread_over_the_test_split(runs, monkeypatch):
     run = runs("samples")
-    artefact = DatasetSamples(rows=1).build(run)
+    monkeypatch.setattr(datasets, "ROWS", 1)
+    artefact = DatasetSamples().build(run)
     assert artefact.data.groupby("task", observed=True).size().tolist() == [4] * 3
     names = [f"{task}-{at}.png" for task in ("clock_time", "chartqa") for at in (6, 18, 31, 43)]
     for picture, name in zip(pictures(artefact.figure), names, strict=True):
@@ -23,7 +25,7 @@ def test_pictures_are_those_of_examples_that_are_spread_over_the_test_split(runs
 
 
 @pytest.mark.parametrize("torn", [True, False])
-def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(runs, tmp_path, torn):
+def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(runs, tmp_path, torn, monkeypatch):
     lost = tmp_path / "lost.png"
     if torn:
         torn_png(lost)
@@ -32,7 +34,8 @@ def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(runs, tmp_path, 
         return frame.assign(image=str(lost)) if "image" in frame else frame
 
     run = changed(runs("samples"), tmp_path / "run", "completions.parquet", elsewhere)
-    figure = DatasetSamples(rows=1).build(run).figure
+    monkeypatch.setattr(datasets, "ROWS", 1)
+    figure = DatasetSamples().build(run).figure
     assert not pictures(figure)
     said = [text.get_text() for axis in figure.axes for text in axis.texts]
     assert said.count("picture not found") == 8

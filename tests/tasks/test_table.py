@@ -112,7 +112,7 @@ MISTAKES = [
     (rows(3), ",prompt={Unit}", "has no column 'Unit': known: Answer, Question"),
     (rows(3), ",split=Answer", "row 1: its Answer is '0.5', not train, validation or test: "),
     (rows(1), "", "has no row for test: add rows, or name a split=COLUMN"),
-    (TWINS, ",split=part", "a.csv, row 2: its question is in another split, too: "),
+    (TWINS, ",split=part", "a.csv, row 2: its prompt '?\\nAnswer: ' is in another split, too: "),
 ]
 
 

@@ -1,0 +1,29 @@
+"""Float32 matrix products on a CPU: by oneDNN where it rounds no more than MKL does.
+
+MKL uses half the width of AMD's vector units. torch gives float32 products to oneDNN only where it
+may round them to bfloat16, which oneDNN does on units for that (Intel's AMX) alone.
+"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+
+import torch
+from torch.nn.attention import SDPBackend, sdpa_kernel
+
+SHORT = 256  # positions, up to which attention by whole products is faster than by blocks
+
+
+@contextmanager
+def fast_products(longest: int) -> Iterator[None]:
+    """Inside, rows of at most `longest` positions are trained faster, to the same precision."""
+    flags, tried = torch.backends.mkldnn.matmul, torch.arange(256.0**2).cos().reshape(256, 256)
+    before, flags.fp32_precision = flags.fp32_precision, "bf16"
+    try:
+        error = (tried @ tried).double() - tried.double() @ tried.double()
+        exact = float(error.abs().max()) < 1e-4  # 2e-6 in float32, 6e-2 in bfloat16
+        flags.fp32_precision = "bf16" if exact else before
+        short = exact and longest <= SHORT and not torch.cuda.is_available()
+        with sdpa_kernel(SDPBackend.MATH) if short else nullcontext():
+            yield
+    finally:
+        flags.fp32_precision = before

@@ -1,0 +1,49 @@
+"""Fast float32 products are as exact as the slow ones, and end with the training."""
+
+import torch
+from torch.nn.functional import scaled_dot_product_attention
+
+from smmd_bench.training.products import SHORT, fast_products
+
+
+def largest_errors(longest):
+    """Of a product, its gradient and attention inside, against float64; the flags inside."""
+    torch.manual_seed(0)
+    x, w = torch.randn(512, 256), torch.randn(256, 384, requires_grad=True)
+    q = torch.randn(2, 2, 28, 64)
+    with fast_products(longest):
+        inside = (
+            torch.backends.mkldnn.matmul.fp32_precision,
+            torch.backends.cuda.flash_sdp_enabled(),
+        )
+        y = x @ w
+        y.square().sum().backward()
+        attended = scaled_dot_product_attention(q, q, q, is_causal=True)
+    exact = w.detach().double().requires_grad_()
+    z = x.double() @ exact
+    z.square().sum().backward()
+    long = q.double()
+    right = scaled_dot_product_attention(long, long, long, is_causal=True)
+    pairs = (y, z), (w.grad, exact.grad), (attended, right)
+    return [float(((a - b).abs().max() / b.abs().max()).detach()) for a, b in pairs], inside
+
+
+def test_they_are_as_exact_as_float32_on_every_machine():
+    before = torch.backends.mkldnn.matmul.fp32_precision, torch.backends.cuda.flash_sdp_enabled()
+    for longest in (SHORT, SHORT + 1):
+        errors, (_, by_blocks) = largest_errors(longest)
+        assert max(errors) < 2e-6
+        assert by_blocks or longest == SHORT
+    assert before == (
+        torch.backends.mkldnn.matmul.fp32_precision, torch.backends.cuda.flash_sdp_enabled()
+    )  # fmt: skip
+
+
+def test_a_machine_that_rounds_keeps_what_it_had(monkeypatch):
+    """As oneDNN does with Intel's AMX: a product is rounded to bfloat16."""
+    plain = torch.Tensor.__matmul__
+    monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: plain(a, b).bfloat16().to(a.dtype))
+    before = torch.backends.mkldnn.matmul.fp32_precision
+    with fast_products(28):
+        assert torch.backends.mkldnn.matmul.fp32_precision == before
+        assert torch.backends.cuda.flash_sdp_enabled()
