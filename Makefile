@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 env: $(STAMP)
 
-demo: $(STAMP)  ## the main job on the embedded default: about 4 minutes on 2 quiet cores
+demo: $(STAMP)  ## the main job on the embedded default: about 3 minutes on 2 quiet cores
 	$(BIN)/smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd
 
 test: check  ## what a change must pass: at most 5 minutes on 2 quiet cores
@@ -75,7 +75,7 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(DIGEST))
 .PHONY: $(STAMP)
 endif
 $(STAMP):
-	@echo "Setting up $(VENV) (2 to 5 minutes, 5 GB) ..."
+	@echo "Setting up $(VENV) (1 to 4 minutes, 5 GB) ..."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) "$(TORCH)" || $(INSTALL) --index-url $(TORCH_INDEX) "$(TORCH)"
 	$(INSTALL) -r $(LOCK)
