@@ -92,7 +92,7 @@ def train_row(
         trainer = kind(model=model, args=args, train_dataset=rows, callbacks=[clock], **more)
         trainer.on_halving = _refuse  # halves would be compared with whole ones
         trainer.remove_callback(PrinterCallback)
-        with fast_products(settings.length), forward:
+        with fast_products(model, settings.length), forward:
             trainer.train()
     device, peak = made_with("train")["device"], peak_bytes(settings.device)
     return trainer, {"device": device, "peak_bytes": peak, "steps": clock.steps}

@@ -81,11 +81,11 @@ def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
 
 
 def _p_of_signs(values: NDArray[np.float64]) -> float:
-    """Of pseudo-values of which fewer than `FEW` differ from 0: the exact p of the test that gives
-    each either sign, because the bootstrap of so few is too sure; 0 of others."""
+    """The exact sign-flip test's p where fewer than `FEW` pseudo-values differ from 0; else 0."""
     from scipy.stats import permutation_test
 
-    found = np.append(values[values != 0], 0.0)  # the test takes two values or more
+    differ = np.abs(values) > 1e-9 * np.abs(values).max()  # equal examples leave rounding
+    found = np.append(values[differ], 0.0)  # the test takes two values or more
     if not 1 < len(found) <= FEW:
         return 0.0
     signs = permutation_test((found,), np.sum, permutation_type="samples", vectorized=True)

@@ -87,9 +87,8 @@ def files_of(stages: Iterable[Path]) -> Iterator[Path]:
 
 
 def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
-    """Give each folder of these stages with a damaged or missing file another name, so that it is
-    made again, and say so. Files that have not changed `since` are taken to be whole. Whoever does
-    it has the run's lock."""
+    """Give each folder of these stages with a damaged or missing file another name, and say so.
+    Files that have not changed `since` are taken to be whole. It needs the run's lock."""
     stages = [*stages]
     for stage in stages:
         for folder in (folder for folder in stage.glob("*/") if "." not in folder.name):

@@ -6,6 +6,7 @@ may round them to bfloat16, which oneDNN does on units for that (Intel's AMX) al
 
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
+from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -14,16 +15,17 @@ SHORT = 256  # positions, up to which attention by whole products is faster than
 
 
 @contextmanager
-def fast_products(longest: int) -> Iterator[None]:
-    """Inside, rows of at most `longest` positions are trained faster, to the same precision."""
+def fast_products(model: Any, longest: int) -> Iterator[None]:
+    """Inside, a float32 model trains faster on rows of at most `longest` positions, as exactly."""
     flags, tried = torch.backends.mkldnn.matmul, torch.arange(256.0**2).cos().reshape(256, 256)
     before, flags.fp32_precision = flags.fp32_precision, "bf16"
     try:
         error = (tried @ tried).double() - tried.double() @ tried.double()
         exact = float(error.abs().max()) < 1e-4  # 2e-6 in float32, 6e-2 in bfloat16
         flags.fp32_precision = "bf16" if exact else before
-        short = exact and longest <= SHORT and not torch.cuda.is_available()
-        with sdpa_kernel(SDPBackend.MATH) if short else nullcontext():
+        whole = exact and longest <= SHORT and model.device.type == "cpu"
+        whole = whole and model.dtype == torch.float32
+        with sdpa_kernel(SDPBackend.MATH) if whole else nullcontext():
             yield
     finally:
         flags.fp32_precision = before

@@ -9,8 +9,9 @@ import pytest
 from scipy import stats
 from statsmodels.stats.power import NormalIndPower, TTestPower
 
+from smmd_bench.contracts.metrics import MeanAbsoluteError
 from smmd_bench.scoring import gain
-from smmd_bench.scoring.crossed import fit
+from smmd_bench.scoring.crossed import fit, pseudo_values
 from smmd_bench.scoring.proportions import tango
 
 
@@ -33,17 +34,23 @@ def test_a_metric_that_is_no_share_has_no_discordant_examples():
     assert power == pytest.approx(0.8, abs=1e-3)
 
 
+def of_errors(*changes, p, n=200):
+    """p of one seed's MAE where so many answers have these other errors, by the pseudo-values."""
+    other = pd.DataFrame({"uid": range(n), "error": np.linspace(0.1, 9.0, n), "valid": True})
+    mine = other.assign(error=other["error"] + np.pad(changes, (0, n - len(changes))))
+    jackknife = pseudo_values(MeanAbsoluteError(), mine, other)
+    return gain.gain_of(cells(0.0, jackknife=[jackknife], p=p))["p"]
+
+
 def test_where_few_examples_differ_every_sign_is_tried():
     """Three gross errors decide this mean, of which the bootstrap is sure."""
-    values = [-8.0, -2.5, -1.6, 0.1, *([0.0] * 196)]
-    sums = [abs(np.dot(signs, values[:4])) for signs in itertools.product((1, -1), repeat=4)]
-    expected = np.mean(np.array(sums) >= abs(sum(values)) - 1e-12)
-    assert gain.gain_of(cells(-0.06, jackknife=[values], p=0.006))["p"] == expected == 0.25
-    assert gain.gain_of(cells(-0.06, jackknife=[values], p=0.4))["p"] == 0.4
-    assert gain.gain_of(cells(-0.1, jackknife=[[-9.0, *values[4:]]], p=0.01))["p"] == 1.0
-    many = [-1.0] * gain.FEW + [0.0] * 190
-    assert gain.gain_of(cells(-0.05, jackknife=[many], p=0.006))["p"] == 0.006
-    assert gain.gain_of(cells(0.0, jackknife=[[0.0] * 200], p=1.0))["p"] == 1.0
+    values = [-8.0, -2.5, -1.6, 0.1]
+    sums = [abs(np.dot(signs, values)) for signs in itertools.product((1, -1), repeat=4)]
+    assert of_errors(*values, p=0.006) == np.mean(np.array(sums) >= abs(sum(values))) == 0.25
+    assert of_errors(*values, p=0.4) == 0.4
+    assert of_errors(-9.0, p=0.01) == 1.0
+    assert of_errors(*[-1.0] * gain.FEW, p=0.006) == 0.006
+    assert of_errors(p=1.0) == 1.0
 
 
 def test_several_seeds_speak_of_examples_where_they_have_pseudo_values():
