@@ -1,5 +1,6 @@
 """Fast float32 products are as exact as the slow ones, and end with the training."""
 
+import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
@@ -49,11 +50,14 @@ def test_they_are_as_exact_as_float32_on_every_machine():
     )  # fmt: skip
 
 
-def test_a_machine_that_rounds_keeps_what_it_had(monkeypatch):
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_other_precisions_and_machines_that_round_keep_what_they_had(monkeypatch, dtype):
     """As oneDNN does with Intel's AMX: a product is rounded to bfloat16."""
     plain = torch.Tensor.__matmul__
     monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: plain(a, b).bfloat16().to(a.dtype))
     before = torch.backends.mkldnn.matmul.fp32_precision
-    with fast_products(torch.zeros(1), 28):
+    if dtype != torch.float32:
+        monkeypatch.undo()
+    with fast_products(torch.zeros(1, dtype=dtype), 28):
         assert torch.backends.mkldnn.matmul.fp32_precision == before
         assert torch.backends.cuda.flash_sdp_enabled()
