@@ -32,7 +32,7 @@ def test_every_loss_as_an_adapter_of_a_llama_in_one_engine(finish, tiny_checkpoi
     """At N = 1000."""
     out = tmp_path / "run"
     said = finish(
-        "train-eval --task 'arithmetic[level=easy]' --losses ce,gce,ntl,ntil,dist2,smmd "
+        "train-eval --task 'arithmetic[level=easy]' --losses ce,gce,ntl[lambda=3],ntil,dist2,smmd "
         "--train-examples 256 --epochs 2 --validation-examples 20 --test-examples 30 "
         "--set lora_rank=8 --set max_length=200 --model",
         *(tiny_checkpoints("triple").base, "--out", out),
