@@ -179,8 +179,8 @@ DRAWN = "difference with 95 % interval"
 PICTURED = (
     "Differences on the same test examples and seeds; right of the line is better. A band ends at "
     "the smallest true difference that the test finds 4 times in 5. Intervals cover seeds and "
-    "examples (filled markers) or examples alone (open); one without an end is "
-    "longer than its panel."
+    "examples (filled markers) or examples alone (open); one without an end is longer "
+    "than its panel."
 )
 
 

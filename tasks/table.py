@@ -142,12 +142,12 @@ def _read(task: Table, file: Path, _: int) -> Mapping[Split, Sequence[Example]]:
         target, place = row[task.answer], zlib.crc32(row[task.question].encode())
         split = row[task.split] if task.split else _TENTHS[place % 10]
         prompt = _COLUMN.sub(lambda match, row=row: row[match[1]], template)  # type: ignore[misc]
+        other = asked.setdefault(prompt, split)
         mistakes = {
             f"its {task.question} or {task.answer} is empty": not (row[task.question] and target),
             f"its {task.answer} is no number": numbers and value is None,
             f"its {task.split} is {split!r}, not train, validation or test": split not in found,
-            f"its prompt {prompt!r:.60} is in another split, too": asked.setdefault(prompt, split)
-            != split,
+            f"its prompt {prompt!r:.60} is in another split, too": other != split,
         }
         for mistake in (said for said, made in mistakes.items() if made):
             raise UserError(f"{file}, row {at}: {mistake}: correct it, or remove the row.")

@@ -104,7 +104,8 @@ class VllmEngine:
         if settings.dtype == "bfloat16" and major < AMPERE:
             raise UserError(
                 f"vLLM runs bfloat16 on GPUs of compute capability {AMPERE}.0 or more, and "
-                f"{torch.cuda.get_device_name()} has {major}.{minor}: give --engine transformers."
+                f"{torch.cuda.get_device_name()} has {major}.{minor}: decode with --engine "
+                "transformers, or add --set method=full --set dtype=float32."
             )
 
     @contextmanager

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from subprocess import PIPE, STDOUT, run
+from subprocess import PIPE, STDOUT, TimeoutExpired, run
 
 import click
 
@@ -107,10 +107,13 @@ def examine(stages: Sequence[tuple[str, str]] = (), engine: str = "vllm") -> Ite
         yield try_stages(method, dtype, engine)
 
 
-def try_code(name: str, code: str, remedy: str) -> Finding:
+def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding:
     """Run code in a process of its own, whose last line is the finding; a crash is a problem."""
-    words = [sys.executable, "-W", "ignore", "-c", code]
-    done = run(words, capture_output=True, text=True, check=False)
+    try:
+        words = [sys.executable, "-W", "ignore", "-c", code]
+        done = run(words, capture_output=True, text=True, timeout=seconds, check=False)
+    except TimeoutExpired:
+        return Finding(name, "note", f"it took more than {seconds:.0f} s", remedy)
     if done.returncode == 0:
         return Finding(name, "ok", done.stdout.strip().splitlines()[-1])
     errors = [line for line in done.stderr.splitlines() if line and not line[0].isspace()]
@@ -118,13 +121,18 @@ def try_code(name: str, code: str, remedy: str) -> Finding:
     return Finding(name, "problem", f"it cannot be used: {why[:300]}", remedy)
 
 
-def try_stages(method: str, dtype: str, engine: str) -> Finding:
+def try_stages(method: str, dtype: str, engine: str, seconds: float = 600) -> Finding:
     """Run every stage in a process of its own. The text has deviations of canaries, vLLM's backend
     and runner; where it fails, the end of its log."""
     words = [sys.executable, "-W", "ignore", "-m", "smmd_bench.run.smoke", method, dtype, engine]
     name, env = f"{method} {dtype}", {"VLLM_LOGGING_LEVEL": "INFO", **os.environ}
     tried = "VLLM_USE_V2_MODEL_RUNNER=0 in the environment, or --engine transformers"
-    done = run(words, stdout=PIPE, stderr=STDOUT, text=True, env=env, check=False)
+    try:
+        done = run(
+            words, stdout=PIPE, stderr=STDOUT, text=True, env=env, timeout=seconds, check=False
+        )
+    except TimeoutExpired:
+        return Finding(name, "problem", f"it took more than {seconds:.0f} s", tried)
     lines = done.stdout.strip().splitlines()
     if done.returncode:
         return Finding(name, "problem", "\n".join(lines[-40:]), tried)

@@ -57,8 +57,7 @@ def command(
             voice.note(f"Not made: {section.name}: {section.skipped}")
     paths, texts = [str(path) for section in sections for path in section.files], list[str]()
     if formats and not (voice.quiet or voice.as_json):
-        made = map(table_texts, sections)
-        texts = [text[ending] for text in made for ending in endings if ending in text]
+        texts = [text[e] for text in map(table_texts, sections) for e in endings if e in text]
     if texts:  # for a pipe
         click.echo("\n".join(texts), nl=False)
         voice.note("\n".join(paths))

@@ -24,15 +24,8 @@ from typing import Any
 
 import pandas as pd
 
-from ..contracts import (
-    Canary,
-    Checkpoint,
-    CheckpointKind,
-    EngineSession,
-    EngineSettings,
-    Example,
-    Progress,
-)
+from ..contracts import Canary, Checkpoint, EngineSession, EngineSettings, Example, Progress
+from ..contracts.engine import CheckpointKind
 from ..encoding.numbers import numeric_vocabulary
 from ..encoding.prompts import encode_examples, encode_targets, images_of
 from ..errors import UserError

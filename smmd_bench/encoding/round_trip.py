@@ -51,8 +51,9 @@ def require_round_trip(
                 alike = takewhile(lambda pair: pair[0] == pair[1], zip(wanted, found, strict=False))
                 at = max(0, sum(1 for _ in alike) - _SHOWN // 2)
                 raise UserError(
-                    f"The tokenizer of {model} makes {quoted(found[at : at + _SHOWN])} of "
-                    f"{example.uid}'s {kind} {quoted(wanted[at : at + _SHOWN])}: put its own there."
+                    f"The tokenizer of {model} does not give back the {kind} of example "
+                    f"{example.uid}: {quoted(wanted[at : at + _SHOWN])} becomes "
+                    f"{quoted(found[at : at + _SHOWN])}: put the model's own tokenizer there."
                 )
 
 

@@ -65,10 +65,7 @@ class ExperimentFile(Settings):
         cells = plan.cells
         tasks = {cell.task: cell for cell in cells}
         if len({cell.task_label for cell in tasks.values()}) < len(tasks):
-            raise UserError(
-                "Two tasks of --task table have one name: give one a title= of its own, or rename "
-                "its file."
-            )
+            raise UserError("Two tasks of --task table have one name: give one its own title=.")
         seen: dict[str, Cell] = {}
         for cell in (cell for cell in cells if cell.trial is None):
             if seen.setdefault(cell.address, cell) is not cell:

@@ -35,7 +35,8 @@ def load_processor(
     except (OSError, ValueError, KeyError, ImportError, TypeError, AttributeError) as error:
         raise UserError(
             f"The checkpoint {folder} has no processor of images and text that transformers can "
-            f"load ({reason_of(error)}): put its processor_config.json there."
+            f"load ({reason_of(error)}): put its processor_config.json or preprocessor_config.json "
+            "there, and see that torchvision is installed."
         ) from error
     if not follows_its_file(tokenizer, folder):
         processor.tokenizer = load_tokenizer(folder)

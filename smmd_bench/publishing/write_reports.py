@@ -204,9 +204,8 @@ def _with_columns(section: Section, columns: Sequence[str]) -> Section:
         return section
     for name in (name for name in columns if name not in table):
         raise UserError(f"Unknown column '{name}': {did_you_mean(name, map(str, table))}")
-    return replace(
-        section, artefact=replace(section.artefact, table=table[[*dict.fromkeys(columns)]])
-    )
+    table = table[[*dict.fromkeys(columns)]]
+    return replace(section, artefact=replace(section.artefact, table=table))
 
 
 def table_texts(section: Section) -> dict[str, str]:

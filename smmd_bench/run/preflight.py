@@ -144,7 +144,8 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
                 raise UserError(
                     f"{cell.task}, {split}: the task reads {found} in the target of example "
                     f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {answer}: let "
-                    "parse() of the task read it, or correct the answer."
+                    "parse() of the task read it, or correct the answer; `smmd-bench validate "
+                    f"{cell.task_plugin.name}` says more."
                 )
         best = cell.task_plugin.metrics()[0]  # which selects the epoch
         _ = scores[[*best.columns, *([best.subset] if best.subset else [])]]
@@ -208,6 +209,7 @@ def require_room(
             remedy += ", or give fewer pixels of an image with --set max_pixels=N"
         raise UserError(
             f"{cell.task}, {split}: example {uid} needs the most room, {needed} tokens (a prompt "
-            f"of {prompt} and {needed - prompt} after it), and {cell.model} has {most}: {remedy}."
+            f"of {prompt} and {needed - prompt} after it), but {cell.model} has room for {most}, "
+            f"and nothing is ever cut: {remedy}."
         )
     return 0 if training else sum(target - 1 > new for _, _, target in counts)

@@ -19,7 +19,7 @@ from ..models.circumstances import circumstances
 from ..results.summary import distinct
 from ..storage.addresses import address
 from ..storage.cell import STAGES as FOLDERS
-from ..storage.cell import StoredCell, failure_file, has_weights
+from ..storage.cell import StoredCell, failure_file
 from ..storage.files import DamagedError, set_damaged_aside, write_json, write_text
 from ..storage.manifest import FORMAT, read_manifest
 from .cell_json import cell_from_json, cell_to_json, describe_cells
@@ -200,7 +200,7 @@ def lacks_weights(now: StoredCell) -> bool:
     """Whether weights that a cell trains are neither selected and there, nor there to select."""
     if now.is_base:
         return now.receipt is None
-    has_every_epoch = now.weights and all(has_weights(now.epoch(epoch)) for epoch in now.weights)
+    has_every_epoch = now.weights and all(map(now.has_weights, now.weights))
     return now.checkpoint is None and (now.tested is not None or not has_every_epoch)
 
 

@@ -88,8 +88,7 @@ def _p_of_signs(values: NDArray[np.float64]) -> float:
     found = np.append(values[differ], 0.0)  # the test takes two values or more
     if not 1 < len(found) <= FEW:
         return 0.0
-    signs = permutation_test((found,), np.sum, permutation_type="samples", vectorized=True)
-    return float(signs.pvalue)
+    return float(permutation_test((found,), np.sum, permutation_type="samples").pvalue)
 
 
 def _with_few_pairs(bounds: dict[str, float], cells: pd.DataFrame) -> dict[str, float]:

@@ -101,6 +101,10 @@ class StoredCell:
         """The folder of an epoch's weights."""
         return self.trained / "epochs" / str(epoch)
 
+    def has_weights(self, epoch: int) -> bool:
+        """Whether an epoch's weights are there."""
+        return any(self.epoch(epoch).glob("*.safetensors"))
+
     @cached_property
     def validated(self) -> Path | None:
         """The folder of the validation; None: the cell has none, or is not trained."""
@@ -158,8 +162,8 @@ class StoredCell:
         home = self.home
         if home is None or home.tested is None or home.is_base or "train" not in home.parts:
             return None
-        folder = home.epoch(home.tested.epoch)
-        return folder if has_weights(folder) else None
+        epoch = home.tested.epoch
+        return home.epoch(epoch) if home.has_weights(epoch) else None
 
     @cached_property
     def decoded(self) -> Path | None:
@@ -249,11 +253,6 @@ class StoredCell:
 
     def _json(self, folder: Path | None, name: str) -> dict[str, Any] | None:
         return None if folder is None else read_own_json(folder / f"{name}.json")
-
-
-def has_weights(epoch: Path) -> bool:
-    """Whether the folder of an epoch has its weights."""
-    return any(epoch.glob("*.safetensors"))
 
 
 def failure_file(run: Path, key: str) -> Path:

@@ -165,7 +165,8 @@ def read_rows(
     except Exception as error:  # also what Python makes of no text, no date, too deep a list
         raise UserError(
             f"{file} is not a readable {file.suffix.removeprefix('.') or 'Arrow'} file "
-            f"({' '.join(str(error).split())}): copy it again, or give another."
+            f"({' '.join(str(error).split())}): copy it again, or save it as JSON lines, CSV or "
+            "Parquet."
         ) from error
 
 

@@ -120,7 +120,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     base = epochs.base = epochs.canary_of(trainer.model)
     progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
     forward = objective_forward(trainer.model, trainer.numeric_loss)
-    with fast_products(trainer.model, max(data.lengths)), forward:
+    with fast_products(trainer.model, int(data.lengths.max())), forward:
         trainer.train(resume_from_checkpoint=epochs.last_complete())
     trainer.accelerator.wait_for_everyone()
     if not is_first():

@@ -30,6 +30,7 @@ def test_a_crash_is_a_problem():
     assert (crash.state, crash.remedy) == ("problem", "mend")
     raises = doctor.try_code("x", "raise ImportError('libcudart.so')", "mend")
     assert "ImportError: libcudart.so" in raises.text
+    assert doctor.try_code("x", "while True: pass", "mend", seconds=1).state == "note"
 
 
 def test_a_stage_that_fails_shows_the_end_of_its_log():
@@ -37,6 +38,7 @@ def test_a_stage_that_fails_shows_the_end_of_its_log():
     assert found.state == "problem"
     assert "float16" in found.text.splitlines()[-1]
     assert "VLLM_USE_V2_MODEL_RUNNER=0" in found.remedy
+    assert doctor.try_stages("lora", "float16", "x", 0.1).text == "it took more than 0 s"
 
 
 TORCH = """

@@ -52,7 +52,7 @@ def test_a_tokenizer_that_changes_the_text_is_refused():
     changes = ({"spaces": "lose"}, {"normalizer": normalizers.Lowercase()},
                {"normalizer": normalizers.Replace("1", "7")})  # fmt: skip
     for change in changes:
-        with pytest.raises(UserError, match="of e1's prompt"):
+        with pytest.raises(UserError, match="does not give back the prompt of example e1"):
             check(of_words(**change))
 
 
@@ -84,7 +84,7 @@ def test_the_files_of_a_tokenizer_count_not_the_class_of_the_architecture(tmp_pa
     tokenizer = load_tokenizer(tmp_path)
     assert len(numeric_vocabulary(tokenizer)) == 1000
     check(tokenizer)
-    with pytest.raises(UserError, match="of e1's prompt"):
+    with pytest.raises(UserError, match="prompt of example e1"):
         check(lossy)
 
 

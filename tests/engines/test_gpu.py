@@ -44,7 +44,7 @@ def test_vllm_is_never_asked_for_more_than_is_free(total, part):
 
 
 ADAPTERS = r"no adapters in float32 on a GPU: add --set dtype=bfloat16, or .* --engine transformers"
-OLD = r"compute capability 8\.0 or more, and Tesla T4 has 7\.5: give --engine transformers"
+OLD = r"compute capability 8\.0 or more, and Tesla T4 has 7\.5: decode with --engine transformers"
 
 
 @pytest.fixture

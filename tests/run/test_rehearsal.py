@@ -62,7 +62,7 @@ def by_zero(*_: Any) -> None:
         (
             {"parse": lambda *_: None},
             "doubling, test: the task reads None in the target of example 0, '0', whose answer is "
-            "0: let parse() of the task read it, or correct the answer.",
+            "0: let parse() of the task read it, or correct the answer; `smmd-bench",
         ),
         (
             {"parse": lambda _, text: Answer(Fraction(min(text, "7")))},

@@ -7,16 +7,18 @@ from torch.nn.functional import scaled_dot_product_attention
 from smmd_bench.training.products import SHORT, fast_products
 
 
+def flags():
+    """What decides how torch multiplies, and whether it attends by blocks."""
+    return torch.backends.mkldnn.matmul.fp32_precision, torch.backends.cuda.flash_sdp_enabled()
+
+
 def largest_errors(longest):
     """Of a product, its gradient and attention inside, against float64; the flags inside."""
     torch.manual_seed(0)
     x, w = torch.randn(512, 256), torch.randn(256, 384, requires_grad=True)
     q = torch.randn(2, 2, 28, 64)
     with fast_products(x, longest):
-        inside = (
-            torch.backends.mkldnn.matmul.fp32_precision,
-            torch.backends.cuda.flash_sdp_enabled(),
-        )
+        inside = flags()
         y = x @ w
         y.square().sum().backward()
         attended = scaled_dot_product_attention(q, q, q, is_causal=True)
@@ -31,23 +33,21 @@ def largest_errors(longest):
 
 def rounds():
     """Whether this machine rounds products that torch gives to oneDNN."""
-    flags, x = torch.backends.mkldnn.matmul, torch.randn(256, 256)
-    before, flags.fp32_precision = flags.fp32_precision, "bf16"
+    matmul, x = torch.backends.mkldnn.matmul, torch.randn(256, 256)
+    before, matmul.fp32_precision = matmul.fp32_precision, "bf16"
     error = ((x @ x).double() - x.double() @ x.double()).abs().max()
-    flags.fp32_precision = before
+    matmul.fp32_precision = before
     return error > 1e-3
 
 
 def test_they_are_as_exact_as_float32_on_every_machine():
-    before = torch.backends.mkldnn.matmul.fp32_precision, torch.backends.cuda.flash_sdp_enabled()
+    before = flags()
     for longest in (SHORT, SHORT + 1):
         errors, (flag, by_blocks) = largest_errors(longest)
         assert max(errors) < 2e-6
         assert (flag == "bf16") == (not rounds())
         assert by_blocks == (longest > SHORT or rounds())
-    assert before == (
-        torch.backends.mkldnn.matmul.fp32_precision, torch.backends.cuda.flash_sdp_enabled()
-    )  # fmt: skip
+    assert before == flags()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
@@ -55,9 +55,8 @@ def test_other_precisions_and_machines_that_round_keep_what_they_had(monkeypatch
     """As oneDNN does with Intel's AMX: a product is rounded to bfloat16."""
     plain = torch.Tensor.__matmul__
     monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: plain(a, b).bfloat16().to(a.dtype))
-    before = torch.backends.mkldnn.matmul.fp32_precision
+    before = flags()
     if dtype != torch.float32:
         monkeypatch.undo()
     with fast_products(torch.zeros(1, dtype=dtype), 28):
-        assert torch.backends.mkldnn.matmul.fp32_precision == before
-        assert torch.backends.cuda.flash_sdp_enabled()
+        assert flags() == before == (before[0], True)
