@@ -76,11 +76,11 @@ def run_file(
     with run.locked():
         run.require_own(plan.experiments, extend=extend)
         with display() as progress:
-            check(run, plan.cells, runner, progress, None)
+            own = check(run, plan.cells, runner, progress, None)
         run.claim(plan.experiments, plan.name)
-        cells = [*plan.cells, *_to_measure(run, plan.cells)]
-        skipped = [cell for cell in cells if run.failure(cell).get("skipped")]
-        outcome.worked = bool(run.missing(cell for cell in cells if cell not in skipped))
+        others = [*_to_measure(run, plan.cells)]
+        cells = [*plan.cells, *others]
+        outcome.worked = own or any(not run.failure(cell).get("skipped") for cell in others)
         if outcome.worked:
             with display() as progress:
                 # train, select, decode, measure
@@ -108,14 +108,14 @@ def check_file(
 
 def check(
     run: RunDirectory, cells: Sequence[Cell], runner: Executor, progress: Progress, most: int | None
-) -> None:
-    """Find the user's mistakes in the cells that are not decoded yet. most: of generated examples
-    so many a split are looked at (None: all)."""
-    sound = [cell for cell in cells if not run.failure(cell).get("skipped")]
-    todo = [cell for cell, stage in run.missing(sound).items() if stage != "measure"]
-    if todo:
+) -> bool:
+    """Find the user's mistakes in the cells that are not decoded yet; whether any cell lacks a
+    stage. most: of generated examples so many a split are looked at (None: all)."""
+    missing = run.missing(cell for cell in cells if not run.failure(cell).get("skipped"))
+    if todo := [cell for cell, stage in missing.items() if stage != "measure"]:
         looked_at = todo if most is None else [_with_fewer(cell, most) for cell in todo]
         preflight(looked_at, progress, getattr(runner, "gpus_per_cell", 1))
+    return bool(missing)
 
 
 def _with_fewer(cell: Cell, most: int) -> Cell:
