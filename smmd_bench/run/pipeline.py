@@ -76,11 +76,11 @@ def run_file(
     with run.locked():
         run.require_own(plan.experiments, extend=extend)
         with display() as progress:
-            own = check(run, plan.cells, runner, progress, None)
+            lacking = check(run, plan.cells, runner, progress, None)
         run.claim(plan.experiments, plan.name)
-        others = [*_to_measure(run, plan.cells)]
+        others = list(_to_measure(run, plan.cells))
         cells = [*plan.cells, *others]
-        outcome.worked = own or any(not run.failure(cell).get("skipped") for cell in others)
+        outcome.worked = lacking or any(not run.failure(cell).get("skipped") for cell in others)
         if outcome.worked:
             with display() as progress:
                 # train, select, decode, measure
