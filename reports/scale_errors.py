@@ -26,7 +26,7 @@ ROWS = {
     "exact": "Exact",
     "sign_flip": "Sign flip",
     ANY_SCALE: "Scale ×10^k",
-    **{name: f"k = {k:+d}".replace("-", "−") for name, k in zip(SCALES, POWERS, strict=True)},
+    **{n: f"of these k = {k:+d}".replace("-", "−") for n, k in zip(SCALES, POWERS, strict=True)},
     **{name: name.capitalize().replace("_", "-") for name in _AFTER},
     TOTAL: "Total",
 }

@@ -135,9 +135,8 @@ def test_planted_answers_give_known_counts_and_powers_that_occur_have_rows(tmp_p
     smmd = data[data["loss"] == "smmd"].set_index("category")["count"]
     assert {name: n for name, n in smmd.items() if n} == {"exact": 15, "n": 15}
     table = ScaleErrors().build(run).table
-    assert [c for c in table["Category"] if c.startswith("k")] == [
-        "k = −3", "k = −1", "k = +1", "k = +2", "k = +3",
-    ]  # fmt: skip
+    powers = [f"of these k = {k}" for k in ("−3", "−1", "+1", "+2", "+3")]
+    assert [c for c in table["Category"] if c.startswith("of these")] == powers
 
 
 def test_counts_are_means_over_seeds(tmp_path):
