@@ -65,7 +65,7 @@ class ExperimentFile(Settings):
         cells = plan.cells
         tasks = {cell.task: cell for cell in cells}
         if len({cell.task_label for cell in tasks.values()}) < len(tasks):
-            raise UserError("Two tasks of --task table have one name: give one its own title=.")
+            raise UserError("Two table tasks have one name: give one a title=, or rename its file.")
         seen: dict[str, Cell] = {}
         for cell in (cell for cell in cells if cell.trial is None):
             if seen.setdefault(cell.address, cell) is not cell:

@@ -61,7 +61,7 @@ def planned_power(
                     row["needed"] = _fewest(pilot, larger, level, difference)
                 rows.append(row)
     if not rows:
-        raise UserError(f"{run.path} shows no spread of {metric}: give a run of more seeds.")
+        raise UserError(f"{run.path} has no spread of {metric}: give more seeds or another metric.")
     table = pd.DataFrame(rows)
     table.attrs["left_out"] = [*left_out]
     return table
