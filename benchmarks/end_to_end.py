@@ -1,6 +1,7 @@
 """The main job against what a person would write, and decoding against vLLM's own `LLM.generate`.
 
     python -m benchmarks.end_to_end              # three losses, one seed, builtin/tiny: 20 minutes
+    MODEL=.cache/smollm2 python -m benchmarks.end_to_end    # less of it, by LoRA in bfloat16
     python -m benchmarks.end_to_end decoding 7   # rounds in one engine, probes included
 
 The plain script has stock parts: a Trainer a loss, one after the other, with `ntloss` or SMMD's
@@ -24,10 +25,12 @@ from typing import Any
 import smmd_bench as sb
 
 os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "HF_HUB_OFFLINE": "1"}
-TASK, LOSSES = "arithmetic[level=medium,operations=1..2]", ("ce", "ntl", "smmd")
-MODEL = Path(__file__).parent.parent / "smmd_bench" / "models" / "builtin" / "tiny"
-SIZES = {"train": 5000, "validation": 500, "test": 2000}
-NEW_TOKENS, WIDEST = 32, 512
+REAL = os.environ.get("MODEL")
+MODEL, NEW_TOKENS, WIDEST = Path(REAL or "smmd_bench/models/builtin/tiny"), 32, 512
+TASK = f"arithmetic[level={'easy' if REAL else 'medium'},operations=1..{1 if REAL else 2}]"
+COUNTS = (960, 100, 500) if REAL else (5000, 500, 2000)
+SIZES = dict(zip(("train", "validation", "test"), COUNTS, strict=True))
+EPOCHS, BATCH, RATE, DTYPE = (1, 16, 2e-4, "bfloat16") if REAL else (2, 64, 5e-4, "float32")
 
 
 def train(loss: str, folder: Path) -> None:
@@ -35,6 +38,7 @@ def train(loss: str, folder: Path) -> None:
     import ntloss
     import torch
     import transformers as hf
+    from peft import LoraConfig, get_peft_model
 
     tokenizer = hf.AutoTokenizer.from_pretrained(MODEL)
     digits = torch.tensor(tokenizer.convert_tokens_to_ids(list("0123456789")))
@@ -65,25 +69,31 @@ def train(loss: str, folder: Path) -> None:
         target = [*tokenizer(example.target)["input_ids"], tokenizer.eos_token_id]
         rows.append({"input_ids": prompt + target, "labels": [-100] * len(prompt) + target})
     settings = hf.TrainingArguments(
-        str(folder), num_train_epochs=2, per_device_train_batch_size=64, learning_rate=5e-4,
+        str(folder), num_train_epochs=EPOCHS, per_device_train_batch_size=BATCH, learning_rate=RATE,
         weight_decay=0.01, warmup_steps=0.03, save_strategy="epoch", save_only_model=True,
         report_to=[], seed=0, use_cpu=True, dataloader_pin_memory=False, disable_tqdm=True,
     )  # fmt: skip
     model, collator = hf.AutoModelForCausalLM.from_pretrained(MODEL), hf.DataCollatorForSeq2Seq
+    if REAL:
+        how = LoraConfig(r=16, lora_alpha=16, target_modules="all-linear")
+        model = get_peft_model(model.to(torch.bfloat16), how)
     PlainTrainer(model, settings, collator(tokenizer), rows, processing_class=tokenizer).train()
 
 
 def decode(checkpoint: str) -> None:
     """Print the accuracy of a checkpoint on validation and test."""
     from vllm import LLM, SamplingParams
+    from vllm.lora.request import LoRARequest
 
     task = sb.load_task(TASK)
     how = {"max_model_len": WIDEST, "kv_cache_memory_bytes": 2**30, "enforce_eager": True}
-    llm = LLM(checkpoint, dtype="float32", **how)  # type: ignore[arg-type]
+    adapter = LoRARequest("adapter", 1, checkpoint) if REAL and checkpoint != REAL else None
+    llm = LLM(REAL or checkpoint, dtype=DTYPE, enable_lora=adapter is not None, **how)  # type: ignore
     sampling = SamplingParams(temperature=0, max_tokens=NEW_TOKENS)
     for split in ("validation", "test"):
         examples = task.examples(split, 0, SIZES[split])  # type: ignore[arg-type]
-        outputs = llm.generate([example.prompt for example in examples], sampling, use_tqdm=False)
+        prompts = [example.prompt for example in examples]
+        outputs = llm.generate(prompts, sampling, use_tqdm=False, lora_request=adapter)
         answers = [task.parse(output.outputs[0].text) for output in outputs]
         pairs = zip(answers, examples, strict=True)
         print("accuracy", 100 * sum(a == e.answer for a, e in pairs) / len(examples))
@@ -107,7 +117,7 @@ def plain(folder: Path) -> dict[str, Any]:
         return validation, test
 
     _, accuracy["base"] = decoded(MODEL)
-    for loss in LOSSES:
+    for loss in ("ce", "ntl", "smmd"):
         spent["training"] += seconds([*me, "train", loss, str(folder / loss)])[0]
         epochs = sorted((folder / loss).glob("checkpoint-*"), key=lambda path: path.stat().st_mtime)
         _, accuracy[loss] = max(map(decoded, epochs))
@@ -163,12 +173,12 @@ def main() -> None:
         case "decoding", rounds:
             print(json.dumps(decoding(int(rounds)), indent=1))
         case _:
-            words = f"train-eval --task arithmetic --losses {','.join(LOSSES)} --quiet --out"
+            words = f"{Path(sys.executable).parent}/smmd-bench train-eval --task {TASK} --quiet "
+            words += " ".join(f"--{split}-examples {n}" for split, n in SIZES.items())
+            words += f" --losses ce,ntl,smmd --epochs {EPOCHS} --model {REAL or 'builtin/tiny'}"
             with tempfile.TemporaryDirectory() as place:
                 theirs, run = plain(Path(place)), f"{place}/run"
-                ours, _ = seconds(
-                    [f"{Path(sys.executable).parent}/smmd-bench", *words.split(), run]
-                )
+                ours, _ = seconds([*words.split(), "--out", run])
                 exact = sb.read_run(run).metrics.query("metric == 'exact_match'")
             found = {"seconds": ours, "accuracy": dict(exact[["loss", "value"]].to_numpy())}
             print(json.dumps({"plain": theirs, "ours": found}, indent=1))

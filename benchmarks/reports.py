@@ -10,11 +10,8 @@ caches them). Then a fresh process reads it and publishes every registered repor
 from __future__ import annotations
 
 import argparse
-import base64
-import gzip
 import json
 import os
-import re
 import resource
 import sys
 import tempfile
@@ -34,7 +31,7 @@ import pathlib, sys
 from smmd_bench.publishing.write_reports import write_reports
 write_reports(pathlib.Path(sys.argv[1]))
 """
-SECONDS, GIBIBYTES, EMBEDDED = 20, 4, 20_000
+SECONDS, GIBIBYTES = 20, 4
 
 
 def main() -> None:
@@ -66,9 +63,8 @@ def main() -> None:
 def make(folder: Path, cells: int, completions: int, steps: int) -> None:
     from tests.runs import write_run
 
-    models = [
-        f"example/model-{at}" for at in range(cells // (len(LOSSES) * len(TASKS) * len(SEEDS)))
-    ]
+    of_a_model = len(LOSSES) * len(TASKS) * len(SEEDS)
+    models = [f"example/model-{at}" for at in range(cells // of_a_model)]
     start = time.perf_counter()
     write_run(
         folder, models=models, tasks=TASKS, losses=LOSSES, seeds=SEEDS, n=completions, steps=steps,
@@ -101,12 +97,6 @@ def _resident(process: psutil.Process) -> int:
         return int(process.memory_info().rss)
     except psutil.NoSuchProcess:
         return 0
-
-
-def embedded(folder: Path) -> int:
-    page = (folder / "reports" / "index.html").read_text()
-    data = re.search(r' id="data">(.*?)</script>', page, re.DOTALL)
-    return json.loads(gzip.decompress(base64.b64decode(data[1])))["shown"] if data else 0
 
 
 if __name__ == "__main__":

@@ -51,8 +51,8 @@ def command(
     require_known("losses", losses)  # before what takes seconds to import
     shape = find_geometry(geometry)
     count = numeric_tokens or shape.numeric_tokens
-    if count is None:
-        raise UserError(f"The geometry {geometry} has no N: give --numeric-tokens, such as 10.")
+    if count is None or count >= shape.config["vocab_size"]:
+        raise UserError(f"Give --numeric-tokens, such as 10, below the vocabulary of {geometry}.")
     import torch
 
     found = [load_loss(spec) for spec in (CE, *losses)]

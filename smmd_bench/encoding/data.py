@@ -53,7 +53,7 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
                 if length > max_length:
                     raise UserError(
                         f"Training example {example.uid} has {length} tokens, more than "
-                        f"{max_length}: raise --set max_length=N, up to the model's positions."
+                        f"{max_length}: raise max_length up to the model's positions, or drop it."
                     )
                 ids.append(np.asarray(prompt + target, dtype=np.int32))
                 stored.append(len(prompt) + len(target))

@@ -180,7 +180,7 @@ def each_once(cells: Iterable[Cell]) -> list[Cell]:
     known = {cell for cell in cells if cell.trial is None}
     found = []
     for cell in cells:
-        row = replace(cell, trial=None)
+        row = cell if cell.trial is None else replace(cell, trial=None)
         if cell.trial is None or row not in known:
             found.append(cell)
             known.add(row)

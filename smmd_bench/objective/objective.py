@@ -90,18 +90,17 @@ def logits_objective(
     _move(loss, logits, logits.shape[-1])
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # [T, V]
     log_partition = logits.logsumexp(-1)  # [T]
-    label_logit = logits.gather(-1, targets.label[:, None]).squeeze(-1)  # [T]
-    losses = log_partition - label_logit  # [T], the cross-entropies
-    trained = losses
-    if loss is not None and loss.label_smoothing:
-        trained = losses + loss.label_smoothing * (label_logit - logits.mean(-1))
-    auxiliary = logits[:0].sum()
-    if loss is not None and targets.units:
-        numeric_logits = logits[targets.index[:, None], loss.token_ids]  # [M, N]
-        partition = log_partition[targets.index]  # [M]
-        auxiliary, _ = loss(targets.numeric(numeric_logits, partition, slice(None)))
+    losses = log_partition - logits.gather(-1, targets.label[:, None])[:, 0]  # [T], cross-entropies
+    trained, auxiliary = losses, logits[:0].sum()
     coefficient, factor, counts = _weights(loss, targets, losses.detach(), num_tokens, num_units)
-    total = coefficient @ trained + factor * auxiliary
+    with torch.autocast(logits.device.type, enabled=False):  # whose products are narrow
+        if loss is not None and loss.label_smoothing:
+            trained = losses + loss.label_smoothing * (log_partition - losses - logits.mean(-1))
+        if loss is not None and targets.units:
+            numeric_logits = logits[targets.index[:, None], loss.token_ids]  # [M, N]
+            partition = log_partition[targets.index]  # [M]
+            auxiliary, _ = loss(targets.numeric(numeric_logits, partition, slice(None)))
+        total = coefficient @ trained + factor * auxiliary
     return _output(total, losses.sum(), auxiliary, targets, counts)
 
 
@@ -121,10 +120,7 @@ def hidden_objective(
     path through `logits_objective`; the log says so once.
     """
     if not head.plain:
-        _say_once(
-            "The output head has a bias, scale or soft-cap: the logits of all supervised tokens "
-            "are held at once."
-        )
+        say_once("The output head has a bias, scale or soft-cap: all logits are held at once.")
         return logits_objective(loss, head.logits(hidden), targets, num_tokens, num_units)
     _move(loss, hidden, head.weight.shape[0])
     wide = torch.promote_types(head.weight.dtype, torch.float32)
@@ -206,5 +202,6 @@ def _denominator(given: Count | None, own: int, like: Tensor) -> Tensor:
 
 
 @functools.cache
-def _say_once(message: str) -> None:
+def say_once(message: str) -> None:
+    """Warn, but not again of the same."""
     logging.getLogger(__name__).warning(message)

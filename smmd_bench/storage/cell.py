@@ -249,7 +249,7 @@ class StoredCell:
         return self._folder(stage, self.tested.digest)
 
     def _folder(self, stage: str, made_from: Any) -> Path:
-        return self.run / stage / address({"part": self.parts[stage], "made from": made_from})
+        return Path(self.run, stage, address({"part": self.parts[stage], "made from": made_from}))
 
     def _json(self, folder: Path | None, name: str) -> dict[str, Any] | None:
         return None if folder is None else read_own_json(folder / f"{name}.json")

@@ -96,8 +96,8 @@ def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
             if lacking:
                 _set_aside(folder / lacking[0], "missing")
     readers: dict[str, Callable[[Path], Any]] = {".json": read_json, ".parquet": read_parquet}
-    found = sorted(f for f in files_of(stages) if f.suffix in readers and f.name not in _SIDE)
-    for file in (file for file in found if file.exists() and file.stat().st_ctime >= since):
+    found = (f for f in files_of(stages) if f.suffix in readers and f.name not in _SIDE)
+    for file in filter(Path.exists, sorted(f for f in found if f.stat().st_ctime >= since)):
         try:
             readers[file.suffix](file)
         except DamagedError as error:

@@ -243,10 +243,11 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         """The Trainer has just appended the line to the state's history; NaN ends the training."""
-        if not math.isfinite((logs or {}).get("loss", 0.0)):
+        loss, norm = ((logs or {}).get(name, 0.0) for name in ("loss", "grad_norm"))
+        if not (math.isfinite(loss) and math.isfinite(norm)):
             raise FloatingPointError(
-                f"The loss became {logs['loss']} at step {state.global_step} of '{self.label}': "
-                "lower learning_rate or the loss's lambda."
+                f"At step {state.global_step} of '{self.label}' the loss is {loss} and its "
+                f"gradient's norm {norm}: lower learning_rate, or the loss's lambda if it has one."
             )
         state.log_history[-1]["seconds"] = time.monotonic() - self.began
         if not self.weighed and "relative_auxiliary" in logs:
@@ -260,11 +261,11 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
 
 
 def _coverage_note(name: str, loss: NumericLoss, targets: dict[str, int]) -> str | None:
-    """A sentence where a loss leaves out some of the numeric targets; CE leaves out all."""
-    numeric, covered = targets["numeric"], targets["covered"]
-    if isinstance(loss, NoAuxiliary) or covered == numeric:
+    """A sentence where a loss leaves out some of the target tokens with digits; CE leaves all."""
+    digits, covered = targets["digit_tokens"], targets["covered"]
+    if isinstance(loss, NoAuxiliary) or covered >= digits:
         return None
-    return f"{name} acts on {covered:,} of {numeric:,} numeric targets ({covered / numeric:.1%})."
+    return f"{name} acts on {covered:,} of {digits:,} targets with digits ({covered / digits:.1%})."
 
 
 def _scale_note(name: str, loss: NumericLoss, relative: float) -> str | None:

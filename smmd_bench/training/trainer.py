@@ -1,11 +1,11 @@
 """`transformers.Trainer` with the harness's objective.
 
 The model's `forward` is replaced while it trains: it runs the decoder, keeps the hidden states at
-supervised positions and gives them to the objective, so that the full logits are never built. The
-objective runs as the forward of the output head, for which weights that are spread over processes
-come together. The denominators T and U are counted over all micro-batches and processes of an
-optimiser step before its first forward pass. What they and the objective need to know of the labels
-is found when a batch is made, so that a GPU waits for nothing until the step's log.
+supervised positions and gives them to the objective, so that a linear head's logits are never all
+built. The objective runs as the forward of the output head, for which weights that are spread over
+processes come together. The denominators T and U are counted over all micro-batches and processes
+of an optimiser step before its first forward pass. What they and the objective need to know of the
+labels is found when a batch is made, so that a GPU waits for nothing until the step's log.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from ..contracts import NumericLoss
 from ..contracts.executor import is_sharded
 from ..errors import UserError
 from ..models.loading import load_model
-from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective
+from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective, say_once
 from ..objective.output_head import causal_model, current, output_head
 from ..objective.supervised import SupervisedTargets, count_step, supervised_targets
 from .processes import let_cpu_shard, reduce_in_float32
@@ -47,6 +47,8 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     plain_forward = causal.forward
     found = output_head(model)
     layer = causal.get_output_embeddings()
+    if found is None:
+        say_once("The output head is no linear layer: the logits of all tokens are held at once.")
 
     def objective_of(hidden: Tensor, *step: Any) -> ObjectiveOutput:
         assert found is not None
@@ -228,8 +230,8 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     def _out_of_memory(self) -> UserError:
         return UserError(
             f"Out of memory at a peak of {torch.cuda.max_memory_allocated() / 1e9:.1f} GB, with "
-            f"micro_batch_size={self.micro_batch_size}: add --set gradient_checkpointing=true, or "
-            "choose a smaller micro_batch_size, a smaller model or a larger GPU."
+            f"micro_batch_size={self.micro_batch_size}: make that smaller if it is above 1, add "
+            "--set gradient_checkpointing=true if it is not set, or choose another model or GPU."
         )
 
     def _train_parts(self, model: Any, batch: dict[str, Any]) -> Tensor:

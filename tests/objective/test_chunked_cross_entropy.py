@@ -6,6 +6,7 @@ from torch.nn import functional as F
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils.checkpoint import checkpoint
 
+from smmd_bench import numeric_objective
 from smmd_bench.objective import numeric_term
 
 from .entries import assert_same, each_loss, gradients, of_hidden, parts, trainable_or_not
@@ -78,10 +79,10 @@ def test_under_autocast_products_are_narrow_and_gradients_wide(trainable):
     leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
     with torch.autocast("cpu", torch.bfloat16):
         out = of_hidden(bind("smmd"), hidden, weight, labels, chunk_elements=4 * V)
-        logits = F.linear(hidden, weight).float()
+        plain = numeric_objective(bind("smmd"), logits := F.linear(hidden, weight).float(), labels)
     expected, *_ = literal(bind("smmd"), logits, labels)
     assert logits.dtype == out.total.dtype == torch.float32
-    assert_same((out.total,), (expected,), rtol=1e-3, atol=1e-3)
+    assert_same((out.total, plain.total), (expected, expected), rtol=1e-3, atol=1e-3)
     near(gradients(out.total, *leaves), gradients(expected, *leaves), torch.float32)
 
 

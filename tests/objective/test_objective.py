@@ -127,7 +127,7 @@ def test_a_head_that_is_more_than_a_weight_takes_the_plain_path_and_says_so(name
         logits = cap * torch.tanh(logits / cap)
     loss = toys.bind(name)
     targets = supervised_targets(loss, labels)
-    objective._say_once.cache_clear()
+    objective.say_once.cache_clear()
     with caplog.at_level(logging.WARNING, logger="smmd_bench"):
         out = hidden_objective(loss, hidden[targets.row, targets.position], head, targets)
     assert "bias, scale or soft-cap" in caplog.text
