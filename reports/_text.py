@@ -26,9 +26,9 @@ NOTES = {
     "of seed and example and Satterthwaite's degrees of freedom: they speak of other seeds and "
     "other test sets. Of one seed they speak of other test sets alone: Tango's interval and "
     "McNemar's exact test for exact match, the paired bootstrap for other metrics. p is corrected "
-    "by Holm over the losses of a model, task and metric. Bold (* on a terminal): the best loss of "
-    "a model and task, where its corrected p is below 0.05. A row that compares cross-entropy with "
-    "itself has disjoint pairs of its seeds: the noise floor.",
+    "by Holm over the table's losses, for each model, task and metric. Bold (* on a terminal): the "
+    "best loss of a model and task, where its corrected p is below 0.05. A row that compares "
+    "cross-entropy with itself has disjoint pairs of its seeds: the noise floor.",
     "Loss": "Tuned losses have the setting that validates best, for each seed, and are compared "
     "with cross-entropy tuned over as many settings. Variants with fewer seeds than their plain "
     "loss are in the ablation tables and sweeps alone.",

@@ -134,7 +134,7 @@ def _read(task: Table, file: Path, _: int) -> Mapping[Split, Sequence[Example]]:
         at = values.index(None)
         raise UserError(
             f"{file}, row {at + 1}: its {task.answer} is {rows[at][task.answer]!r:.40}, and most "
-            "others are numbers: correct it, or write answers=text."
+            "others are numbers: correct it, or use table[answers=text]."
         )
     found: dict[Any, list[Any]] = {"train": [], "validation": [], "test": []}
     asked: dict[str, str] = {}

@@ -10,6 +10,7 @@ import click
 
 from ..errors import UserError
 from . import options
+from .show import as_in_run
 from .voice import print_json, print_results, print_sentence, rows_of
 
 if TYPE_CHECKING:
@@ -74,10 +75,11 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
         return
     caption = (
         f"The smallest true difference of {metric} to CE that so many seeds find with a "
-        f"probability of 80 %. Needed: seeds for a difference of {difference or 0:g}."
+        "probability of 80 %; –: too few seeds to know."
     )
-    names = [name for name in found if name != "needed" or difference is not None]
-    _print(found[names], f"What a run like {pilot} can show", caption)
+    if difference is not None:
+        caption += f" Needed: seeds for a difference of {difference:g}."
+    _print(found, f"What a run like {pilot} can show", caption)
     _say("Left out, because the pilot shows no spread", left_out)
 
 
@@ -104,6 +106,7 @@ def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_js
     from ..publishing.style import loss_label
     from ..results.compare import contrasts, tied_losses
 
+    losses = [as_in_run(run, loss) for loss in losses]
     found, tied = contrasts(run, losses, metric), tied_losses(run, losses, metric)
     left_out = found.attrs["left_out"]
     if as_json:
@@ -139,15 +142,16 @@ def _print(found: pd.DataFrame, title: str, caption: str) -> None:
 def _spell(row: dict[str, Any], name: str) -> str:
     from ..publishing.style import loss_label
     from ..publishing.tables import DASH, number, p_value, with_interval
+    from ..results.power import MOST
 
     value = row[name]
     if value is None or (name == "seed" and row["loss"] == "base"):
-        return DASH
+        return f">{MOST:,}" if name == "needed" else DASH
     if name in ("loss", "against"):
         return loss_label(value)
     if name == "difference":
         return with_interval(value, row["low"], row["high"], sign=True)
-    if name.startswith("p"):
+    if name.startswith("p") or name == "level":
         return p_value(value)
     if name in ("n", "seed", "seeds", "needed"):
         return f"{value:,.0f}"
@@ -156,4 +160,5 @@ def _spell(row: dict[str, Any], name: str) -> str:
 
 def _say(what: str, items: list[str]) -> None:
     if items:
-        print_sentence(f"{what}: {'; '.join(items)}.")
+        more = f"; {len(items) - 5} more" if len(items) > 5 else ""
+        print_sentence(f"{what}: {'; '.join(items[:5])}{more}.")

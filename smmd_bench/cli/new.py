@@ -24,7 +24,7 @@ _GROUPS: dict[str, Group] = {"task": "tasks", "loss": "losses", "report": "repor
 @click.argument("kind", type=click.Choice(list(_GROUPS)))
 @click.argument("name")
 @click.option("--folder", type=options.PATH, default=".", help="Where it goes.")
-@click.option("--from", "file", type=options.PATH, help="CSV, JSONL or Parquet of a task.")
+@click.option("--from", "file", type=options.THERE, help="CSV, JSONL or Parquet of a task.")
 def command(kind: str, name: str, folder: Path, file: Path | None) -> None:
     """Write a task, loss or report of your own, with its test.
 

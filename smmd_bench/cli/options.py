@@ -12,7 +12,7 @@ from ..errors import UserError
 from .voice import Voice
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-PATH = click.Path(path_type=Path)
+PATH, THERE = click.Path(path_type=Path), click.Path(exists=True, path_type=Path)
 PLUGINS = "smmd_bench.plugins"
 
 
@@ -91,22 +91,14 @@ def together(*options: Decorator) -> Decorator:
 
 
 plugin: Decorator = click.option(
-    "--plugin",
-    "plugins",
-    multiple=True,
-    type=PATH,
-    expose_value=False,
-    callback=load_plugins,
+    "--plugin", "plugins", multiple=True, type=PATH, expose_value=False, callback=load_plugins,
     help="A Python file with plugins of your own; may be repeated.",
-)
+)  # fmt: skip
 data_dir: Decorator = click.option(
-    "--data-dir",
-    type=click.Path(exists=True, file_okay=False, path_type=Path),
-    metavar="FOLDER",
-    expose_value=False,
-    callback=_set_data_folder,
+    "--data-dir", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="FOLDER",
+    expose_value=False, callback=_set_data_folder,
     help="Local copies of data sets (gsm8k/train.jsonl, ...).",
-)
+)  # fmt: skip
 as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 quiet: Decorator = click.option(
     "-q", "--quiet", is_flag=True, help="Print only errors, and where the results are."
@@ -124,15 +116,13 @@ cells: Decorator = together(
     click.option("--seed", type=int, help="Only cells of this seed."),
 )
 """Which cells of a run: the filters of `filter_cells`."""
+stall: Decorator = click.option(
+    "--stall", metavar="MINUTES", type=click.IntRange(0), default=120,
+    help="End a job that is silent for so long; 0: never.",
+)  # fmt: skip
 execution: Decorator = together(
     executor,
-    click.option(
-        "--stall",
-        metavar="MINUTES",
-        type=click.IntRange(0),
-        default=120,
-        help="End a job that is silent for so long; 0: never.",
-    ),
+    stall,
     data_dir,
     out(),
     click.option("--extend", is_flag=True, help="Add this experiment to another one's folder."),

@@ -12,14 +12,9 @@ from .voice import Voice
 @click.command()
 @click.option("--task", required=True, help="A task, such as 'arithmetic[level=hard]'.")
 @click.option(
-    "--predictions",
-    "files",
-    required=True,
-    multiple=True,
-    type=options.PATH,
-    metavar="FILE",
+    "--predictions", "files", required=True, multiple=True, type=options.THERE, metavar="FILE",
     help="Completions; may be repeated: the others are compared with the first.",
-)
+)  # fmt: skip
 @click.option("--label", "labels", multiple=True, help="What tables call a file, in this order.")
 @options.choice("--split", "test", "train", "validation", help="Which split was answered.")
 @options.data_seed

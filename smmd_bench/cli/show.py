@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from ..errors import UserError, did_you_mean
+from ..plugin_system.parameters import canonical
+from ..plugin_system.registry import load_loss
 from . import options
 from .voice import print_json, print_results, rows_of
 
@@ -18,7 +21,7 @@ if TYPE_CHECKING:
     from ..results.frames import RunFrames
 
 _SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}
-"""The columns with names that also fit: those without brackets mean any parameters."""
+"""Columns with names that fit where nothing is called so: without brackets, any parameters."""
 _ANSWER = ("uid", "target", "loss", "seed", "exact", "parsed", "completion", "finish_reason")
 
 
@@ -74,6 +77,13 @@ def command(
     print_results(pd.DataFrame(texts, columns=shown.columns), str(folder))
 
 
+def as_in_run(run: RunFrames, loss: str) -> str:
+    """A loss as the run spells it: `smmd[lambda=3]` is `smmd`."""
+    with suppress(UserError):
+        return loss if (run.cells["loss"] == loss).any() else canonical(load_loss(loss))
+    return loss
+
+
 def filter_cells(run: RunFrames, filters: Mapping[str, str | int | None]) -> pd.DataFrame:
     """The cells that every option fits, the beginning of an address; a seed fits the base, too.
     Raises UserError for an option that fits none."""
@@ -82,7 +92,9 @@ def filter_cells(run: RunFrames, filters: Mapping[str, str | int | None]) -> pd.
         if value is None:
             continue
         names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
-        fits = (names == str(value)).any(axis=1)
+        wanted = as_in_run(run, str(value)) if column == "loss" else str(value)
+        fits = names.iloc[:, 0] == wanted
+        fits = fits if fits.any() else names.iloc[:, 1] == wanted
         if column == "address":
             fits = cells["address"].str.startswith(str(value))
         if not fits.any():

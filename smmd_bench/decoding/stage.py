@@ -65,15 +65,9 @@ class _Open:
     ) -> pd.DataFrame:
         """Completions of the examples of a cell's task."""
         return decode_checkpoint(
-            self.session,
-            checkpoint,
-            examples,
-            self.tokenizer,
-            cell.task_plugin.max_new_tokens,
-            report,
-            chat=cell.recipe.chat_template,
-            processor=self.processor_for(cell),
-        )
+            self.session, checkpoint, examples, self.tokenizer, cell.task_plugin.max_new_tokens,
+            report, chat=cell.recipe.chat_template, processor=self.processor_for(cell),
+        )  # fmt: skip
 
 
 def decode_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[Cell, Exception]:

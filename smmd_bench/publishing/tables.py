@@ -182,11 +182,12 @@ def _letter(letter: str) -> str:
 
 
 def varying(text: pd.DataFrame) -> pd.DataFrame:
-    """Without the columns that never change (all stay where there is one row); those that
-    `attrs["values"]` names stay unless they hold only dashes."""
+    """Without the columns that never change; those that `attrs["values"]` names stay unless they
+    hold only dashes. Of one row without such values all stay."""
     values = text.columns.intersection([*text.attrs.get("values", ())])
     stay = {name for name in values if (text[name] != DASH).any()}
-    return text[[n for n in text.columns if len(text) < 2 or n in stay or text[n].nunique() > 1]]
+    whole = len(text) < 2 and not stay
+    return text[[n for n in text.columns if whole or n in stay or text[n].nunique() > 1]]
 
 
 def constant_line(text: pd.DataFrame, rows: pd.DataFrame) -> str:

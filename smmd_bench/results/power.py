@@ -34,7 +34,7 @@ def planned_power(
     """
     import pandas as pd
 
-    found = run.paired.query("kind == 'comparison' and against_loss == 'ce'")
+    found = run.paired.query("kind == 'comparison' and against_loss in ('ce', 'ce[tuned]')")
     if found.empty:
         raise UserError(
             f"{run.path} has no loss beside ce for the same seed: a pilot run needs both, as "

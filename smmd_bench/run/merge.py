@@ -31,6 +31,8 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     for run, frame in zip(runs, frames, strict=True):
         if frame.cells.empty:
             raise UserError(f"{run} has no cells (it may be of smmd-bench overhead): leave it out.")
+        if ("predictions" in frame.manifest) != ("predictions" in frames[0].manifest):
+            raise UserError("Scored predictions and trained losses share no table: report each.")
     chosen = _chosen(frames)
     described = [frame.described[address] for frame, address in chosen]
     others = [(frame, address) for frame in frames for address in frame.cells["address"]]

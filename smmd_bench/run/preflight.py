@@ -52,7 +52,7 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
     tokenizers, processor_of = check_models(cells), cache(load_processor)
     made: dict[Any, Sequence[Example]] = {}
     read: set[Any] = set()
-    for cell in cells:
+    for cell in sorted(cells, key=lambda cell: cell.is_base):  # a task without training data first
         for split in cell.splits:
             data = (cell.task, split, cell.data_seed, cell.size(split))
             if data not in made:

@@ -137,7 +137,8 @@ class RunDirectory:
     def require_own(self, experiments: Sequence[Experiment], *, extend: bool) -> None:
         """Raise UserError if the folder belongs to another experiment than the first of these and
         `extend` does not add to it."""
-        manifest = self.manifest
+        if "predictions" in (manifest := self.manifest):
+            raise UserError(f"{self.path} holds scored predictions: choose another with --out.")
         known = [{**asked, "plugins": []} for asked in manifest.get("experiments", ())]
         if manifest and not extend and experiments[0].identity not in known:
             raise UserError(

@@ -115,10 +115,9 @@ def test_show_lists_cells_then_the_examples_of_one_then_one_example(run_folder):
 def test_compare_and_power_print_a_row_for_each_loss(run_folder):
     same = run_here("compare", run_folder, run_folder)
     assert (same.returncode, same.stdout.count("0.00 [")) == (0, 7)
-    out = run_here("compare", run_folder, "--losses", "smmd,ce,ntl")
+    out = run_here("compare", run_folder, "--losses", "smmd[lambda=3],ce,ntl")
     assert "SMMD against others" in out.stdout
-    power = run_here("power", run_folder, "--difference", "2")
-    assert "Needed" in power.stdout
+    assert "Needed" in run_here("power", run_folder, "--difference", "2").stdout
     rows = json.loads(run_here("power", run_folder, "--json").stdout)["rows"]
     assert {row["loss"] for row in rows} == {"ntl", "smmd"}
 

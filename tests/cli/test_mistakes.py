@@ -45,7 +45,7 @@ FILES = {
         ("report RUN --only tabel2", "did you mean table2"),
         ("report RUN --format pgn", "did you mean png?"),
         ("regress RUN --suite mmluu", "did you mean mmlu"),
-        ("score --task arithmatic --predictions x", "did you mean arithmetic"),
+        ("score --task arithmatic --predictions .", "did you mean arithmetic"),
         ("show RUN --loss smd", "did you mean smmd?"),
         ("show RUN --uid test-00000", "did you mean test-000"),
         ("show RUN --cell zz", "has the address 'zz'"),

@@ -52,7 +52,7 @@ def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
         ("task 2nd", "a letter first"),
         ("report json", "would hide the module json"),
         ("task there", "there.py exists already"),
-        ("loss mine --from there.csv", "is for a task"),
+        ("loss mine --from there.py", "is for a task"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(words, said, tmp_path):

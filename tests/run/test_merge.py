@@ -82,6 +82,9 @@ def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
     assert wrote == [True, False]
     with pytest.raises(UserError, match="not made from these runs"):
         merge_runs([first], out)
+    scored = with_manifest(sb.read_run(second), tmp_path / "scored", predictions=[])
+    with pytest.raises(UserError, match="share no table"):
+        merge_runs([first, scored.path], tmp_path / "mixed")
     shrinking = Path(shutil.copytree(second, tmp_path / "second"))
     merge_runs([first, shrinking], tmp_path / "other")
     gone, *kept = sb.read_run(shrinking).rows
