@@ -23,9 +23,9 @@ ENOUGH = 4
 FEWEST = 2
 """Trained cells of a base that are worth an engine of their own where there is room for it."""
 MEASURED_AT_A_TIME = 25
-_SMALL = 50_000_000
-"""Weights below which a second thread helps less than a second job: of `builtin/tiny`, two threads
-train 5.6 steps a second, and two jobs of one thread 5.1 each (2 quiet cores)."""
+_SMALL = {"train": 200_000_000, "decode": 50_000_000}
+"""Weights below which a second thread helps less than a second job. On two cores two threads train
+`builtin/tiny` at 5.6 steps a second, two jobs 5.1 each; SmolLM2-135M by LoRA 1.0, two 1.0 each."""
 _PROCESS_GB = 2.5
 _FLOATS_A_WEIGHT = {"full": 4, "lora": 1}  # with gradient and AdamW's two moments
 
@@ -200,7 +200,7 @@ def resources_of(stage: str, cell: Cell) -> Resources:
     memory = _PROCESS_GB + 4 * floats * weights / 2**30
     if stage != "train":
         memory += cell.engine_settings.memory_gb
-    return Resources(1, 1 if weights < _SMALL else None, memory)
+    return Resources(1, 1 if weights < _SMALL.get(stage, _SMALL["decode"]) else None, memory)
 
 
 def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
