@@ -28,7 +28,7 @@ os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "HF_HUB_OFFLINE": "1"}
 REAL = os.environ.get("MODEL")
 MODEL, NEW_TOKENS, WIDEST = Path(REAL or "smmd_bench/models/builtin/tiny"), 32, 512
 TASK = f"arithmetic[level={'easy' if REAL else 'medium'},operations=1..{1 if REAL else 2}]"
-COUNTS = (960, 100, 500) if REAL else (5000, 500, 2000)
+COUNTS, LOSSES = (960, 100, 500) if REAL else (5000, 500, 2000), ("ce", "ntl", "smmd")
 SIZES = dict(zip(("train", "validation", "test"), COUNTS, strict=True))
 EPOCHS, BATCH, RATE, DTYPE = (1, 16, 2e-4, "bfloat16") if REAL else (2, 64, 5e-4, "float32")
 
@@ -117,7 +117,7 @@ def plain(folder: Path) -> dict[str, Any]:
         return validation, test
 
     _, accuracy["base"] = decoded(MODEL)
-    for loss in ("ce", "ntl", "smmd"):
+    for loss in LOSSES:
         spent["training"] += seconds([*me, "train", loss, str(folder / loss)])[0]
         epochs = sorted((folder / loss).glob("checkpoint-*"), key=lambda path: path.stat().st_mtime)
         _, accuracy[loss] = max(map(decoded, epochs))
@@ -173,12 +173,12 @@ def main() -> None:
         case "decoding", rounds:
             print(json.dumps(decoding(int(rounds)), indent=1))
         case _:
-            words = f"{Path(sys.executable).parent}/smmd-bench train-eval --task {TASK} --quiet "
-            words += " ".join(f"--{split}-examples {n}" for split, n in SIZES.items())
-            words += f" --losses ce,ntl,smmd --epochs {EPOCHS} --model {REAL or 'builtin/tiny'}"
+            line = f"{Path(sys.executable).parent}/smmd-bench train-eval --task {TASK} --quiet"
+            line += "".join(f" --{split}-examples {n}" for split, n in SIZES.items())
+            line += f" --epochs {EPOCHS} --model {REAL or 'builtin/tiny'} --losses"
             with tempfile.TemporaryDirectory() as place:
                 theirs, run = plain(Path(place)), f"{place}/run"
-                ours, _ = seconds([*words.split(), "--out", run])
+                ours, _ = seconds([*line.split(), ",".join(LOSSES), "--out", run])
                 exact = sb.read_run(run).metrics.query("metric == 'exact_match'")
             found = {"seconds": ours, "accuracy": dict(exact[["loss", "value"]].to_numpy())}
             print(json.dumps({"plain": theirs, "ours": found}, indent=1))

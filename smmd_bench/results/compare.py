@@ -162,7 +162,7 @@ def contrasts(
     if not rows:
         raise UserError(
             f"{run.path} has no {metric or 'result'} of {first} and of another of these losses for "
-            "the same seed (base stands after a loss, as in ce,base)."
+            "the same seed: see `smmd-bench show`; base stands after a loss, as in ce,base."
         )
     same = ["model", "task", "loss", "against", "metric"]
     groups = pd.DataFrame(rows).groupby(same, sort=False)

@@ -200,7 +200,7 @@ def resources_of(stage: str, cell: Cell) -> Resources:
     memory = _PROCESS_GB + 4 * floats * weights / 2**30
     if stage != "train":
         memory += cell.engine_settings.memory_gb
-    return Resources(1, 1 if weights < _SMALL.get(stage, _SMALL["decode"]) else None, memory)
+    return Resources(1, 1 if weights < _SMALL[stage] else None, memory)
 
 
 def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
