@@ -67,12 +67,10 @@ _MARKER = r"""(?:
 _BEGIN = re.compile(rf"(?:\s*+{_MARKER}(?:(?:assistant|model|final)\b)?)*+", re.VERBOSE)
 _END = re.compile(rf"(?=[<‹\[](?:[|｜]|/s|(?i:eo[a-z]\b|end|pad|sep))){_MARKER}", re.VERBOSE)
 _MARKERS = re.compile(rf"(?:{_MARKER}\s*+)++", re.VERBOSE)
-_UNSEEN = str.maketrans(
-    {
-        **dict.fromkeys("\u00a0\u2007\u2009\u202f", " "),  # spaces within a number
-        **dict.fromkeys("\ufeff\u200b\u2060"),  # the byte-order mark and others without width
-    }
-)
+_NARROW = "\u00a0\u2007\u2009\u202f"  # spaces that do not break a line, or thin ones
+_GROUPING = re.compile(rf"(?<=[0-9])(?<![0-9]{{4}})[{_NARROW}](?=[0-9]{{3}}(?![0-9]))")
+_UNSEEN = str.maketrans({**dict.fromkeys(_NARROW, " "), **dict.fromkeys("\ufeff\u200b\u2060")})
+"""Without width, the byte-order mark among them, are the last three."""
 
 
 def plain_text(completion: str) -> str:
@@ -80,9 +78,11 @@ def plain_text(completion: str) -> str:
 
     Markers in brackets, such as `<|im_start|>assistant`, `</s>`, `<pad>` or `[EOS]`, go at the ends
     of a text, and nothing counts after one in bars or one that says end. A non-breaking or thin
-    space becomes a space, `\r\n` and `\r` become `\n`, and characters without width go.
+    space becomes a comma where it groups digits by three, as in 12 500, and else a space; `\r\n`
+    and `\r` become `\n`, and characters without width go.
     """
-    text = completion.translate(_UNSEEN).replace("\r\n", "\n").replace("\r", "\n")
+    text = _GROUPING.sub(",", completion).translate(_UNSEEN)
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = _END.split(_BEGIN.sub("", text, count=1), maxsplit=1)[0].strip()
     *_, last = [None, *_MARKERS.finditer(text)]
     return text[: last.start()].rstrip() if last and last.end() == len(text) else text

@@ -31,7 +31,7 @@ from .decoding_rules import RULES, columns_of
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 3
+VERSION = 4
 """Raise it when a scored frame would come out differently; part of the measure address."""
 
 COMPLETION_COLUMNS = (

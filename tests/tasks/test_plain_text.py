@@ -60,8 +60,8 @@ def test_blank_lines_line_ends_and_spaces_change_nothing(name, before, after, sp
 
 
 def test_plain_text_of_plain_text_is_the_same():
-    text = "\ufeff\r\n 12\u00a0000\r km </s> more"
-    assert plain_text(text) == plain_text(plain_text(text)) == "12 000\n km"
+    text = "\ufeff\r\n 12\u00a0000\u202f000\r km in 2020\u00a0100 of\u20095000 </s> more"
+    assert plain_text(text) == plain_text(plain_text(text)) == "12,000,000\n km in 2020 100 of 5000"
     assert plain_text(" a\n\nb ") == "a\n\nb"
     for begin in ("", *BEGINS):
         assert {plain_text(f"{begin}8/15{end}") for end in ("", *ENDS)} == {"8/15"}
