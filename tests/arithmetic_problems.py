@@ -55,8 +55,7 @@ def answers_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
 def as_completions(
     examples: pd.DataFrame, texts: Sequence[str], cut: Sequence[bool] | None = None
 ) -> pd.DataFrame:
-    """The examples with these texts as completions; those that were cut off are the empty ones,
-    or as said."""
+    """The examples with these texts as completions; those cut off are empty or as said."""
     ended = [not text for text in texts] if cut is None else cut
     return examples.assign(
         completion=list(texts),

@@ -2,15 +2,17 @@
 
 With GPUs each job has one of them, which it alone sees. Without, small jobs take one thread each
 and large ones all cores; the last small ones share the cores, of which some would be idle. The
-processes die with this one, so a killed run leaves nothing behind that still writes.
+processes die with this one, so a killed run leaves nothing behind that still writes. A job that is
+killed beside others, as where memory ends, runs again, alone.
 """
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
@@ -87,7 +89,12 @@ class LocalExecutor(SeveralGpus):
                     continue
                 room.leave(job)
                 running.pop(job.name).close()
-                yield JobResult(job, failure)
+                if failure and "SIGKILL" in failure and running:  # too little for all
+                    progress(f"{job.label}: {failure}; it runs again, alone.", 0, 0)
+                    alone = replace(job.resources, memory_gb=math.inf)
+                    queue.waiting.append(replace(job, resources=alone))
+                else:
+                    yield JobResult(job, failure)
         finally:
             for worker in running.values():
                 worker.process.terminate()  # all of them, before one is waited for
@@ -128,14 +135,13 @@ class _Room:
 
     def enter(self, job: Job) -> dict[str, str]:
         """Take what the job needs; the environment in which it sees that alone."""
-        if not self.executor.gpus:
-            self.inside[job.name] = job, []
-            return self.executor.environment(job, self._threads(job))
-        count = job.resources.gpus * self.executor.gpus_per_cell
+        on_cpu = not self.executor.gpus
+        count = 0 if on_cpu else job.resources.gpus * self.executor.gpus_per_cell
         mine, self.gpus = self.gpus[:count], self.gpus[count:]
         self.inside[job.name] = job, mine
-        seen = {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
-        return {**seen, **self.executor.environment(job, self._given)}
+        seen = {} if on_cpu else {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
+        threads = self._threads(job) if on_cpu else self._given
+        return {**seen, **self.executor.environment(job, threads)}
 
     def leave(self, job: Job) -> None:
         """Give back what it had."""

@@ -15,8 +15,7 @@ PROCESSES = "SMMD_BENCH_PROCESSES"
 STRATEGY = "SMMD_BENCH_STRATEGY"
 """Environment variable of a job: how these processes share the weights."""
 STALL = "SMMD_BENCH_STALL"
-"""The same of every process of a run: the minutes after which a job that says nothing is ended; 0:
-never."""
+"""The same of every process of a run: the minutes after which a silent job is ended; 0: never."""
 
 
 def processes() -> int:

@@ -70,7 +70,6 @@ _MARKERS = re.compile(rf"(?:{_MARKER}\s*+)++", re.VERBOSE)
 _NARROW = "\u00a0\u2007\u2009\u202f"  # spaces that do not break a line, or thin ones
 _GROUPING = re.compile(rf"(?<=[0-9])(?<![0-9]{{4}})[{_NARROW}](?=[0-9]{{3}}(?![0-9]))")
 _UNSEEN = str.maketrans({**dict.fromkeys(_NARROW, " "), **dict.fromkeys("\ufeff\u200b\u2060")})
-"""Without width, the byte-order mark among them, are the last three."""
 
 
 def plain_text(completion: str) -> str:

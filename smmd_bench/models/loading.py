@@ -102,8 +102,7 @@ def add_adapter(model: Any, recipe: Recipe) -> Any:
 
 
 def load_trained(folder: Path, *, base: Path, recipe: Recipe) -> Any:
-    """What a training by this recipe has saved in `folder`: the model, or the base with the
-    adapter."""
+    """What a training by this recipe has saved in `folder`: the model, or base and adapter."""
     if recipe.method == "full":
         return load_model(folder, "float32")
     from peft import PeftModel

@@ -32,8 +32,7 @@ def measure_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[
 
 
 def measure_cell(now: StoredCell, task: Task, rules: Sequence[str] = ()) -> Exception | None:
-    """Write scores and metrics of a decoded cell; an error of the task's own code is recorded and
-    returned."""
+    """Write scores and metrics of a decoded cell; an error of its task is recorded and returned."""
     completions, beams = now.place("completions"), now.place("beams")
     assert now.measured is not None
     assert completions is not None

@@ -135,8 +135,7 @@ class Schedule(JobQueue):
         return self.run.current(cell).checkpoint is not None
 
     def _fail_following(self, cell: Cell, missing: dict[Cell, Stage]) -> None:
-        """What was to test the weights of a failed cell, and what waits for a failed base, fails
-        with it."""
+        """What was to test the weights of a failed cell, or waits for a failed base, fails, too."""
         failure, weights = self.run.failure(cell), cell.parts.get("train")
         for other, stage in missing.items():
             where = None

@@ -214,8 +214,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     def _train(
         self, model: Any, batches: list[dict[str, Any]], step: list[dict[str, Any]]
     ) -> Tensor:
-        """Forward and backward of batches; of the whole step again where memory ends. The loss of
-        the last one."""
+        """Train on batches, again on the whole step where memory ends; the loss of the last one."""
         while True:
             try:
                 return [self._train_parts(model, batch) for batch in batches][-1]

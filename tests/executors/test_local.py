@@ -68,10 +68,13 @@ def test_the_visible_gpus_keep_their_names(monkeypatch):
 
 
 def test_a_job_that_dies_stops_no_other(tmp_path):
-    jobs = [job("dies", dies=True), job("fails", fails=True), job("works", seconds=1)]
-    found, _ = run("local", jobs, tmp_path)
-    assert found.pop("dies").startswith("the process was killed by SIGKILL (out of memory?), see ")
+    jobs = [job("dies", dies=True), job("fails", fails=True), job("works", seconds=2)]
+    found, said = run("local", jobs, tmp_path)
+    failure = found.pop("dies")
+    assert failure.startswith("the process was killed by SIGKILL (out of memory?), see ")
     assert found == {"fails": "as it was told to", "works": None}
+    again = said.index(f"dies: {failure}; it runs again, alone.")
+    assert [word for word in said[again:] if word in ("began", "ended")] == ["ended", "began"]
 
 
 def test_a_job_that_says_nothing_for_too_long_stops_no_other(tmp_path, monkeypatch):

@@ -100,8 +100,7 @@ def random_logits(labels, size):
 
 
 def numbers(tokenizer, text, pattern=r"\d+(?:\.\d+)?"):
-    """(spelling, [(index, token, exponent of ten)]) of each number of a text; a loop over its
-    characters."""
+    """(spelling, [(index, token, exponent of ten)]) of a text's numbers; a loop by character."""
     starts, at = {}, 0
     for index, token in enumerate(tokenizer.tokenize(text)):
         starts[at] = index, token

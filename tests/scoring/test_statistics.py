@@ -144,8 +144,7 @@ def test_tango_gives_the_published_interval_of_airway_responsiveness():
 
 
 def _likeliest(b: int, c: int, n: int, delta: float) -> np.ndarray:
-    """The cells (first only, other only) of greatest likelihood with their difference given, by a
-    search of a grid."""
+    """The likeliest cells (first only, other only) with that difference, by a search of a grid."""
     other = np.linspace(max(0, -delta), (1 - delta) / 2, 200_001)[1:-1]
     first = other + delta
     with np.errstate(divide="ignore", invalid="ignore"):
