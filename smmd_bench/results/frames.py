@@ -49,8 +49,7 @@ class RunFrames:
 
     @cached_property
     def manifest(self) -> dict[str, Any]:
-        """What `manifest.json` says, and what its cells say together: models, data, generation,
-        plugins."""
+        """What `manifest.json` and its cells say: models, data, generation, plugins."""
         content = read_manifest(self.path)
         return {**summarise_cells(content.get("cells") or ()), **content}
 

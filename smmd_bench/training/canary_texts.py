@@ -36,9 +36,9 @@ MOST_TOKENS = 1024  # of all sequences, where that leaves at least SEQUENCES_WIT
 SEQUENCES_WITH_PICTURES = 8
 CANDIDATES = 128  # examples, evenly spaced, of which the shortest are read
 SCORED = 8  # the first tokens of each target: an engine makes one request a token
-BLOCK = 128  # tokens of a block of vLLM's prefix cache on a CPU; on a GPU it has 16
+BLOCK = 128  # tokens of whole blocks of vLLM's prefix cache: of 32 on a CPU, of 16 on a GPU
 CACHED = 160
-"""Tokens of the one long sequence, whose first block a prefix cache holds: keys of other weights
+"""Tokens of the one long sequence, whose first blocks a prefix cache holds: keys of other weights
 that are left there are seen by the tokens after it."""
 SIZE = 112  # pixels of a side of the picture
 

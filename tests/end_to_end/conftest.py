@@ -43,8 +43,7 @@ class CommandLine:
         return subprocess.Popen(command, env=self.environment, **output)
 
     def kill_when(self, condition, words, *more):
-        """Start the command and SIGKILL it (and nothing else) as soon as the condition holds; the
-        processes that it had started."""
+        """SIGKILL the command alone as soon as the condition holds; processes it had started."""
         process = self.start(words, *more)
         deadline = time.monotonic() + 300
         while not condition():

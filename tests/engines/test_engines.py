@@ -166,11 +166,12 @@ def test_a_prompt_that_leaves_no_room_is_refused(case):
 def test_the_model_runner_is_the_one_that_is_asked_for(case):
     config = case.sessions["vllm"]._llm.llm_engine.vllm_config
     assert config.use_v2_model_runner is (os.environ.get("VLLM_USE_V2_MODEL_RUNNER") == "1")
+    assert config.cache_config.block_size == 32
 
 
 @of_text
 def test_a_stale_prefix_cache_raises(case):
-    """The keys of the other weights stand in the cache for the first block of the canary."""
+    """The keys of the other weights stand in the cache for the first blocks of the canary."""
     session = case.sessions["vllm"]
     ids = tuple((case.prompts[-1] * 9)[:CACHED])
     texts = CanaryTexts((ids,), (CACHED - BLOCK,))
