@@ -22,8 +22,7 @@ FEWEST = 30
 LIMITS = f"Panels need {FEWEST} examples, and only the first models, tasks and losses are drawn."
 
 LEAST, WIDE = 3, 20
-"""Values of a parameter that make a curve, and how many times the smallest one the largest is on a
-logarithmic axis."""
+"""Values of a parameter that make a curve, and largest over smallest on a logarithmic axis."""
 
 
 def pair_name(pair: Pair) -> str:

@@ -47,8 +47,7 @@ def notes_of(table: pd.DataFrame | None) -> list[str]:
 
 
 def caption(run: Run, cells: pd.DataFrame, shown: str, warning: str = "") -> str:
-    """What is shown, n and seeds of the measured cells, what a reader must not misread, and which
-    losses have no result."""
+    """What is shown, n and seeds, what must not be misread, and which losses have no result."""
     done, lacking = measured(cells), cells[cells["status"] != "done"]
     sizes = run.metrics[run.metrics["address"].isin(done["address"])].groupby("address")["n"].max()
     trained = done[done["loss"] != "base"]

@@ -92,8 +92,7 @@ class ErrorHistogram:
         return none
 
     def build(self, run: Run) -> Artefact:
-        """A block of panels a model and task, one column a loss over the reference; the table has
-        all models and tasks."""
+        """A block of panels a model and task, a column a loss over the reference; one table."""
         run = main_losses(run)
         common = common_errors(run, self.read)
         data = with_pairs(self.bins(common), run)

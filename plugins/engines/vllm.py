@@ -165,6 +165,7 @@ def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
             most = LORA_RANKS[-1]
             raise UserError(f"LoRA rank {rank} is more than vLLM can: use {most} or less.")
         more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": fitting[0]}
+        _share_adapter()
     if scaling := _attention_scaling(base):
         more["hf_overrides"] = {"text_config": {"llama_4_scaling": scaling}}
     if reads_images(base):
@@ -184,6 +185,19 @@ def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
         seed=settings.seed,
         **more,
     )
+
+
+def _share_adapter() -> None:
+    """Keep vLLM on a CPU from copying the adapter for every token: all of a batch have the same
+    one, so that the slot of the first token stands for all, and products broadcast it."""
+    from vllm.lora.punica_wrapper.punica_base import PunicaWrapperBase
+    from vllm.lora.punica_wrapper.punica_cpu import PunicaWrapperCPU
+
+    def first(slots: Any) -> property:
+        return property(lambda wrapper: slots(wrapper)[:1])
+
+    for name in ("token_lora_indices", "sampler_indices"):
+        setattr(PunicaWrapperCPU, name, first(getattr(PunicaWrapperBase, name).fget))
 
 
 def _attention_scaling(base: Path) -> dict[str, float] | None:

@@ -110,8 +110,7 @@ class Voice:
 
 
 def new_console(*, stderr: bool = False) -> Console:
-    """A console as wide as the terminal or `$COLUMNS`, else of 80 columns; NO_COLOR turns its
-    colours off."""
+    """A console as wide as the terminal or `$COLUMNS`, else 80; NO_COLOR turns colours off."""
     from rich.console import Console
 
     return Console(stderr=stderr, highlight=False, markup=False, emoji=False)
@@ -129,8 +128,7 @@ def print_json(content: Any) -> None:
 
 
 def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
-    """Print a table of results as wide as the terminal or `$COLUMNS`, but at least 80; 100 where
-    there is neither."""
+    """Print a table as wide as the terminal or `$COLUMNS`, at least 80; 100 without them."""
     from ..publishing.terminal import to_terminal
 
     console = new_console()

@@ -173,8 +173,7 @@ class Cell:
 
     @cached_property
     def parts(self) -> dict[str, str]:
-        """By stage, a digest of what it is made from beside what came before: see
-        `smmd_bench.storage.cell`."""
+        """By stage, a digest of what is new in it: see `smmd_bench.storage.cell`."""
         task, own = self.task_plugin, self.source is None and not self.grid
         greedy = {
             "model": self.card.identity,  # of an adapter, the digest of the weights lacks it

@@ -57,8 +57,7 @@ class ModelCard:
 
     @property
     def weights_are_here(self) -> bool:
-        """Whether the weights are to be on this disk: within `without_weights`, those of the hub
-        need not be."""
+        """Whether weights must be on disk; within `without_weights` those of the hub need not."""
         return _WITH_WEIGHTS.get() or "hub" not in self.identity
 
     def recipe(self, task_name: str, changes: Mapping[str, Any] | None = None) -> Recipe:

@@ -84,8 +84,7 @@ def _load(folder: Path, attention: str, **how: Any) -> Any:
 
 
 def add_adapter(model: Any, recipe: Recipe) -> Any:
-    """Wrap the model with a fresh LoRA adapter by the recipe; of one that reads pictures, the
-    language model alone."""
+    """Wrap the model (of one that reads pictures, the language model) with a fresh LoRA adapter."""
     from peft import LoraConfig, get_peft_model
 
     vision = getattr(model.config, "vision_config", None) is not None
@@ -164,8 +163,7 @@ def _matches(layer: str, modules: list[str] | str) -> bool:
 
 @cache
 def _layers(folder: Path, name: str) -> dict[str, int]:
-    """The layers that can have an adapter, with the sum of their inputs and outputs, from a model
-    without its weights."""
+    """The layers that can have an adapter, with the sum of their inputs and outputs."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
     from transformers.pytorch_utils import Conv1D
 

@@ -133,8 +133,7 @@ def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def paired(run: Run, other: str) -> pd.DataFrame:
-    """The comparisons with a loss, one row a cell and metric that has a difference, and those of
-    cross-entropy with itself."""
+    """The comparisons with a loss, and of cross-entropy with itself: a row a cell and metric."""
     every = run.paired[run.paired["difference"].notna()]
     noise = (every["kind"] == "noise") & (other == REFERENCE)
     wanted = (every["kind"] == "comparison") & is_reference(every["against_loss"], other)

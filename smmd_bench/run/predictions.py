@@ -27,8 +27,7 @@ from .comparison import measure_cell, write_comparisons
 from .run_directory import Outcome, RunDirectory
 
 _SAMPLES = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
-"""The stem of a file of lm-eval's samples, samples_gsm8k_2026-11-20T10-31-09.123456, and of
-lighteval's details."""
+"""Stems as of lm-eval's samples_gsm8k_2026-11-20T10-31-09.123456, and lighteval's details."""
 
 
 def score_predictions(

@@ -70,8 +70,7 @@ def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dt
 def _batches(
     texts: CanaryTexts, processor: Any | None
 ) -> Iterator[tuple[dict[str, Tensor], list[tuple[int | None, int]]]]:
-    """What a model takes for some sequences; of each where it ends (None: with the batch), and how
-    many tokens are scored."""
+    """What a model takes for sequences; each one's end (None: the batch's), how many are scored."""
     without = len(texts.token_ids) - texts.pictures
     for start in range(0, without, BATCH):
         rows = texts.token_ids[start : min(start + BATCH, without)]

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Start = Callable[[int, dict[str, str]], Callable[[], str | None]]
-"""Starts the process of a rank with this environment; gives what waits for its end and says how it
-failed."""
+"""Starts the process of a rank with this environment; gives what says how it ended."""
 
 
 def is_first() -> bool:
