@@ -104,8 +104,7 @@ class RegressionTable:
 
 
 def _mmlu(run: Run) -> pd.DataFrame:
-    """The rows of MMLU's groups, with published and published_error where model, training and
-    setting are the paper's."""
+    """MMLU's groups, with published and published_error where the whole setting is the paper's."""
     data = run.regression
     data = data[(data["suite"] == SUITE) & data["name"].isin(GROUPS)]
     others = {c["address"]: is_other_training(run, c) for c in run.cells.to_dict("records")}

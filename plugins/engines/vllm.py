@@ -154,7 +154,7 @@ def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
     more: dict[str, Any] = {}
     if _on_cpu():
         more |= {"enforce_eager": True, "kv_cache_memory_bytes": int(settings.memory_gb * 2**30)}
-        more["block_size"] = 32  # that prefixes share; its 128 shares little of most prompts
+        more["block_size"] = 32  # positions that prompts share as one; of 128 few share any
     elif torch.cuda.is_available():
         more["gpu_memory_utilization"] = memory_share(*torch.cuda.mem_get_info())
         more["tensor_parallel_size"] = processes()  # of gpus_per_cell
@@ -165,7 +165,8 @@ def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
             most = LORA_RANKS[-1]
             raise UserError(f"LoRA rank {rank} is more than vLLM can: use {most} or less.")
         more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": fitting[0]}
-        _share_adapter()
+        if _on_cpu():
+            _share_adapter()
     if scaling := _attention_scaling(base):
         more["hf_overrides"] = {"text_config": {"llama_4_scaling": scaling}}
     if reads_images(base):

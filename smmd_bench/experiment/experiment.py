@@ -126,7 +126,7 @@ class Experiment(Settings):
         return tuning_grids(self.tune, [*losses], self.tune_trials, self.data_seed)
 
     def _with_tuned(self, cells: list[Cell]) -> list[Cell]:
-        """The cells of a model and task; those of a tuned loss, its trials and its tuned ones."""
+        """The cells of a model and task; after those of a tuned loss its trials and tuned ones."""
         found: list[Cell] = []
         for loss in dict.fromkeys(cell.loss for cell in cells):
             mine = [cell for cell in cells if cell.loss == loss]

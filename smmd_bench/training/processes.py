@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from torch import Tensor
 
 Start = Callable[[int, dict[str, str]], Callable[[], str | None]]
-"""Starts the process of a rank with this environment; gives what says how it ended."""
+"""Starts a rank's process with this environment; gives what waits for its end and says how."""
 
 
 def is_first() -> bool:

@@ -43,7 +43,7 @@ class CommandLine:
         return subprocess.Popen(command, env=self.environment, **output)
 
     def kill_when(self, condition, words, *more):
-        """SIGKILL the command alone as soon as the condition holds; processes it had started."""
+        """Start the command, and SIGKILL it alone when the condition holds; what it had started."""
         process = self.start(words, *more)
         deadline = time.monotonic() + 300
         while not condition():
