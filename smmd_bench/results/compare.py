@@ -101,7 +101,7 @@ def _rows(left: Side, right: Side, metric: str | None, resamples: int) -> Iterat
         for run, cell in (left, right)
     )
     paired = mine.equals(other)
-    tests = _differences(right, left, resamples) if names and paired else {}
+    tests = _differences(right, left, resamples, names) if names and paired else {}
     for name in names:
         yield {
             "difference": values[1][name] - values[0][name],
@@ -115,10 +115,10 @@ def _rows(left: Side, right: Side, metric: str | None, resamples: int) -> Iterat
         }
 
 
-def _differences(mine: Side, other: Side, resamples: int) -> dict[str, dict[str, Any]]:
-    """How the scores of a cell differ from those of another one, by metric."""
+def _differences(mine: Side, other: Side, resamples: int, of: list[str]) -> dict[str, Any]:
+    """How the scores of a cell differ from those of another one, by metric of these names."""
     scores = [run.read("scores", None, [cell["address"]]) for run, cell in (mine, other)]
-    found: dict[str, Any] = compare(load_task(mine[1]["task"]), *scores, resamples=resamples)
+    found = compare(load_task(mine[1]["task"]), *scores, resamples=resamples, of=of)
     return {k: v for k, v in found["metrics"].items() if v["difference"] is not None}
 
 
@@ -154,10 +154,9 @@ def contrasts(
     rows = []
     for other in others:
         for mine, theirs in _pairs(run, first, other):
-            name = {key: mine[key] for key in ("model", "task", "loss", "seed")}
-            found = _differences((run, mine), (run, theirs), resamples)
+            name = {**{k: mine[k] for k in ("model", "task", "loss", "seed")}, "against": other}
             wanted = [one.name for one in _wanted(mine["task"], metric)]
-            name["against"] = other
+            found = _differences((run, mine), (run, theirs), resamples, wanted)
             rows += [{**name, "metric": key, **found[key]} for key in wanted if key in found]
     if not rows:
         raise UserError(

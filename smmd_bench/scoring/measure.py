@@ -61,18 +61,19 @@ def measure(
 
 
 def compare(
-    task: Task, scores: pd.DataFrame, other: pd.DataFrame, *, resamples: int = statistics.RESAMPLES
-) -> dict[str, Any]:
+    task: Task, scores: pd.DataFrame, other: pd.DataFrame, *,
+    resamples: int = statistics.RESAMPLES, of: Sequence[str] | None = None,
+) -> dict[str, Any]:  # fmt: skip
     """How a cell's scores differ from another's, `scores` minus `other`: `comparison.json`. The
-    jackknife are `pseudo_values`."""
-    differences, others = {}, decoding_rules.by_decoder(other)
-    for decoder, frame in decoding_rules.by_decoder(scores).items():
-        if decoder not in others:
-            continue
-        both = frame, others[decoder]
+    jackknife are `pseudo_values`. `of`: the names of the metrics; None: all."""
+    differences = {}
+    mine, others = map(decoding_rules.by_decoder, (scores, other))
+    for decoder in [name for name in mine if name in others]:
+        both = mine[decoder], others[decoder]
         shared = statistics.common(*both)
         for name, metric in decoding_rules.metrics_under(task, decoder).items():
-            if not set(metric.columns) <= {*frame.columns} & {*other.columns}:
+            known = set(metric.columns) <= {*both[0].columns} & {*other.columns}
+            if not known or (of is not None and name not in of):
                 continue
             found = statistics.paired_difference(metric, *both, resamples=resamples)
             differences[name] = {**asdict(found), "jackknife": pseudo_values(metric, *shared)}
