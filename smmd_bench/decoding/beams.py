@@ -39,7 +39,7 @@ def find_beams(
     *,
     never: Collection[int] = (),
     images: Images | None = None,
-    progress: Progress | None = None,
+    progress: Progress = lambda *_: None,
 ) -> list[list[Beam]]:
     """The likeliest completions of each prompt, likeliest first.
 
@@ -47,15 +47,15 @@ def find_beams(
     `never`, such as the placeholder of a picture. The search goes through `BLOCK` prompts at a
     time; `progress` counts those that are done.
     """
-    found, told = list[list[Beam]](), progress or (lambda *_: None)
-    told("beams", 0, len(prompts))
+    found: list[list[Beam]] = []
+    progress("beams", 0, len(prompts))
     for start in range(0, len(prompts), BLOCK):
         block = slice(start, start + BLOCK)
         rows = images[block] if images else None
         found += _search(
             session, checkpoint, prompts[block], stop, max_new_tokens, never=never, images=rows
         )
-        told("beams", len(found), len(prompts))
+        progress("beams", len(found), len(prompts))
     return found
 
 

@@ -154,7 +154,7 @@ def contrasts(
     rows = []
     for other in others:
         for mine, theirs in _pairs(run, first, other):
-            name = {**{k: mine[k] for k in ("model", "task", "loss", "seed")}, "against": other}
+            name = {k: mine[k] for k in ("model", "task", "loss", "seed")} | {"against": other}
             wanted = [one.name for one in _wanted(mine["task"], metric)]
             found = _differences((run, mine), (run, theirs), resamples, wanted)
             rows += [{**name, "metric": key, **found[key]} for key in wanted if key in found]
