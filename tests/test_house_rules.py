@@ -4,7 +4,9 @@ The order of the harness's own folders is import-linter's to hold: see pyproject
 """
 
 import ast
+import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -50,9 +52,9 @@ def test_roots_do_not_import_each_other(file):
     assert not forbidden_imports(file.read_text(encoding="utf-8"), file)
 
 
-def test_no_file_is_longer_than_300_lines_and_no_function_than_60():
+def test_no_file_is_longer_than_350_lines_and_no_function_than_60():
     texts = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES}
-    assert not {name for name, text in texts.items() if text.count("\n") > 300}
+    assert not {name for name, text in texts.items() if text.count("\n") > 350}
     functions = {
         (name, node.name): (node.end_lineno or 0) - node.lineno + 1
         for name, text in texts.items()
@@ -62,26 +64,53 @@ def test_no_file_is_longer_than_300_lines_and_no_function_than_60():
     assert not {name: lines for name, lines in functions.items() if lines > 60}
 
 
+LAYOUT = {
+    tokenize.COMMENT,
+    tokenize.NL,
+    tokenize.NEWLINE,
+    tokenize.INDENT,
+    tokenize.DEDENT,
+    tokenize.ENDMARKER,
+}
+
+
+def count_tokens(source: str) -> int:
+    """The tokens of code: comments, docstrings, blank lines and layout are free."""
+    docstring_lines: set[int] = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+            docstring_lines |= {*range(node.lineno, (node.end_lineno or 0) + 1)}
+    tokens = tokenize.generate_tokens(io.StringIO(source).readline)
+    return sum(t.type not in LAYOUT and t.start[0] not in docstring_lines for t in tokens)
+
+
+def test_a_comment_a_docstring_and_a_blank_line_cost_no_token():
+    bare = "def double(x):\n    return 2 * x\n"
+    open_one = 'def double(x):\n    """Twice x."""\n\n    # why\n    return 2 * x\n'
+    assert count_tokens(bare) == count_tokens(open_one) == 10
+
+
 BUDGETS = {
-    "lines of source": (26_000, [*FILES]),
-    "lines of tests": (19_000, [*(ROOT / "tests").rglob("*.py")]),
-    "lines of benchmarks and scripts": (
-        2_800, [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")]
+    "source": (195_000, [*FILES]),
+    "tests": (175_000, [*(ROOT / "tests").rglob("*.py")]),
+    "benchmarks and scripts": (
+        27_000,
+        [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")],
     ),
-}  # fmt: skip
-"""A feature pays for its lines with others."""
+}
+"""Tokens of code: a feature pays for its own with others, never by squeezing."""
 
 
 @pytest.mark.parametrize("what", BUDGETS)
-def test_a_room_keeps_its_budget_of_lines(what):
+def test_a_room_keeps_its_budget_of_tokens(what):
     most, files = BUDGETS[what]
-    assert sum(file.read_text(encoding="utf-8").count("\n") for file in files) <= most
+    assert sum(count_tokens(file.read_text(encoding="utf-8")) for file in files) <= most
 
 
 def test_source_keeps_its_budget_of_files_and_pages_theirs_of_words():
     assert len(FILES) <= 220
     pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 20_000
+    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 24_000
 
 
 @pytest.mark.parametrize("file", SHOWN, ids=lambda f: str(f.relative_to(ROOT)))
