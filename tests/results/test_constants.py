@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
-
 from smmd_bench.reports.metric_tables import MathTable
 from smmd_bench.reports.verdict import Verdict
+
 from smmd_bench.results.constants import constants_of
 from smmd_bench.results.verdict import NOTHING_LEARNT
 from tests.runs import planted_run, quick_run
