@@ -27,7 +27,7 @@ from smmd_bench.storage.files import DamagedError, write_json
 
 from ..conftest import read_files
 from ..plugin_system.loss_file import LOSS
-from .finished_cells import PLAIN, claim, decode, finish, keep_epochs, rate, trained_cell
+from .finished_cells import PLAIN, claim, decode, finish, keep_epochs, rate, train, trained_cell
 
 
 @pytest.fixture
@@ -236,3 +236,14 @@ def test_a_small_copy_counts_with_what_it_has_in_the_manifest_and_the_plan(task)
     assert (data[cell.task]["sizes"], data[cell.task]["there"]) == (made, whole)
     for other in transfers:
         assert data[other.task]["sizes"] == {"test": 11}
+
+
+def test_the_notes_of_a_cell_are_those_of_its_selection_too(tmp_path):
+    run, cell = RunDirectory(tmp_path), trained_cell()
+    claim(run, PLAIN)
+    train(run, cell, right=0)
+    assert run.notes(cell) == [
+        "Acc (%) is 0 on validation at every epoch: one was selected by MAE."
+    ]
+    train(run, cell, right=1, weights="others")
+    assert run.notes(cell) == []
