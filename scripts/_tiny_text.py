@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from smmd_bench.storage.strict_yaml import read_yaml
 from smmd_bench.tasks._mixed_expressions import REGIMES, problems, split_of
 from smmd_bench.tasks._word_problems import WordProblem, draw_numbers, made_problem, write_problem
 from smmd_bench.tasks.arithmetic import PROMPT, TRAINING_LEVELS
 from smmd_bench.tasks.gsm8k import _NOTE
 
 from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.storage.strict_yaml import read_yaml
 
 Pairs = list[tuple[str, str]]
 Source = Callable[[str, str, int], Pairs]

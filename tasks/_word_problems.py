@@ -19,7 +19,6 @@ from typing import Any
 
 from smmd_bench.storage.strict_yaml import read_yaml
 
-
 GENERATOR = 2
 """Version of the problems and their splits."""
 _SHARES = {"train": range(8), "validation": range(8, 9), "test": range(9, 10)}

@@ -9,7 +9,7 @@ key that stands twice is refused.
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import Any, ClassVar
 
 import yaml
 
@@ -33,7 +33,7 @@ class DuplicateKeyError(ValueError):
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers: dict[str, Any] = {}  # none of YAML 1.1
+    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # none of YAML 1.1
 
     def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
         """The mapping of a text, before what `<<` merges into it; refused with a key twice."""
