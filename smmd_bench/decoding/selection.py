@@ -1,19 +1,26 @@
 """Which weights a cell tests: the best epoch and, of a tuned cell, the best trial.
 
-The task's first metric on the validation split decides, never the test split; ties go to the
-earlier epoch or trial. The tuned cell's selection.json says how each trial validated, at the epoch
-that was selected of it.
+A metric on the validation split decides, never the test split: the recipe's `select_by`, or that of
+the task, or else the task's first one. Ties are broken by the task's error, then by the earlier
+epoch or trial. An answer that cannot be read counts in an error as the best constant answer does.
+The tuned cell's selection.json says how each trial validated, at the epoch that was selected of it.
 """
 
 from __future__ import annotations
 
 import math
 import shutil
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ..contracts import Metric
 from ..experiment.cell import Cell
+from ..scoring.constant import answer_by_constant, constant_value
+from ..scoring.deciding import selecting_metrics
 from ..scoring.score import score_frame
 from ..scoring.statistics import interval
 from ..storage.addresses import digest_of_weights
@@ -28,17 +35,62 @@ def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
     """The content of selection.json: the best epoch, and metrics of every epoch. `validation` has
     the columns of a completions frame and `epoch`."""
     task = cell.task_plugin
+    metrics = selecting_metrics(task, cell.recipe.select_by)
     lines: list[dict[str, Any]] = []
+    ranks: list[tuple[float, ...]] = []
     for epoch, completions in validation.groupby("epoch", sort=True):
         scores = score_frame(task, completions.drop(columns="epoch").reset_index(drop=True))
         values = {metric.name: _value(metric, scores) for metric in task.metrics()}
         lines.append({"epoch": int(str(epoch)), "n": len(scores), **values})
-    best = task.metrics()[0]
-    sign = 1 if best.better == "higher" else -1
-    chosen = max(
-        lines, key=lambda line: -math.inf if line[best.name] is None else sign * line[best.name]
+        ranks.append(rank(metrics, scores))
+
+    # Of equal ranks `index` finds the first, which is the earlier epoch.
+    best = lines[ranks.index(max(ranks))]
+    return {
+        "metric": metrics[0].name,
+        "ties": [metric.name for metric in metrics[1:]],
+        "best_epoch": best["epoch"],
+        "epochs": lines,
+        "notes": _describe_floor(metrics, lines, scores["answer"].to_numpy(float)),
+    }
+
+
+def rank(metrics: Sequence[Metric], scores: pd.DataFrame) -> tuple[float, ...]:
+    """How good a scored frame is by each of these metrics, larger is better."""
+    answered = answer_by_constant(scores)
+    return _signed(
+        metrics, [_value(m, answered if m.subset == "valid" else scores) for m in metrics]
     )
-    return {"metric": best.name, "best_epoch": chosen["epoch"], "epochs": lines}
+
+
+def _signed(metrics: Sequence[Metric], values: Sequence[float | None]) -> tuple[float, ...]:
+    """The values with a sign by which larger is better; a missing one is the worst."""
+    signs = [1 if metric.better == "higher" else -1 for metric in metrics]
+    return tuple(
+        -math.inf if value is None else sign * value
+        for sign, value in zip(signs, values, strict=True)
+    )
+
+
+def _describe_floor(
+    metrics: Sequence[Metric], lines: Sequence[dict[str, Any]], answers: NDArray[np.float64]
+) -> list[str]:
+    """A note where no epoch is better than answering nothing, or always the same."""
+    best = metrics[0]
+    values = [line[best.name] for line in lines]
+    if best.better == "higher":
+        if any(value is None or value > 0 for value in values):
+            return []
+        by = f"by {metrics[1].label}" if len(metrics) > 1 else "as the first"
+        return [f"{best.label} is 0 on validation at every epoch: one was selected {by}."]
+
+    constant = constant_value(best, answers)
+    if constant is None or any(value is not None and value < constant for value in values):
+        return []
+    return [
+        f"No epoch's {best.label} on validation is below {constant:.4g}, that of the best constant "
+        "answer."
+    ]
 
 
 def settle(cell: Cell, run: Path) -> None:
@@ -64,32 +116,37 @@ def _choose(cell: Cell, run: Path) -> None:
     now = cell.stored(run)
     if now.selected is None or now.choice is not None:
         return
-    best = cell.task_plugin.metrics()[0]
-    sign = 1 if best.better == "higher" else -1
-    tried = [
-        {"address": trial.address, "text": configuration.text, **_validated(cell, trial)}
-        for configuration, trial in zip(cell.grid, now.trials, strict=True)
-    ]
-    values = [-math.inf if line["value"] is None else sign * line["value"] for line in tried]
-    content = {"metric": best.name, "chosen": values.index(max(values)), "trials": tried}
+    metrics = selecting_metrics(cell.task_plugin, cell.recipe.select_by)
+    lines: list[dict[str, Any]] = []
+    ranks: list[tuple[float, ...]] = []
+    for configuration, trial in zip(cell.grid, now.trials, strict=True):
+        line, trial_rank = _validated(cell, trial, metrics)
+        lines.append({"address": trial.address, "text": configuration.text, **line})
+        ranks.append(trial_rank)
+
+    chosen = ranks.index(max(ranks))
+    content = {"metric": metrics[0].name, "chosen": chosen, "trials": lines}
     with making(now.selected) as folder:
         write_json(folder / "selection.json", content)
 
 
-def _validated(cell: Cell, trial: StoredCell) -> dict[str, Any]:
-    """How a trial validated at its selected epoch: epoch, value, low, high, n."""
+def _validated(
+    cell: Cell, trial: StoredCell, metrics: Sequence[Metric]
+) -> tuple[dict[str, Any], tuple[float, ...]]:
+    """How a trial validated at its selected epoch (epoch, value, low, high, n), and its rank."""
     assert trial.selection is not None
-    metric, epoch = str(trial.selection["metric"]), int(trial.selection["best_epoch"])
-    (line,) = (line for line in trial.selection["epochs"] if line["epoch"] == epoch)
-    found = {"epoch": epoch, "value": line[metric], "low": None, "high": None, "n": line["n"]}
+    epoch = int(trial.selection["best_epoch"])
+    (epoch_line,) = (line for line in trial.selection["epochs"] if line["epoch"] == epoch)
+    line = {"epoch": epoch, "value": epoch_line[metrics[0].name], "n": epoch_line["n"]}
     if not trial.has_validation:
-        return found
+        values = [epoch_line[metric.name] for metric in metrics]
+        return line | {"low": None, "high": None}, _signed(metrics, values)
     assert trial.validated is not None
     frame = read_parquet(trial.validated / "validation.parquet").to_pandas()
     frame = frame[frame["epoch"] == epoch].drop(columns="epoch").reset_index(drop=True)
     scores = score_frame(cell.task_plugin, frame)
-    bounds = interval(cell.task_plugin.metrics()[0], scores)
-    return found | {"low": bounds.low, "high": bounds.high}
+    bounds = interval(metrics[0], scores)
+    return line | {"low": bounds.low, "high": bounds.high}, rank(metrics, scores)
 
 
 def _keep_selected(now: StoredCell) -> None:

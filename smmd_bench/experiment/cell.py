@@ -16,6 +16,7 @@ from ..plugin_system.checked_task import label_of, reads_files, take_examples, t
 from ..plugin_system.parameters import parameters_of, spell
 from ..plugin_system.plugin_source import with_source
 from ..plugin_system.registry import engine_identity, load_loss, load_task
+from ..scoring.deciding import selecting_metrics
 from ..scoring.measure import measure_identity
 from ..storage.addresses import address
 from ..storage.cell import BASE, StoredCell
@@ -24,6 +25,8 @@ from .tuning import Configuration
 
 PROBE_VERSION = 2
 """Of `smmd_bench.decoding.probe`. Raise it when probes of the same weights come out differently."""
+SELECTION_VERSION = 2
+"""The same of `smmd_bench.decoding.selection`."""
 BEAMS_VERSION = 1
 """The same of `smmd_bench.decoding.beams`."""
 
@@ -187,7 +190,9 @@ class Cell:
         if own and not self.is_base:
             content["validate"] = {"data": self._data("validation"), **greedy}
         if self.source is None and not self.is_base:
-            content["select"] = measure_identity(task)
+            metrics = selecting_metrics(task, self.recipe.select_by)
+            by = [SELECTION_VERSION, *(metric.name for metric in metrics)]
+            content["select"] = {**measure_identity(task), "by": by}
         if self.trial is None:
             test = {"data": self._data("test"), **greedy}
             probes = [PROBE_VERSION, self.recipe.probe_examples, self.recipe.probe_vectors]

@@ -22,7 +22,7 @@ encoding of examples changes what a cell is trained to."""
 
 _SCORING = {
     "save_minutes", "keep_epochs", "validation_examples", "test_examples", "probe_examples",
-    "probe_vectors",
+    "probe_vectors", "select_by",
 }  # fmt: skip
 """Settings that change no weights."""
 TUNABLE = (
@@ -66,6 +66,7 @@ class Recipe(Settings):
     train_examples: Count | None = None  # None: the paper's number
     validation_examples: Count | None = 500  # they select the best epoch
     test_examples: Count | None = None  # None: the paper's number
+    select_by: str | None = None  # the metric that selects epochs; None: the task's
     save_minutes: Number = 15  # between states inside of an epoch, from which a killed one resumes
     keep_epochs: bool = False  # every epoch's weights: another validation set needs no training
     max_length: Count = 1024  # longest example in tokens; longer ones are refused, never cut
@@ -96,6 +97,11 @@ class Recipe(Settings):
     def changed(self, values: Mapping[str, Any]) -> Recipe:
         """This recipe with some settings replaced; raises UserError for a bad one."""
         return dataclasses.replace(self, **checked_settings(values))
+
+
+def recipe_content(recipe: Recipe) -> dict[str, Any]:
+    """Every setting, for a manifest; `select_by` only where it is set, as older runs lack it."""
+    return {k: v for k, v in vars(recipe).items() if k != "select_by" or v is not None}
 
 
 def training_settings(recipe: Recipe) -> dict[str, Any]:

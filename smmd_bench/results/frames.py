@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
+from ..scoring.measure import COMPARISON
 from ..storage.cell import CellFile, StoredCell, stored_cell
 from ..storage.manifest import read_manifest
 from .opponents import Compared, all_compared
@@ -122,7 +123,7 @@ class RunFrames:
             for kind in ("comparison", "noise")
             for identity, cell in cells
             if (other := others.get((identity["address"], kind))) is not None
-            and (content := cell.comparison(self.current(other["address"]))) is not None
+            and (content := cell.comparison(self.current(other["address"]), COMPARISON)) is not None
             for metric, values in content["metrics"].items()
         ]  # fmt: skip
         columns = ("against", "against_loss", "metric", *_DIFFERENCE, "jackknife", "kind")

@@ -2,13 +2,13 @@
 
 One row a model, task, loss and metric that losses are judged by: what `gain_of` says of the seeds
 that both have; value and against_value, the mean of the metric over them, of the loss and of
-`against_loss`; of a share of examples gained and lost, the examples of all seeds that the loss
-alone, or `against_loss` alone, has right (McNemar's b and c); p_holm, corrected over the losses of
-a model, task and metric; smallest, the true difference that the test finds 4 times in 5; and the
-verdict: better, worse, "cannot tell", "cannot tell (more seeds)" where they are too few to know
-their spread, "nothing learnt". Cross-entropy against itself is the noise floor: "seeds differ" or
-"cannot tell", and in no family. With five losses or more, letters and against_letters are the
-groups of `ties`; else they are empty.
+`against_loss`; constant, what the best constant answer gets by it; of a share of examples gained
+and lost, the examples of all seeds that the loss alone, or `against_loss` alone, has right
+(McNemar's b and c); p_holm, corrected over the losses of a model, task and metric; smallest, the
+true difference that the test finds 4 times in 5; and the verdict: better, worse, "cannot tell",
+"cannot tell (more seeds)" where they are too few to know their spread, "nothing learnt".
+Cross-entropy against itself is the noise floor: "seeds differ" or "cannot tell", and in no family.
+With five losses or more, letters and against_letters are the groups of `ties`; else they are empty.
 """
 
 from __future__ import annotations
@@ -21,7 +21,9 @@ from ..contracts import Metric, Run
 from ..errors import UserError
 from ..plugin_system.parameters import is_tuned, tuned_label
 from ..plugin_system.registry import load_task
+from ..scoring.deciding import judging_metrics
 from ..scoring.gain import FEWEST, LEVEL, gain_of, holm, smallest_difference
+from .constants import constants_of
 from .opponents import REFERENCE
 from .ties import tie_letters
 
@@ -32,8 +34,7 @@ KEY = ["model", "task", "loss"]
 """The columns that tell what was trained on what, and how."""
 OPEN = "cannot tell"
 NOTHING_LEARNT = "nothing learnt"
-"""Neither a loss nor what it is compared with has a right answer."""
-_RATES = ("parse_failure_rate", "truncation_rate")
+"""Neither a loss nor what it is compared with has a right answer, or less error than a constant."""
 _MEANS = ("value", "against_value")
 _FLIPS = ["gained", "lost"]
 
@@ -56,11 +57,18 @@ def verdict_frame(run: Run) -> pd.DataFrame:
     beside = groups[[*_MEANS]].mean().join(groups["against_loss"].first().astype("str"))
     flips = groups[["b", "c"]].sum(min_count=1).astype("Int64").set_axis(_FLIPS, axis="columns")
     data = data.merge(beside.join(flips).reset_index(), how="left", on=[*KEY, "metric"])
+    data = data.merge(_constants(run), how="left", on=[*KEY, "metric"])
     lower = data["better"] == "lower"
     data.loc[lower, _FLIPS] = data.loc[lower, _FLIPS[::-1]].to_numpy()
     data = in_order(_with_letters(data, tie_letters(run, judged_metrics)), run.cells)
     rows = data.to_dict("records")
     return data.assign(verdict=[_verdict(row, tuple(row[n] for n in KEY) in dead) for row in rows])
+
+
+def _constants(run: Run) -> pd.DataFrame:
+    """What the best constant answer gets, by model, task, loss and metric."""
+    constants = constants_of(run, run.cells).merge(run.cells[["address", *KEY]], on="address")
+    return constants.drop(columns="address").drop_duplicates([*KEY, "metric"])
 
 
 def _with_letters(data: pd.DataFrame, ties: pd.DataFrame) -> pd.DataFrame:
@@ -107,9 +115,7 @@ def metrics_of(task: str) -> Sequence[Metric]:
 
 def judged_metrics(task: str) -> list[Metric]:
     """The first metric of a task, and the first error that it measures, such as MAE."""
-    every = metrics_of(task)
-    errors = [m for m in every if m.better == "lower" and m.name not in _RATES]
-    return [*every[:1], *(metric for metric in errors[:1] if metric not in every[:1])]
+    return judging_metrics(metrics_of(task))
 
 
 def reference_of(run: Run) -> str:
@@ -164,16 +170,38 @@ def gains(seeds: pd.DataFrame, other: str) -> pd.DataFrame:
 
 
 def learnt_nothing(run: Run) -> set[tuple[Any, ...]]:
-    """Model, task and loss where no seed of it, nor of what it is compared with, has an answer that
-    is right, or none that can be read."""
+    """Model, task and loss where no seed of it, nor of what it is compared with, has learnt."""
+    cells = run.cells[run.cells["status"] == "done"]
+    dead = cells["address"].isin(_without_answers(run) - _below_constant(run, cells))
+    by_loss = dead.groupby([cells[name] for name in KEY], observed=True).all()
+
+    # One live cell of the reference is enough: a loss beside it that has nothing right is worse.
+    references = is_reference(by_loss.index.to_frame()["loss"], reference_of(run))
+    live_pairs = {key[:2] for key in by_loss.index[~by_loss & references]}
+    return {key for key in by_loss.index[by_loss] if key[:2] not in live_pairs}
+
+
+def _without_answers(run: Run) -> set[str]:
+    """The addresses of cells with no answer that is right, or none that can be read."""
     metric, value = run.metrics["metric"], run.metrics["value"]
     firsts = {task: metrics_of(str(task))[:1] for task in run.metrics["task"].unique()}
     rates = {task: m[0].name for task, m in firsts.items() if m and m[0].better == "higher"}
     wrong = (metric == run.metrics["task"].astype("str").map(rates)) & (value == 0)
     unread = (metric == "parse_failure_rate") & (value == 100)
-    cells = run.cells[run.cells["status"] == "done"]
-    dead = cells["address"].isin(run.metrics.loc[wrong | unread, "address"])
-    by_loss = dead.groupby([cells[name] for name in KEY], observed=True).all()
-    others = is_reference(by_loss.index.to_frame()["loss"], reference_of(run))
-    live = {key[:2] for key in by_loss.index[~by_loss & others]}
-    return {key for key in by_loss.index[by_loss] if key[:2] not in live}
+    return {*run.metrics.loc[wrong | unread, "address"]}
+
+
+def _below_constant(run: Run, cells: pd.DataFrame) -> set[str]:
+    """The addresses of cells with less error than the best constant answer: 0 % exact and an R² of
+    0.95 is a model that learnt."""
+    values = run.metrics[["address", "task", "metric", "value"]]
+    compared = constants_of(run, cells).merge(values, on=["address", "metric"])
+    errors = {
+        (str(task), metric.name)
+        for task in compared["task"].unique()
+        for metric in judged_metrics(str(task))
+        if metric.better == "lower"
+    }
+    below = compared[compared["value"] < compared["constant"]]
+    rows = below[["address", "task", "metric"]].itertuples(index=False, name=None)
+    return {address for address, task, metric in rows if (str(task), metric) in errors}

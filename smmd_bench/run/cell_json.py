@@ -5,7 +5,7 @@ from typing import Any
 
 from ..experiment.cell import Cell
 from ..experiment.tuning import Configuration
-from ..models.recipe import Recipe
+from ..models.recipe import Recipe, recipe_content
 from ..plugin_system.checked_task import take_identity
 from ..plugin_system.plugin_source import source_digest
 from ..plugin_system.registry import Group, engine_identity, load_engine, package_of, singular
@@ -30,7 +30,7 @@ def cell_to_json(cell: Cell) -> dict[str, Any]:
         "data_seed": cell.data_seed,
         "engine": cell.engine,
         **({} if cell.engine_note is None else {"engine_note": cell.engine_note}),
-        "recipe": dict(vars(cell.recipe)),
+        "recipe": recipe_content(cell.recipe),
         **({"grid": grid} if grid else {}),
         **({} if cell.trial is None else {"trial": cell.trial}),
         **({"decoders": list(cell.decoders)} if cell.decoders else {}),

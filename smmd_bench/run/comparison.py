@@ -11,7 +11,7 @@ from ..experiment.cell import Cell
 from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
 from ..results.opponents import Compared
-from ..scoring.measure import compare, measure
+from ..scoring.measure import COMPARISON, compare, measure
 from ..scoring.statistics import RESAMPLES
 from ..storage.cell import StoredCell
 from ..storage.files import making, read_parquet, write_json, write_parquet
@@ -51,11 +51,12 @@ def measure_cell(now: StoredCell, task: Task, rules: Sequence[str] = ()) -> Exce
 
 def missing_comparisons(run: RunFrames) -> list[Compared]:
     """The pairs of cells whose difference no file says."""
-    return [
-        pair
-        for pair in run.compared
-        if run.current(pair.mine["address"]).comparison(run.current(pair.other["address"])) is None
-    ]
+    missing = []
+    for pair in run.compared:
+        mine, other = (run.current(cell["address"]) for cell in (pair.mine, pair.other))
+        if mine.comparison(other, COMPARISON) is None:
+            missing.append(pair)
+    return missing
 
 
 def write_comparisons(
@@ -71,7 +72,7 @@ def write_comparisons(
             continue
         places = [cell.place("scores") for cell in (mine, other)]
         scores = [read_parquet(place).to_pandas() for place in places if place is not None]
-        with making(mine.compared_with(other)) as folder:
+        with making(mine.compared_with(other, COMPARISON)) as folder:
             write_json(folder / "comparison.json", compare(plugin, *scores, resamples=resamples))
         written = True
     return written

@@ -36,6 +36,7 @@ from ..models.processor import load_processor
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.checked_task import take_examples
 from ..plugin_system.registry import load_engine
+from ..scoring.deciding import selecting_metrics
 from ..scoring.decoding_rules import metrics_under
 from ..scoring.score import reads_numbers, score_frame, value_of
 from ..scoring.statistics import metric_values
@@ -152,8 +153,8 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
                     "parse() of the task read it, or correct the answer; `smmd-bench validate "
                     f"{cell.task_plugin.name}` says more."
                 )
-        best = cell.task_plugin.metrics()[0]  # which selects the epoch
-        _ = scores[[*best.columns, *([best.subset] if best.subset else [])]]
+        for metric in selecting_metrics(cell.task_plugin, cell.recipe.select_by):
+            _ = scores[[*metric.columns, *([metric.subset] if metric.subset else [])]]
         metric_values(cell.task_plugin, scores, resamples=2)
     except UserError:
         raise

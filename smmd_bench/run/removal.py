@@ -10,6 +10,7 @@ from typing import Any
 from ..plugin_system.registry import names
 from ..results.frames import read_run
 from ..results.regression import compared_evaluations, comparison_folder, current_evaluations
+from ..scoring.measure import COMPARISON
 from ..storage.addresses import cache_folder
 from ..storage.cell import STAGES
 from ..storage.files import remove_tree
@@ -74,10 +75,9 @@ def run_parts(path: Path) -> list[Part]:
     run = read_run(path)
     cells = [run.current(address) for address in run.cells["address"]]
     reached = {folder for cell in cells for folder in cell.folders}
-    reached |= {
-        run.current(pair.mine["address"]).compared_with(run.current(pair.other["address"]))
-        for pair in run.compared
-    }
+    for pair in run.compared:
+        mine, other = (run.current(cell["address"]) for cell in (pair.mine, pair.other))
+        reached.add(mine.compared_with(other, COMPARISON))
     evaluations = compared_evaluations(current_evaluations(run))
     reached |= {comparison_folder(path, mine, other) for mine, other in evaluations}
     found: dict[str, list[Path]] = {name: [] for name in PARTS}

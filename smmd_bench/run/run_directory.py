@@ -86,10 +86,10 @@ class RunDirectory:
         return self.current(cell).failure
 
     def notes(self, cell: Cell) -> list[str]:
-        """What training and decoding noted for people."""
+        """What training, selection and decoding noted for people."""
         now = self.current(cell)
-        said = (now.receipt or {}, now.decoding or {})
-        return [note for receipt in said for note in receipt.get("notes", [])]
+        stages = (now.receipt, now.selection, now.decoding)
+        return [note for content in stages if content for note in content.get("notes", [])]
 
     def require_place(self) -> None:
         """Raise UserError if the folder holds something that is not a run, or cannot be made."""

@@ -21,6 +21,8 @@ from ..contracts import Metric, Percentage
 if TYPE_CHECKING:
     import pandas as pd
 
+VERSION = 2
+"""Raise it when pseudo-values come out differently: the name of every comparison has it."""
 GROUPS = 200
 """Of the jackknife, at most; so many examples or fewer make a group each."""
 _DIGITS = 7
@@ -113,7 +115,7 @@ def fit_cells(cells: pd.DataFrame) -> Crossed:
 
 
 def pseudo_values(metric: Metric, frame: pd.DataFrame, other: pd.DataFrame) -> list[float] | None:
-    """Values whose mean estimates the metric of `frame` minus that of `other`; None: there is none.
+    """Values whose mean is the metric of `frame` minus that of `other`; None: there is none.
 
     Both frames have the same examples in the same order. Of a share they are its differences,
     example by example; of another metric jackknife pseudo-values, one a group, so that cells of the
@@ -152,8 +154,15 @@ def _jackknife(
             return float(here - there)
 
     n = len(counted)
-    group = np.random.default_rng(0).permutation(n) // math.ceil(n / GROUPS)  # once for this n
-    sizes = np.bincount(group)
-    without = np.array([difference(counted & (group != g)) for g in range(len(sizes))])
+    groups = min(n, GROUPS)
+    group = np.random.default_rng(0).permutation(n) * groups // n  # once for this n
+    share = np.bincount(group) / n
+    without = np.array([difference(counted & (group != g)) for g in range(groups)])
+
+    # A pseudo-value is the difference over the examples of its group alone, as far as the metric
+    # is a mean. It counts by the size of its group.
+    overall = difference(counted)
     with np.errstate(invalid="ignore"):
-        return np.asarray(difference(counted) * n / sizes - (n / sizes - 1) * without)
+        values = groups * (overall - (1 - share) * without)
+        # Tables print the difference as it is, so the jackknife's correction of its bias is off.
+        return np.asarray(values + (overall - values.mean()))

@@ -11,12 +11,14 @@ import numpy as np
 from ..contracts import Metric, Task
 from ..plugin_system.checked_task import label_of
 from ..plugin_system.plugin_source import version_of
-from . import decoding_rules, score, statistics
+from . import crossed, decoding_rules, score, statistics
 from .categories import CATEGORIES
-from .crossed import pseudo_values
 
 if TYPE_CHECKING:
     import pandas as pd
+
+COMPARISON = f"{statistics.VERSION}, {crossed.VERSION}"
+"""The version of what `compare` says of two measurements."""
 
 
 def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
@@ -75,8 +77,9 @@ def compare(
             known = set(metric.columns) <= {*both[0].columns} & {*other.columns}
             if not known or (of is not None and name not in of):
                 continue
-            found = statistics.paired_difference(metric, *both, resamples=resamples)
-            differences[name] = {**asdict(found), "jackknife": pseudo_values(metric, *shared)}
+            difference = statistics.paired_difference(metric, *both, resamples=resamples)
+            values = crossed.pseudo_values(metric, *shared)
+            differences[name] = {**asdict(difference), "jackknife": values}
     return {"metrics": differences}
 
 

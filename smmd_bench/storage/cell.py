@@ -13,7 +13,8 @@ digest of the weights, or the name of the folder, that came before:
                                                  part, digest of the selected weights
     beams/KEY/      beams.parquet                the same
     measure/KEY/    scores.parquet, metrics.json part, the folders of completions and beams
-    compare/KEY/    comparison.json              the folders of the two measurements
+    compare/KEY/    comparison.json              the folders of the two measurements, and the
+                                                 version of the statistic that compares them
     failed/KEY.json                              all parts of the cell
 
 `epochs/` holds what is needed: every epoch until one is selected, then that one alone, and none
@@ -209,16 +210,17 @@ class StoredCell:
         found = read_own_json(failure_file(self.run, self.key))
         return {} if found is None or self.metrics is not None else found
 
-    def compared_with(self, other: StoredCell) -> Path:
-        """The folder of how this measured cell differs from another one."""
+    def compared_with(self, other: StoredCell, statistic: str) -> Path:
+        """The folder of how this measured cell differs from another one, by a version of the
+        statistic: that of the code, so that no comparison by an older one is ever shown."""
         assert self.measured is not None
         assert other.measured is not None
-        name = address({"mine": self.measured.name, "other": other.measured.name})
-        return self.run / "compare" / name
+        measured = {"mine": self.measured.name, "other": other.measured.name}
+        return self.run / "compare" / address({**measured, "statistic": statistic})
 
-    def comparison(self, other: StoredCell) -> dict[str, Any] | None:
+    def comparison(self, other: StoredCell, statistic: str) -> dict[str, Any] | None:
         """How this cell differs from another, as both are now; None: nobody has compared them."""
-        return self._json(self.compared_with(other), "comparison")
+        return self._json(self.compared_with(other, statistic), "comparison")
 
     def place(self, file: CellFile) -> Path | None:
         """Where a Parquet file of the cell is, or would be; None: that is not known yet."""

@@ -9,7 +9,10 @@ from smmd_bench.tasks.samsum import METRICS
 
 from smmd_bench.contracts import Answer, ExactMatch, Example
 from smmd_bench.errors import UserError
+from smmd_bench.models.recipe import Recipe
 from smmd_bench.run.preflight import rehearse
+
+LACKING = {"name": "m", "columns": ("x",), "subset": None, "better": "higher"}
 
 
 class Doubling:
@@ -54,7 +57,7 @@ def by_zero(*_: Any) -> None:
             "(ZeroDivisionError: by zero): correct the task, for which `smmd-bench validate",
         ),
         (
-            {"metrics": lambda _: [SimpleNamespace(name="m", columns=("x",), subset=None)]},
+            {"metrics": lambda _: [SimpleNamespace(**LACKING)]},
             "cannot be scored (KeyError: None of [Index(['x']",
         ),
         ({"attributes": {"digits": 2**70}}, "cannot be scored (OverflowError"),
@@ -74,7 +77,8 @@ def by_zero(*_: Any) -> None:
 )
 def test_what_scoring_would_refuse_is_refused_before_training(changes, said):
     task = type("Changed", (Doubling,), changes)()
-    cell, examples = SimpleNamespace(task="doubling", task_plugin=task), task.examples("test", 0, 5)
+    cell = SimpleNamespace(task="doubling", task_plugin=task, recipe=Recipe())
+    examples = task.examples("test", 0, 5)
     if said is None:
         rehearse(cell, "test", examples)
         return

@@ -3,11 +3,14 @@
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.regression.mixed_linear_model import MixedLM
 
 from smmd_bench.contracts import ExactMatch, MeanAbsoluteError, RSquared
-from smmd_bench.scoring.crossed import fit, fit_cells, pseudo_values
+from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.scoring.crossed import GROUPS, fit, fit_cells, pseudo_values
 from smmd_bench.scoring.statistics import paired_difference
 
 from .test_statistics import scored
@@ -86,18 +89,56 @@ def test_cells_without_pseudo_values_are_tested_over_their_seeds():
     assert fit_cells(whole) == fit([[1.0, 1.0], [2.0, 3.0], [0.5, 0.5]])
 
 
-@pytest.mark.parametrize(
-    ("metric", "n"),
-    [*[(ExactMatch(), n) for n in (201, 1999)], (MeanAbsoluteError(), 1000), (RSquared(), 1000)],
-)
-def test_pseudo_values_have_the_mean_and_the_error_of_the_difference(metric, n):
-    a, b = scored(n, 1, 0.6), scored(n, 2)
-    found = np.array(pseudo_values(metric, a, b))
-    assert n == len(found) if isinstance(metric, ExactMatch) else 100 < len(found) <= 200
+TASKS = ("arithmetic", "chartqa", "clock_time", "gsm8k", "samsum")
+METRICS = {metric.name: metric for task in TASKS for metric in load_task(task).metrics()}
+
+
+def answered(n: int, seed: int, spread: float) -> pd.DataFrame:
+    """A scored frame with the columns of every metric; all seeds answer the same examples."""
+    rng, of_examples = np.random.default_rng(seed), np.random.default_rng(99)
+    answer, hardness = of_examples.normal(0, 10, n), of_examples.exponential(1, n)
+    parsed = answer + spread * hardness * rng.standard_normal(n)
+    error = np.abs(parsed - answer)
+    frame = pd.DataFrame({"uid": range(n), "answer": answer, "parsed": parsed, "error": error})
+    frame["valid"] = rng.random(n) < 0.95
+    columns = {column for metric in METRICS.values() for column in metric.columns}
+    for column in sorted(columns - {*frame}):
+        share = column.startswith("rouge")
+        frame[column] = rng.random(n) ** hardness if share else error < 2 * rng.random(n)
+    return frame
+
+
+@pytest.mark.parametrize("name", METRICS)
+@pytest.mark.parametrize("n", [53, 201, 333, 1319])
+def test_pseudo_values_have_the_mean_and_the_error_of_the_difference(name, n):
+    metric, a, b = METRICS[name], answered(n, 1, 1.3), answered(n, 2, 1.0)
+    values = np.array(pseudo_values(metric, a, b))
+    assert len(values) in (n, GROUPS)
+    error = values.std(ddof=1) / np.sqrt(len(values))
     expected = paired_difference(metric, a, b)
-    error = found.std(ddof=1) / np.sqrt(len(found))
-    assert found.mean() == pytest.approx(expected.difference, abs=error / 2)
-    assert error == pytest.approx((expected.high - expected.low) / 3.92, rel=0.15)
+    assert values.mean() == pytest.approx(expected.difference, abs=error / 50)
+    by_examples = (expected.high - expected.low) / 3.92
+    assert error == pytest.approx(by_examples, rel=0.2 if n > 200 else 0.35)
+
+
+@given(st.integers(2, 500), st.integers(0, 2**32 - 1), st.sampled_from([*METRICS]))
+def test_the_mean_of_pseudo_values_is_the_difference_whatever_n_is(n, seed, name):
+    metric, a, b = METRICS[name], answered(n, seed, 1.3), answered(n, seed + 1, 1.0)
+    values = pseudo_values(metric, a, b)
+    expected = paired_difference(metric, a, b, resamples=2).difference
+    if values is not None:
+        error = np.std(values, ddof=1) / np.sqrt(len(values))
+        assert np.mean(values) == pytest.approx(expected, abs=error / 50 + 1e-6)
+
+
+def test_seeds_differ_no_more_by_their_pseudo_values_than_by_their_differences():
+    """Trimming whole examples, three differences of 0.03 had an interval of 3 on either side."""
+    metric, sides = METRICS["trimmed_absolute_error"], [*range(1, 7)]
+    frames = [answered(200, seed, 1.0).assign(valid=True) for seed in sides]
+    pairs = [*zip(frames[::2], frames[1::2], strict=True)]
+    model = fit([pseudo_values(metric, *pair) for pair in pairs])
+    differences = [paired_difference(metric, *pair).difference for pair in pairs]
+    assert model.of_seed == pytest.approx(200 * np.var(differences, ddof=1), rel=1e-4)
 
 
 def test_a_share_is_its_differences_example_by_example():

@@ -30,11 +30,17 @@ def test_shares_are_scikit_learns_accuracy_in_percent(metric):
     assert metric.statistic(right) == pytest.approx(100 * accuracy_score(np.ones(101), right))
 
 
-@pytest.mark.parametrize("n", [1, 7, 10, 100])
-def test_the_trimmed_error_is_scipys_of_one_tail(n):
+@pytest.mark.parametrize("n", [1, 7, 10, 57, 100])
+def test_the_trimmed_error_is_scipys_of_one_tail_with_the_fraction_of_an_example(n):
     errors = np.random.default_rng(n).exponential(size=n)
-    expected = trimmed_mean(errors, limits=(0, 0.1), relative=True)
+    tenfold = np.repeat(errors, 10)  # a tenth of which is a whole number
+    expected = trimmed_mean(tenfold, limits=(0, 0.1), relative=True)
     assert TrimmedAbsoluteError().statistic(errors) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("n", [1, 7, 10, 100])
+def test_the_trimmed_error_is_finite_where_the_tenth_holds_what_overflows(n):
+    errors = np.random.default_rng(n).exponential(size=n)
     wild = np.where(errors == errors.max(), np.inf, errors)
     assert np.isfinite(TrimmedAbsoluteError().statistic(wild)) == (n >= 10)
 

@@ -1,0 +1,55 @@
+"""What the best constant answer gets on the test answers of each cell, from its scores alone."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ..contracts import Run
+from ..errors import UserError
+from ..plugin_system.registry import load_task
+from ..scoring.constant import constant_value
+from ..scoring.deciding import judging_metrics
+from .opponents import cell_key
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+COLUMNS = ("address", "metric", "constant")
+
+
+def constants_of(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
+    """One row a measured cell and metric that its losses are judged by: address, metric, constant.
+
+    Cells that answer the same examples share their values. Metrics that a constant answer has no
+    value of, such as those of text, have no row.
+    """
+    import pandas as pd
+
+    described = {content["address"]: content for content in run.manifest["cells"]}
+    by_test: dict[tuple[str, str], dict[str, float]] = {}
+    rows: list[dict[str, Any]] = []
+    for cell in cells[cells["status"] == "done"].to_dict("records"):
+        task, address = str(cell["task"]), str(cell["address"])
+        test = (task, cell_key(described[address]).test)
+        if test not in by_test:
+            by_test[test] = _constants_of_test(run, task, address)
+        values = by_test[test].items()
+        rows += [{"address": address, "metric": name, "constant": value} for name, value in values]
+    return pd.DataFrame(rows, columns=[*COLUMNS])
+
+
+def _constants_of_test(run: Run, task: str, address: str) -> dict[str, float]:
+    """The values by metric of a task, on the test answers of one cell."""
+    scores = run.read("scores", ["answer"], [address])
+    if "answer" not in scores:
+        return {}
+    answers = scores["answer"].to_numpy(np.float64)
+    try:
+        metrics = judging_metrics(load_task(task).metrics())
+    except UserError:  # its plugin is not here
+        return {}
+
+    values = {metric.name: constant_value(metric, answers) for metric in metrics}
+    return {name: value for name, value in values.items() if value is not None}
