@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from ..decoding.selection import settle
+from ..decoding.selection import foresee, settle
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
@@ -59,12 +59,19 @@ class RunDirectory:
         """The first stage that each of these cells still lacks; those that lack none are left out.
 
         A trial is finished once an epoch is selected. A test of transfer and a tuned cell train
-        nothing: until others have trained the weights, they are still to be decoded.
+        nothing: until others have trained the weights, they are still to be decoded. What is
+        validated is taken as selected, as a run selects before it does anything else.
         """
-        states = {cell: self.current(cell) for cell in cells}
+        states = {cell: self._foreseen(cell) for cell in cells}
         wanted = set(filter(None, (self._wanted(*pair) for pair in states.items())))
         stages = ((cell, self._stage(cell, now, wanted)) for cell, now in states.items())
         return {cell: stage for cell, stage in stages if stage is not None}
+
+    def _foreseen(self, cell: Cell) -> StoredCell:
+        now = self.current(cell)
+        with suppress(Exception):  # of a task's own code, which the run records as a failure
+            foresee(cell, now)
+        return now
 
     def _wanted(self, cell: Cell, now: StoredCell) -> str | None:
         """The training whose selected weights a cell needs, as far as it is known."""

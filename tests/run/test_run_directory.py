@@ -74,6 +74,27 @@ def test_a_new_parser_metric_or_statistic_only_measures_again(run, monkeypatch, 
     assert (read_run(run.path).cells.status == "done").all()
 
 
+@pytest.mark.parametrize("owner", [Arithmetic, ExactMatch])
+def test_a_plan_takes_what_is_validated_as_selected_and_writes_nothing(run, monkeypatch, owner):
+    monkeypatch.setattr(owner, "version", 99)
+    before = read_files(run.path)
+    assert {*run.missing(replace(PLAIN).cells).values()} == {"measure"}
+    assert read_files(run.path) == before
+
+
+def test_a_plan_says_a_training_where_another_epoch_is_selected_now(run, monkeypatch):
+    monkeypatch.setattr(ExactMatch, "version", 99)
+    monkeypatch.setattr(ExactMatch, "better", "lower")
+    stages = {cell.is_base: stage for cell, stage in run.missing(replace(PLAIN).cells).items()}
+    assert stages == {True: "measure", False: "train"}
+
+
+def test_a_task_that_cannot_score_any_more_does_not_end_a_plan(run, monkeypatch):
+    monkeypatch.setattr(Arithmetic, "version", 99)
+    monkeypatch.setattr(Arithmetic, "parse", lambda *_: 1 / 0)
+    assert {*run.missing(replace(PLAIN).cells).values()} == {"measure", "train"}
+
+
 @pytest.mark.parametrize(
     ("change", "stage"),
     [
