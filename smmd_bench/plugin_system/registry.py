@@ -233,8 +233,8 @@ def entry(group: Group, name: str) -> Entry:
         origin = point.dist.name if point.dist else point.value
         if rivals := _registered(group).get(name, [])[1:]:
             packages = " and ".join(map(_package, rivals))
-            error = f"{packages} names one so, too: rename that, or uninstall the package"
-            return Entry(name, origin, None, error)
+            twice = f"{packages} names one so, too: rename that, or uninstall the package"
+            return Entry(name, origin, None, twice)
         try:
             plugin = point.load()
         except (Exception, SystemExit) as error:
@@ -242,8 +242,8 @@ def entry(group: Group, name: str) -> Entry:
         if lacking := _lacking(plugin, _PROTOCOLS[group]):
             return Entry(name, origin, None, f"it lacks {', '.join(lacking)}")
         if plugin.name != name:
-            error = f"its class has the name '{plugin.name}': give the entry point the same"
-            return Entry(name, origin, None, error)
+            other = f"its class has the name '{plugin.name}': give the entry point the same"
+            return Entry(name, origin, None, other)
     complaint = why_unusable(plugin)
     return Entry(name, origin, None if complaint else plugin, complaint)
 

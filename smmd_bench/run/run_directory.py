@@ -16,7 +16,8 @@ from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
 from ..models.circumstances import circumstances
-from ..results.summary import distinct
+from ..results.frames import read_run
+from ..results.summary import distinct, require_plugins
 from ..storage.addresses import address
 from ..storage.cell import STAGES as FOLDERS
 from ..storage.cell import StoredCell, failure_file
@@ -143,7 +144,8 @@ class RunDirectory:
 
     def require_own(self, experiments: Sequence[Experiment], *, extend: bool) -> None:
         """Raise UserError if the folder belongs to another experiment than the first of these and
-        `extend` does not add to it."""
+        `extend` does not add to it, and if it has cells of plugins that are not here, which its
+        reports need."""
         if "predictions" in (manifest := self.manifest):
             raise UserError(f"{self.path} holds scored predictions: choose another with --out.")
         known = [{**asked, "plugins": []} for asked in manifest.get("experiments", ())]
@@ -152,6 +154,8 @@ class RunDirectory:
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
             )
+        if manifest:
+            require_plugins(read_run(self.path))
 
     def claim(self, experiments: Sequence[Experiment], name: str | None = None) -> None:
         """Write the manifest: the cells of these experiments beside those of the folder.

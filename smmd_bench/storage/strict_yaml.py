@@ -9,7 +9,7 @@ key that stands twice is refused.
 from __future__ import annotations
 
 import re
-from typing import Any, ClassVar
+from typing import Any
 
 import yaml
 
@@ -33,10 +33,10 @@ class DuplicateKeyError(ValueError):
 
 
 class _Loader(yaml.SafeLoader):
-    yaml_implicit_resolvers: ClassVar[dict[str, Any]] = {}  # none of YAML 1.1
+    """Refuses a key that stands twice."""
 
-    def compose_mapping_node(self, anchor: str | None) -> yaml.MappingNode:
-        """The mapping of a text, before what `<<` merges into it; refused with a key twice."""
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        """The mapping of a text, before `<<` merges others into it."""
         mapping: yaml.MappingNode = super().compose_mapping_node(anchor)
         lines: dict[str, int] = {}
         for key, _ in mapping.value:
@@ -53,6 +53,7 @@ class _Dumper(yaml.SafeDumper):
     """Quotes what is a text here and no text in YAML 1.1, and the other way round."""
 
 
+_Loader.yaml_implicit_resolvers = {}  # none of YAML 1.1
 for _type, (_pattern, _first) in _PLAIN.items():
     for _class in (_Loader, _Dumper):
         _class.add_implicit_resolver(f"{_TAG}{_type}", re.compile(rf"^(?:{_pattern})$"), [*_first])
