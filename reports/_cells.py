@@ -5,8 +5,9 @@ from __future__ import annotations
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.results.opponents import REFERENCE
-from smmd_bench.results.verdict import metrics_of
+from smmd_bench.publishing.style import loss_label
+from smmd_bench.results.opponents import REFERENCE, cell_key
+from smmd_bench.results.verdict import is_reference, metrics_of
 
 PAIR = ["model", "task"]
 NO_RESULTS = "no cell has results"
@@ -28,6 +29,25 @@ def why_missing(cells: pd.DataFrame) -> str:
     pairs = zip(cells["status"], cells["stage"], strict=True)
     reasons = [f"failed in {stage}" if s == "failed" else str(s) for s, stage in pairs]
     return " / ".join(dict.fromkeys(reasons))
+
+
+def describe_unpaired(run: Run, cells: pd.DataFrame, other: str) -> str:
+    """Why the cells of a loss, of one model and task, are compared with none of `other`."""
+    model, task = cells[PAIR].iloc[0]
+    done = measured(run.cells)
+    references = of_pair(done[is_reference(done["loss"], other)], (str(model), str(task)))
+    label = loss_label(other)
+    if references.empty:
+        return f"no {label} to compare with"
+
+    described = {content["address"]: cell_key(content) for content in run.manifest["cells"]}
+    of_loss = [described[address] for address in measured(cells)["address"]]
+    of_reference = [described[address] for address in references["address"]]
+    if not {key.test for key in of_loss} & {key.test for key in of_reference}:
+        return f"{label} has another test set"
+    if not {key.recipe for key in of_loss} & {key.recipe for key in of_reference}:
+        return f"{label} has another recipe"
+    return f"{label} has other seeds"
 
 
 def pairs(data: pd.DataFrame) -> list[Pair]:

@@ -11,13 +11,13 @@ from importlib.resources import files
 from typing import Any
 
 import pandas as pd
-import yaml
 
 from smmd_bench.contracts import Run, Split, UserError
 from smmd_bench.models.recipe import paper_recipe
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.tables import DASH
+from smmd_bench.storage.strict_yaml import read_yaml
 
 from ._cells import named_seeds
 
@@ -68,7 +68,7 @@ def rows(table: str) -> list[dict[str, Any]]:
 @cache
 def _content() -> dict[str, Any]:
     text = (files("smmd_bench.reports") / "paper.yaml").read_text(encoding="utf-8")
-    return dict(yaml.safe_load(text))
+    return dict(read_yaml(text))
 
 
 def published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:

@@ -30,7 +30,7 @@ from smmd_bench.results.verdict import (
 )
 from smmd_bench.scoring.gain import OVER_SEEDS, RECIPES
 
-from ._cells import NO_RESULTS, measured, of_pair, pairs, why_missing
+from ._cells import NO_RESULTS, describe_unpaired, measured, of_pair, pairs, why_missing
 from ._constants import describe_constants, describe_unbeaten
 from ._panels import pair_name
 from ._paper import reported
@@ -131,8 +131,8 @@ def _rows(run: Run, data: pd.DataFrame, value: str, difference: str) -> Iterator
         nothing = NOTHING_LEARNT * (key in dead)
         if key not in found:
             if loss in judged:
-                none = f"no {loss_label(other)} to compare with"
-                yield {**head, "Verdict": why_missing(cells) or nothing or none}
+                unpaired = describe_unpaired(run, cells, other)
+                yield {**head, "Verdict": why_missing(cells) or nothing or unpaired}
             continue
         for metric in judged_metrics(str(task)):
             if metric.name not in {*found[key]["metric"]}:

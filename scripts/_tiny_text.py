@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import yaml
 from smmd_bench.tasks._mixed_expressions import REGIMES, problems, split_of
 from smmd_bench.tasks._word_problems import WordProblem, draw_numbers, made_problem, write_problem
 from smmd_bench.tasks.arithmetic import PROMPT, TRAINING_LEVELS
 from smmd_bench.tasks.gsm8k import _NOTE
 
 from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.storage.strict_yaml import read_yaml
 
 Pairs = list[tuple[str, str]]
 Source = Callable[[str, str, int], Pairs]
@@ -90,7 +90,7 @@ def svamp(key: str, split: str, count: int) -> Pairs:
 
 @cache
 def _content() -> dict[str, Any]:
-    return dict(yaml.safe_load((Path(__file__).parent / "tiny_stories.yaml").read_text()))
+    return dict(read_yaml((Path(__file__).parent / "tiny_stories.yaml").read_text()))
 
 
 def story_at(key: str, at: int) -> WordProblem:

@@ -17,7 +17,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any
 
-import yaml
+from smmd_bench.storage.strict_yaml import read_yaml
 
 GENERATOR = 2
 """Version of the problems and their splits."""
@@ -59,7 +59,7 @@ def made_problem(kind: str, split: str, seed: int, at: int) -> WordProblem:
 @cache
 def _content() -> Mapping[str, Any]:
     text = (files("smmd_bench.tasks") / "word_problems.yaml").read_text(encoding="utf-8")
-    return dict(yaml.safe_load(text))
+    return dict(read_yaml(text))
 
 
 def draw_numbers(template: Mapping[str, Any], rng: random.Random) -> tuple[_Values, _Values] | None:

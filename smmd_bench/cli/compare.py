@@ -63,7 +63,7 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
       smmd-bench power runs/PILOT --difference 2
     """
     from ..results.frames import read_run
-    from ..results.power import planned_power
+    from ..results.power import LEAST, planned_power
 
     if difference is not None and not 0 < difference < math.inf:
         raise UserError(f"--difference {difference:g} is no size above 0: give one, such as 2.")
@@ -79,6 +79,11 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
     )
     if difference is not None:
         caption += f" Needed: seeds for a difference of {difference:g}."
+    if (found["pilot"] == 1).any():
+        caption += (
+            f" One seed says nothing of the spread over seeds: give {LEAST} at least, and expect "
+            "larger differences than these."
+        )
     _print(found, f"What a run like {pilot} can show", caption)
     _say("Left out, because the pilot shows no spread", left_out)
 
@@ -130,7 +135,7 @@ def _print(found: pd.DataFrame, title: str, caption: str) -> None:
     import pandas as pd
 
     names = {"p": "p", "n": "n", "p_holm": "p (Holm)", "smallest": "Detectable", "letters": "Group"}
-    shown = [str(name) for name in found if name not in ("low", "high", "pilot")]
+    shown = [str(name) for name in found if name not in ("low", "high", "pilot", "least")]
     rows = [{name: _spell(row, name) for name in shown} for row in rows_of(found)]
     table = pd.DataFrame(rows, columns=shown)
     table.columns = pd.Index([names.get(n, n.replace("_", " ").capitalize()) for n in shown])
@@ -153,6 +158,8 @@ def _spell(row: dict[str, Any], name: str) -> str:
         return with_interval(value, row["low"], row["high"], sign=True)
     if name.startswith("p") or name == "level":
         return p_value(value)
+    if name == "needed" and row["least"] is not None and value < row["least"]:
+        return f"{value:,.0f} (take {row['least']:.0f})"
     if name in ("n", "seed", "seeds", "needed"):
         return f"{value:,.0f}"
     return value if isinstance(value, str) else number(value)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any, get_args
@@ -13,11 +13,12 @@ from rich.filesize import decimal
 
 from ..contracts import Executor, Split
 from ..contracts.executor import STALL
+from ..errors import UserError
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
 from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
-from ..run.run_directory import STAGES, RunDirectory
+from ..run.run_directory import STAGES, RunDirectory, Stage
 from ..scoring.deciding import selecting_metrics
 from .voice import Voice, print_json
 
@@ -29,6 +30,11 @@ def execute(
     from ..models.cards import without_weights
     from ..training.tracking import require_tracker
 
+    if how["extend"] and out is None and plan.name is None:
+        raise UserError(
+            "--extend adds to the folder of another experiment, and without --out this one has a "
+            "folder of its own: write --out runs/NAME --extend."
+        )
     os.environ[STALL] = str(how.pop("stall"))  # which the processes of jobs read
     folder = out or Path("runs") / plan.folder_name
     run, tracker = RunDirectory(folder, how["restore"]), None if track == "none" else track
@@ -40,8 +46,8 @@ def execute(
             from ..run.pipeline import check_file
 
             with voice.progress(stderr=True) as progress:
-                check_file(run, plan, runner, progress, extend=how["extend"])
-            _say_work(voice, run, plan.cells, runner)
+                missing = check_file(run, plan, runner, progress, extend=how["extend"])
+            _say_work(voice, run, plan.cells, missing, runner)
             return 0
     from ..run.pipeline import run_file
 
@@ -122,11 +128,16 @@ def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:
             yield f"{cell.task}, {split}: {count:,} of the {asked:,} examples asked for are there."
 
 
-def _say_work(voice: Voice, run: RunDirectory, cells: Sequence[Cell], runner: Executor) -> None:
+def _say_work(
+    voice: Voice,
+    run: RunDirectory,
+    cells: Sequence[Cell],
+    missing: Mapping[Cell, Stage],
+    runner: Executor,
+) -> None:
     """Say how many cells lack which stage, and how much of the disk that takes."""
     from ..run.schedule import disk_bytes
 
-    missing = run.missing(cells)
     first = {cell: "decode" if cell.is_base and s == "train" else s for cell, s in missing.items()}
     end, peak = disk_bytes([cell for cell in cells if first.get(cell) == "train"], runner.slots)
     if voice.as_json:

@@ -50,6 +50,7 @@ def command(
         return voice.conclude(run)
     with voice.progress(stderr=True) as progress:
         sections = write_some_reports(run, names, endings, progress, columns or ())
+    voice.note_old_code(run)
     for section in sections:
         if section.error:
             voice.fail(f"Failed: report {section.name}: {section.error}")

@@ -69,7 +69,17 @@ class Voice:
         from ..publishing.write_reports import write_reports
 
         with self.progress() as progress:
-            return write_reports(folder, progress, anew=anew)
+            sections = write_reports(folder, progress, anew=anew)
+        self.note_old_code(folder)
+        return sections
+
+    def note_old_code(self, run: Path) -> None:
+        """Say which plugins have changed since the run was made with them."""
+        from ..results.frames import read_run
+        from ..results.summary import describe_old_code
+
+        for sentence in describe_old_code(read_run(run)):
+            self.note(f"Note: {sentence}")
 
     def tables(self, sections: Sequence[Section], names: Collection[str] | None = None) -> None:
         """Print the first table, that of the verdict, or those of the reports of these names."""

@@ -98,24 +98,45 @@ def settle(cell: Cell, run: Path) -> None:
     a tuned cell, choose among its trials, which are settled before."""
     if cell.is_base or cell.source is not None:
         return
-    if cell.grid:
-        _choose(cell, run)
-        return
     now = cell.stored(run)
-    if now.validated is not None and now.has_validation and now.selection is None:
+    known = now.choice if cell.grid else now.selection
+    content = _decide(cell, now) if known is None else None
+    if content is not None:
         assert now.selected is not None
-        chosen = select(cell, read_parquet(now.validated / "validation.parquet").to_pandas())
         with making(now.selected) as folder:
-            write_json(folder / "selection.json", chosen)
-    if not cell.recipe.keep_epochs:
+            write_json(folder / "selection.json", content)
+    if not cell.grid and not cell.recipe.keep_epochs:
         _keep_selected(cell.stored(run))
 
 
-def _choose(cell: Cell, run: Path) -> None:
-    """Choose among the trials of a tuned cell, where that is missing and all have a selection."""
-    now = cell.stored(run)
-    if now.selected is None or now.choice is not None:
+def foresee(cell: Cell, now: StoredCell) -> None:
+    """Let a cell's folders be as `settle` will make them of what is validated; on the disk nothing
+    changes. now: as they are, of which nothing that follows from a selection was asked for."""
+    if cell.source is not None:
+        assert now.source is not None
+        foresee(cell.source, now.source)
         return
+    for trial, stored in zip(cell.trials, now.trials, strict=True):
+        foresee(trial, stored)
+    name = "choice" if cell.grid else "selection"
+    if not cell.is_base and getattr(now, name) is None:
+        vars(now)[name] = _decide(cell, now)  # where cached_property looks
+
+
+def _decide(cell: Cell, now: StoredCell) -> dict[str, Any] | None:
+    """The content of selection.json; None: what it follows from is not there yet."""
+    if now.selected is None:
+        return None
+    if cell.grid:
+        return _choose(cell, now)
+    if not now.has_validation:
+        return None
+    assert now.validated is not None
+    return select(cell, read_parquet(now.validated / "validation.parquet").to_pandas())
+
+
+def _choose(cell: Cell, now: StoredCell) -> dict[str, Any]:
+    """The choice among the trials of a tuned cell, all of which have a selection."""
     metrics = selecting_metrics(cell.task_plugin, cell.recipe.select_by)
     lines: list[dict[str, Any]] = []
     ranks: list[tuple[float, ...]] = []
@@ -125,9 +146,7 @@ def _choose(cell: Cell, run: Path) -> None:
         ranks.append(trial_rank)
 
     chosen = ranks.index(max(ranks))
-    content = {"metric": metrics[0].name, "chosen": chosen, "trials": lines}
-    with making(now.selected) as folder:
-        write_json(folder / "selection.json", content)
+    return {"metric": metrics[0].name, "chosen": chosen, "trials": lines}
 
 
 def _validated(

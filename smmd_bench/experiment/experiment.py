@@ -8,7 +8,6 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
-import yaml
 from pydantic import BeforeValidator, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
@@ -21,6 +20,7 @@ from ..plugin_system.registry import load_engine, load_loss, load_plugin_file, l
 from ..scoring.decoding_rules import GREEDY, rules_of
 from ..storage.addresses import folder_name
 from ..storage.cell import BASE
+from ..storage.strict_yaml import write_yaml
 from .cell import Cell
 from .suitability import INSTEAD, default_model, refusal, require_images
 from .tuning import Configuration, read_axes, tuning_grids
@@ -156,7 +156,7 @@ class Experiment(Settings):
 
     def to_yaml(self) -> str:
         """The YAML file that `smmd-bench run` takes."""
-        return yaml.safe_dump(self.to_dict(), sort_keys=False)
+        return write_yaml(self.to_dict())
 
 
 def _resolved(spec: str) -> str:

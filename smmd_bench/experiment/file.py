@@ -14,19 +14,25 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
 from ..errors import UserError
-from ..models.settings import Settings, read_mapping, spelled
+from ..models.settings import Settings, read_mapping
 from ..plugin_system.checked_task import require_seed
 from .cell import Cell
 from .experiment import Experiment, each_once
 from .tuning import read_axes
 
-FolderName = Annotated[str, BeforeValidator(spelled), Field(pattern=r"^[\w.-]*\w[\w.-]*$")]
+
+def _as_text(value: Any) -> Any:
+    """A whole number, such as a year, as text; `1.10` would lose its zero."""
+    return str(value) if type(value) is int else value
+
+
+FolderName = Annotated[str, BeforeValidator(_as_text), Field(pattern=r"^[\w.-]*\w[\w.-]*$")]
 
 
 @dataclass(frozen=True)

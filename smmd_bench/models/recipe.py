@@ -9,11 +9,11 @@ from contextlib import suppress
 from importlib.resources import files
 from typing import Annotated, Any, ClassVar, Literal
 
-import yaml
 from pydantic import Field, ValidationInfo, field_validator
 from pydantic.dataclasses import dataclass
 
 from ..errors import UserError, quoted
+from ..storage.strict_yaml import read_yaml
 from .settings import Settings, spelled
 
 TRAINING_VERSION = 3
@@ -84,7 +84,7 @@ class Recipe(Settings):
     @field_validator("*", mode="before")
     @classmethod
     def _read_text(cls, value: Any, info: ValidationInfo) -> Any:
-        """The number, truth value or None that a text spells: YAML reads 5e-4 as text."""
+        """The number, truth value or None that a text of the command line spells."""
         if isinstance(value, str) and value.lower() in _WORDS:
             return _WORDS[value.lower()]
         if isinstance(value, str) and info.field_name == "lora_targets":
@@ -115,7 +115,7 @@ def training_settings(recipe: Recipe) -> dict[str, Any]:
 def paper_recipe(task_name: str) -> Recipe:
     """The paper's recipe for a task: 15 epochs for Arithmetic and Clock-Time, 5 for the others."""
     text = (files("smmd_bench") / "models" / "paper.yaml").read_text(encoding="utf-8")
-    return Recipe().changed(yaml.safe_load(text)["tasks"].get(task_name, {}))
+    return Recipe().changed(read_yaml(text)["tasks"].get(task_name, {}))
 
 
 def checked_settings(values: Any) -> dict[str, Any]:

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
-import datetime
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-import yaml
 from pydantic import ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
 from pydantic.dataclasses import dataclass
 
 from ..errors import UserError, did_you_mean, quoted
+from ..storage.strict_yaml import read_yaml
 
 _WORDS = {
     "a valid boolean": "true or false",
@@ -55,15 +54,15 @@ class Settings:
 
 
 def spelled(value: Any) -> str:
-    """A name that YAML may read as a number, a date or, by mistake, as a list."""
-    return str(value) if isinstance(value, (str, datetime.date)) else quoted(value)
+    """A name that YAML may read as a number or, by mistake, as a list."""
+    return value if isinstance(value, str) else quoted(value)
 
 
 def read_mapping(text: str | bytes, origin: str) -> dict[Any, Any]:
     """The mapping that a YAML file holds; `origin` names it in errors."""
     try:
-        content = yaml.safe_load(text)
-    except Exception as error:  # also what PyYAML's readers of numbers and dates raise
+        content = read_yaml(text)
+    except Exception as error:  # also what PyYAML's readers of numbers raise
         reason = " ".join(str(error).split())
         raise UserError(f"{origin} is not valid YAML in UTF-8: {reason}.") from error
     if not isinstance(content, dict):

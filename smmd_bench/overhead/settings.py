@@ -6,7 +6,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
-import yaml
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
@@ -15,6 +14,7 @@ from ..models.recipe import Recipe
 from ..models.settings import Settings
 from ..storage.addresses import folder_name
 from ..storage.files import read_given_json
+from ..storage.strict_yaml import read_yaml
 
 STOCK = "transformers.Trainer"
 """The row of cross-entropy in the stock Trainer; no loss can have a name with a dot."""
@@ -82,7 +82,7 @@ class Geometry(NamedTuple):
 def named_geometries() -> Mapping[str, Geometry]:
     """The geometries of `geometries.yaml`, by name."""
     text = (files("smmd_bench.overhead") / "geometries.yaml").read_text(encoding="utf-8")
-    return {name: Geometry(name, **entry) for name, entry in yaml.safe_load(text).items()}
+    return {name: Geometry(name, **entry) for name, entry in read_yaml(text).items()}
 
 
 def find_geometry(text: str) -> Geometry:

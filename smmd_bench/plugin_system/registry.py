@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 from typing import Any, Literal, cast, get_args
@@ -160,15 +161,66 @@ def singular(group: Group) -> str:
 
 @cache
 def points(group: Group) -> Mapping[str, EntryPoint]:
-    """The entry points of a group by name; the first one counts, as on the import path."""
-    found = [*entry_points(group=f"smmd_bench.{group}")]
-    return {point.name: point for point in reversed(found)}
+    """The entry points of a group by name, a first-party one before those of other packages."""
+    return {name: same_name[0] for name, same_name in _registered(group).items()}
+
+
+@cache
+def _registered(group: Group) -> Mapping[str, list[EntryPoint]]:
+    """The entry points that a group has of each name, those of first-party plugins first."""
+    _require_one_clone("plugins" if group in ("losses", "engines", "executors") else group)
+    by_name: dict[str, list[EntryPoint]] = {}
+    for point in sorted(entry_points(group=f"smmd_bench.{group}"), key=_is_from_outside):
+        by_name.setdefault(point.name, []).append(point)
+    return by_name
+
+
+def _is_from_outside(point: EntryPoint) -> bool:
+    return not point.module.startswith("smmd_bench.")
+
+
+def _require_one_clone(root: str) -> None:
+    """Raise UserError where the harness is of one clone, as PYTHONPATH can name it, and `root`, a
+    package of first-party plugins, of another."""
+    harness = Path(__file__).resolve().parents[1]
+    spec = find_spec(f"smmd_bench.{root}")
+    folder = Path(spec.origin).resolve().parent if spec and spec.origin else None
+
+    # inside of the harness where a wheel is installed, beside it in a clone
+    if folder not in (harness / root, harness.parent / root):
+        raise UserError(
+            f"smmd_bench comes from {harness.parent}, and its {root} from "
+            f"{folder.parent if folder else 'nowhere'}: unset PYTHONPATH, or install the one that "
+            "you mean with pip install -e."
+        )
+
+
+def package_of(group: Group, name: str) -> str | None:
+    """The distribution that a plugin from outside comes from, and its version; None: the plugin is
+    first-party, or of a file."""
+    point = None if name in _from_files[group] else points(group).get(name)
+    return _package(point) if point is not None and _is_from_outside(point) else None
+
+
+def outside_packages() -> dict[str, str]:
+    """The distributions from outside that register plugins, and their versions."""
+    registered = (point for group in GROUPS for point in points(group).values())
+    outside = (point.dist for point in registered if _is_from_outside(point))
+    return {package.name: package.version for package in outside if package}
+
+
+def _package(point: EntryPoint) -> str:
+    return f"{point.dist.name} {point.dist.version}" if point.dist else point.value
 
 
 def own_points(group: Group) -> dict[str, EntryPoint]:
-    """The entry points of first-party plugins that no plugin file replaces, by name."""
-    others = {name: p for name, p in points(group).items() if name not in _from_files[group]}
-    return {n: p for n, p in others.items() if p.module.startswith("smmd_bench.")}
+    """The entry points of first-party plugins that nothing else has the name of, by name."""
+    unique = {name: same[0] for name, same in _registered(group).items() if len(same) == 1}
+    return {
+        name: point
+        for name, point in unique.items()
+        if name not in _from_files[group] and not _is_from_outside(point)
+    }
 
 
 def entry(group: Group, name: str) -> Entry:
@@ -179,12 +231,19 @@ def entry(group: Group, name: str) -> Entry:
     else:
         point = points(group)[name]
         origin = point.dist.name if point.dist else point.value
+        if rivals := _registered(group).get(name, [])[1:]:
+            packages = " and ".join(map(_package, rivals))
+            twice = f"{packages} names one so, too: rename that, or uninstall the package"
+            return Entry(name, origin, None, twice)
         try:
             plugin = point.load()
         except (Exception, SystemExit) as error:
             return Entry(name, origin, None, f"{type(error).__name__}: {reason_of(error)}")
         if lacking := _lacking(plugin, _PROTOCOLS[group]):
             return Entry(name, origin, None, f"it lacks {', '.join(lacking)}")
+        if plugin.name != name:
+            other = f"its class has the name '{plugin.name}': give the entry point the same"
+            return Entry(name, origin, None, other)
     complaint = why_unusable(plugin)
     return Entry(name, origin, None if complaint else plugin, complaint)
 

@@ -27,7 +27,7 @@ from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import entries, entry, names, plugin_files, points
 from ..results.frames import RunFrames, read_run
-from ..results.summary import require_plugins
+from ..results.summary import describe_old_code, require_plugins
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import HELD, RunDirectory
 from ..storage.addresses import address
@@ -189,6 +189,7 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
         # Products are small: BLAS threads that wait for each other cost more than they save.
         with figure_style(), threadpool_limits(1, user_api="blas"):
             artefact = report.build(run)
+        artefact = replace(artefact, notes=[*artefact.notes, *describe_old_code(run)])
         title = "" if artefact.table is None else artefact.table.attrs.get("title")
         section = replace(section, title=str(title or section.title))
         files = _write_artefact(run.path / "reports", section, artefact, formats)

@@ -20,6 +20,9 @@ LARGER = (1, 2, 5, 10)
 """Times as many test examples as the pilot has."""
 MOST = 1000
 """Seeds that are tried at most."""
+LEAST = 3
+"""Seeds that a spread over seeds needs. A pilot of one seed does not know it, so that its numbers
+are the least: two seeds that it calls enough show nothing."""
 
 
 def planned_power(
@@ -30,7 +33,8 @@ def planned_power(
     pilot are its seeds, level is 0.05 over the losses of the model and task; seeds_2, seeds_3 and
     so on: the smallest true difference to cross-entropy that is found 4 times in 5 (missing: too
     few seeds to know their spread); needed: the fewest seeds for `difference` (missing: more than
-    `MOST`). Its `attrs["left_out"]` names the losses whose differences show no spread.
+    `MOST`); least, of a pilot of one seed: `LEAST`. Its `attrs["left_out"]` names the losses whose
+    differences show no spread.
     """
     import pandas as pd
 
@@ -53,12 +57,14 @@ def planned_power(
             if not spread or not (pilot := fit_cells(own)).error > 0:
                 left_out[str(loss)] = None
                 continue
-            name = {"model": model, "task": task, "loss": loss, "pilot": own["seed"].nunique()}
+            seeds = own["seed"].nunique()
+            name = {"model": model, "task": task, "loss": loss, "pilot": seeds}
             for larger in LARGER:
                 row = {**name, "n": int(own["n"].max()) * larger, "level": level}
                 row |= {f"seeds_{s}": _smallest(pilot, s, larger, level) for s in SEEDS}
                 if difference is not None:
                     row["needed"] = _fewest(pilot, larger, level, difference)
+                row["least"] = LEAST if seeds == 1 else None
                 rows.append(row)
     if not rows:
         raise UserError(f"{run.path} has no spread of {metric}: give more seeds or another metric.")

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError
 from ..models.cards import ModelCard, card_at, model_card
 from ..plugin_system.parameters import is_tuned, parameters_of, spell, split_spec, untuned_label
-from ..plugin_system.registry import load_loss, names
+from ..plugin_system.plugin_source import source_digest
+from ..plugin_system.registry import Group, entry, load_loss, names, own_points, singular
 from ..storage.cell import BASE, CellFile, StoredCell
 from ..storage.files import read_parquet
 from .opponents import WITHOUT_EFFECT
@@ -232,11 +233,40 @@ def concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
 
 def require_plugins(run: Run) -> None:
     """Raise UserError where the run was made with a task or loss that is not here."""
-    lacking = {*run.cells["task_name"]} - {*names("tasks")}
+    cells = run.manifest.get("cells") or ()
+    lacking = {cell["task_name"] for cell in cells} - {*names("tasks")}
     if "predictions" not in run.manifest:
-        lacking |= {*run.cells["loss_name"]} - {BASE, *names("losses")}
+        lacking |= {cell["loss_name"] for cell in cells} - {BASE, *names("losses")}
     if lacking:
         raise UserError(
             f"{run.path} was made with plugins that are not here ({', '.join(sorted(lacking))}): "
             f"name their files with --plugin; {run.path / 'plugins'} has copies."
         )
+
+
+def describe_old_code(run: Run) -> list[str]:
+    """A note for each plugin whose code has changed since cells of the run were made with it."""
+    digests_then: dict[tuple[Group, str], set[str | None]] = {}
+    for cell in run.manifest.get("cells") or ():
+        if "plugins" not in cell:  # completions made elsewhere
+            continue
+        engine, _ = split_spec(cell["engine"])
+        used: dict[Group, str] = {"tasks": cell["task_name"], "losses": cell["loss_name"]}
+        used["engines"] = engine
+        for group, name in used.items():
+            digest = cell["plugins"].get(f"{singular(group)} {name}")
+            digests_then.setdefault((group, name), set()).add(digest)
+
+    return [
+        f"The code of the {singular(group)} {name} is another one than that of the run: its "
+        "numbers are of the old code until the run's command makes them again."
+        for (group, name), digests in digests_then.items()
+        if name in names(group) and digests != {_digest_here(group, name)}
+    ]
+
+
+def _digest_here(group: Group, name: str) -> str | None:
+    if name in own_points(group):  # not imported: torch takes seconds
+        return None
+    plugin = entry(group, name).plugin
+    return None if plugin is None else source_digest(plugin)

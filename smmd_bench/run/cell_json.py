@@ -8,7 +8,7 @@ from ..experiment.tuning import Configuration
 from ..models.recipe import Recipe, recipe_content
 from ..plugin_system.checked_task import take_identity
 from ..plugin_system.plugin_source import source_digest
-from ..plugin_system.registry import engine_identity, load_engine
+from ..plugin_system.registry import Group, engine_identity, load_engine, package_of, singular
 
 
 def cell_to_json(cell: Cell) -> dict[str, Any]:
@@ -77,7 +77,7 @@ def describe_cells(cells: Sequence[Cell]) -> list[dict[str, Any]]:
                 "identity": dict(cell.card.identity),
                 "data": data[key],
                 "generation": _generation(cell),
-                "plugins": _plugin_digests(cell),
+                **_outside_plugins(cell),
             }
         )
     return found
@@ -108,11 +108,19 @@ def _generation(cell: Cell) -> dict[str, Any]:
     }
 
 
-def _plugin_digests(cell: Cell) -> dict[str, str]:
-    """The digest of the source of each plugin that is not first-party, such as `loss huber`."""
-    engine, task = load_engine(cell.engine), cell.task_plugin
-    used: dict[str, Any] = {f"task {task.name}": task, f"engine {engine.name}": engine}
+def _outside_plugins(cell: Cell) -> dict[str, dict[str, str]]:
+    """The plugins that are not first-party, such as `loss huber`: the digest of the source, and the
+    version of the package that an installed one comes from."""
+    used: dict[Group, Any] = {"tasks": cell.task_plugin, "engines": load_engine(cell.engine)}
     if not cell.is_base:
-        used[f"loss {cell.loss_plugin.name}"] = cell.loss_plugin
-    digests = {name: source_digest(type(plugin)) for name, plugin in used.items()}
-    return {name: digest for name, digest in digests.items() if digest is not None}
+        used["losses"] = cell.loss_plugin
+
+    digests: dict[str, str] = {}
+    packages: dict[str, str] = {}
+    for group, plugin in used.items():
+        label = f"{singular(group)} {plugin.name}"
+        if (digest := source_digest(type(plugin))) is not None:
+            digests[label] = digest
+        if (package := package_of(group, plugin.name)) is not None:
+            packages[label] = package
+    return {"plugins": digests, **({"packages": packages} if packages else {})}

@@ -22,7 +22,7 @@ from ..storage.cell import stored_cell
 from .cell_json import cell_from_json
 from .comparison import measure_cells, write_comparisons
 from .preflight import preflight
-from .run_directory import Outcome, RunDirectory
+from .run_directory import Outcome, RunDirectory, Stage
 from .schedule import Schedule
 
 _LOOKED_AT = 1000
@@ -80,7 +80,9 @@ def run_file(
         run.claim(plan.experiments, plan.name)
         others = list(_to_measure(run, plan.cells))
         cells = [*plan.cells, *others]
-        outcome.worked = lacking or any(not run.failure(cell).get("skipped") for cell in others)
+        outcome.worked = bool(lacking) or any(
+            not run.failure(cell).get("skipped") for cell in others
+        )
         if outcome.worked:
             with display() as progress:
                 # train, select, decode, measure
@@ -98,24 +100,25 @@ def run_file(
 
 def check_file(
     run: RunDirectory, plan: ExperimentFile, runner: Executor, progress: Progress, *, extend: bool
-) -> None:
-    """Raise UserError for what `run_file` would refuse; nothing is written, and of examples that
-    are generated, the first `_LOOKED_AT` of a split stand for all."""
+) -> dict[Cell, Stage]:
+    """The first stage that each cell lacks. Raises UserError for what `run_file` would refuse;
+    nothing is written, and of examples that are generated, the first `_LOOKED_AT` of a split stand
+    for all."""
     run.require_place()
     run.require_own(plan.experiments, extend=extend)
-    check(run, plan.cells, runner, progress, _LOOKED_AT)
+    return check(run, plan.cells, runner, progress, _LOOKED_AT)
 
 
 def check(
     run: RunDirectory, cells: Sequence[Cell], runner: Executor, progress: Progress, most: int | None
-) -> bool:
-    """Find the user's mistakes in the cells that are not decoded yet; whether any cell lacks a
-    stage. most: of generated examples so many a split are looked at (None: all)."""
+) -> dict[Cell, Stage]:
+    """Find the user's mistakes in the cells that are not decoded yet; the first stage that each
+    cell lacks. most: of generated examples so many a split are looked at (None: all)."""
     missing = run.missing(cell for cell in cells if not run.failure(cell).get("skipped"))
     if todo := [cell for cell, stage in missing.items() if stage != "measure"]:
         looked_at = todo if most is None else [_with_fewer(cell, most) for cell in todo]
         preflight(looked_at, progress, getattr(runner, "gpus_per_cell", 1))
-    return bool(missing)
+    return missing
 
 
 def _with_fewer(cell: Cell, most: int) -> Cell:

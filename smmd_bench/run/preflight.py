@@ -1,6 +1,6 @@
 """What is found before anything starts: weights that are missing, tokenizers without numbers, LoRA
 targets that are no layer, missing data, broken images, tasks that cannot be scored, examples that
-do not fit the context.
+do not fit the context, targets in which decoding would stop.
 
 Training reads prompt and target, which `max_length` bounds together. Decoding reads the prompt,
 which it bounds too, and writes up to `max_new_tokens`; probes of the test split read the target.
@@ -26,7 +26,12 @@ from ..encoding.prompts import (
 from ..encoding.round_trip import require_round_trip
 from ..errors import UserError, quoted
 from ..experiment.cell import Cell
-from ..models.checkpoints import at_most_positions, embedding_rows, require_safetensors
+from ..models.checkpoints import (
+    at_most_positions,
+    embedding_rows,
+    require_safetensors,
+    stop_token_ids,
+)
 from ..models.processor import load_processor
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.checked_task import take_examples
@@ -181,15 +186,19 @@ def require_room(
     """Raise UserError for the example that needs the most room, where there is less; and for a
     prompt to decode that has no token. Returns how many targets no completion can equal, because
     they are longer than one may be."""
-    training, new = split == "train", cell.task_plugin.max_new_tokens
+    training = split == "train"
+    new = cell.task_plugin.max_new_tokens
     if training:
         most = at_most_positions(cell.card.folder, cell.recipe.max_length)
     else:
         most = at_most_positions(cell.card.folder, cell.engine_settings.max_model_length)
+
     chat = cell.recipe.chat_template
     encoded = encode_examples(tokenizer, processor, examples, chat=chat)
     prompts = expanded_lengths(processor, encoded, images_of(examples))
     targets = encode_targets(tokenizer, [example.target for example in examples], chat=chat)
+    _require_unstopped(cell, split, examples, targets, tokenizer)
+
     uids = (example.uid for example in examples)
     counts = [*zip(uids, prompts, map(len, targets), strict=True)]
     if not training and (empty := [uid for uid, prompt, _ in counts if not prompt]):
@@ -197,6 +206,7 @@ def require_room(
             f"{cell.task}, {split}: the prompt of example {empty[0]} has no token with the "
             f"tokenizer of {cell.model}: give it a text, or take the example out of the data."
         )
+
     least = 0 if training else new
     is_read = training or split == "test"
     needs = [(prompt + max(least, target * is_read), prompt, uid) for uid, prompt, target in counts]
@@ -214,3 +224,27 @@ def require_room(
             f"and nothing is ever cut: {remedy}."
         )
     return 0 if training else sum(target - 1 > new for _, _, target in counts)
+
+
+def _require_unstopped(
+    cell: Cell,
+    split: Split,
+    examples: Sequence[Example],
+    targets: Sequence[Sequence[int]],
+    tokenizer: Any,
+) -> None:
+    """Raise UserError for the first target with a token at which decoding stops, other than the one
+    that closes it: no completion could be that target.
+
+    targets: token ids of the examples' targets.
+    """
+    stop = {*stop_token_ids(cell.card.folder, tokenizer)}
+    for example, target in zip(examples, targets, strict=True):
+        inside = [token for token in target[:-1] if token in stop]
+        if inside:
+            raise UserError(
+                f"{cell.task}, {split}: the target of example {example.uid} holds "
+                f"{quoted(tokenizer.decode(inside[:1]))} (token {inside[0]}), at which "
+                f"{cell.model} stops, so it could never be answered right: take it out of "
+                "eos_token_id in generation_config.json, or write targets without it."
+            )

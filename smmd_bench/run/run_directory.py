@@ -11,12 +11,13 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from ..decoding.selection import settle
+from ..decoding.selection import foresee, settle
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
 from ..models.circumstances import circumstances
-from ..results.summary import distinct
+from ..results.frames import read_run
+from ..results.summary import distinct, require_plugins
 from ..storage.addresses import address
 from ..storage.cell import STAGES as FOLDERS
 from ..storage.cell import StoredCell, failure_file
@@ -59,12 +60,19 @@ class RunDirectory:
         """The first stage that each of these cells still lacks; those that lack none are left out.
 
         A trial is finished once an epoch is selected. A test of transfer and a tuned cell train
-        nothing: until others have trained the weights, they are still to be decoded.
+        nothing: until others have trained the weights, they are still to be decoded. What is
+        validated is taken as selected, as a run selects before it does anything else.
         """
-        states = {cell: self.current(cell) for cell in cells}
+        states = {cell: self._foreseen(cell) for cell in cells}
         wanted = set(filter(None, (self._wanted(*pair) for pair in states.items())))
         stages = ((cell, self._stage(cell, now, wanted)) for cell, now in states.items())
         return {cell: stage for cell, stage in stages if stage is not None}
+
+    def _foreseen(self, cell: Cell) -> StoredCell:
+        now = self.current(cell)
+        with suppress(Exception):  # of a task's own code, which the run records as a failure
+            foresee(cell, now)
+        return now
 
     def _wanted(self, cell: Cell, now: StoredCell) -> str | None:
         """The training whose selected weights a cell needs, as far as it is known."""
@@ -136,7 +144,8 @@ class RunDirectory:
 
     def require_own(self, experiments: Sequence[Experiment], *, extend: bool) -> None:
         """Raise UserError if the folder belongs to another experiment than the first of these and
-        `extend` does not add to it."""
+        `extend` does not add to it, and if it has cells of plugins that are not here, which its
+        reports need."""
         if "predictions" in (manifest := self.manifest):
             raise UserError(f"{self.path} holds scored predictions: choose another with --out.")
         known = [{**asked, "plugins": []} for asked in manifest.get("experiments", ())]
@@ -145,6 +154,8 @@ class RunDirectory:
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
             )
+        if manifest:
+            require_plugins(read_run(self.path))
 
     def claim(self, experiments: Sequence[Experiment], name: str | None = None) -> None:
         """Write the manifest: the cells of these experiments beside those of the folder.

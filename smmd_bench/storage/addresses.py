@@ -5,12 +5,18 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import time
 from collections.abc import Iterable, Mapping
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
 from .files import read_json, write_json
+
+_ALWAYS_READ = 64 * 2**20
+"""Bytes up to which a file is read in every process, because reading it takes no time."""
+_CLOCK_STEP = 2 * 10**9
+"""Nanoseconds within which a file system may give two changes one time: those of FAT."""
 
 
 def address(content: Mapping[str, Any]) -> str:
@@ -50,13 +56,28 @@ def cache_folder() -> Path:
 
 
 def _digest(file: Path) -> str:
-    path, status = str(file.resolve()), file.stat()
-    key = address({"path": path, "size": status.st_size, "mtime": status.st_mtime_ns})
-    kept = cache_folder() / "digests" / f"{key}.json"
-    if (known := read_json(kept)) is None:
-        known = {"path": str(file), "digest": content_digest(file)}
-        write_json(kept, known)
-    return str(known["digest"])
+    """The digest of a file's content, which is read again whenever the file may have changed."""
+    status = file.stat()
+    # No program can set the time of the last change back: a copy that keeps size and date has
+    # another one, or another inode.
+    seen = (status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+    # A file that was changed just now may change again without another time.
+    if time.time_ns() - status.st_ctime_ns < _CLOCK_STEP:
+        return content_digest(file)
+    return _known_digest(file.resolve(), *seen)
+
+
+@cache  # of this process
+def _known_digest(path: Path, size: int, mtime: int, ctime: int, inode: int) -> str:
+    if size <= _ALWAYS_READ:
+        return content_digest(path)
+    seen = {"path": str(path), "size": size, "mtime": mtime, "ctime": ctime, "inode": inode}
+    kept = cache_folder() / "digests" / f"{address(seen)}.json"
+    content = read_json(kept)
+    if content is None:
+        content = {"path": str(path), "digest": content_digest(path)}
+        write_json(kept, content)
+    return str(content["digest"])
 
 
 def content_digest(file: Path) -> str:

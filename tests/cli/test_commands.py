@@ -16,6 +16,7 @@ from smmd_bench.cli import cli
 from smmd_bench.cli.voice import rows_of
 from smmd_bench.results.frames import read_run
 from tests.plugin_system.loss_file import LOSS
+from tests.runs import quick_run
 
 from .conftest import run_here
 
@@ -86,6 +87,31 @@ def test_a_dry_run_says_what_is_to_be_done_and_writes_nothing(losses, note, tmp_
 
 
 @pytest.mark.usefixtures("few_reports")
+@pytest.mark.parametrize("words", [[], ["--only", "overview"]])
+def test_a_report_says_that_the_code_of_a_plugin_has_changed(words, tmp_path):
+    run = quick_run(tmp_path / "run").path
+    manifest = json.loads((run / "manifest.json").read_text())
+    for cell in manifest["cells"]:
+        if cell["loss"] == "smmd":  # as if it had come from a file
+            cell |= {"plugins": {"loss smmd": "of that time"}, "engine": "vllm"}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+
+    said = " ".join(run_here("report", run, *words).stderr.split())
+    assert said.count("Note: The code of the loss smmd is another one than that of the run") == 1
+    assert "ntl" not in said
+    if not words:
+        assert "The code of the loss smmd" in (run / "reports" / "index.html").read_text()
+        assert "The code of the loss" in (run / "reports/tables/arithmetic_table.md").read_text()
+
+    for cell in manifest["cells"]:  # all of them first-party, and one is not any more
+        cell |= {"plugins": {}, "engine": "vllm"}
+    (run / "manifest.json").write_text(json.dumps(manifest))
+    (tmp_path / "mine.py").write_text(LOSS.replace('"mine"', '"ntl"'))
+    out = run_here("report", run, *words, "--plugin", tmp_path / "mine.py")
+    assert "The code of the loss ntl is another one" in " ".join(out.stderr.split())
+
+
+@pytest.mark.usefixtures("few_reports")
 def test_json_is_one_object_with_paths_and_rows(run_folder):
     content = json.loads(run_here("report", run_folder, "--json").stdout)
     run = read_run(run_folder)
@@ -120,6 +146,12 @@ def test_compare_and_power_print_a_row_for_each_loss(run_folder):
     assert "Needed" in run_here("power", run_folder, "--difference", "2").stdout
     rows = json.loads(run_here("power", run_folder, "--json").stdout)["rows"]
     assert {row["loss"] for row in rows} == {"ntl", "smmd"}
+
+
+def test_power_says_beside_the_number_that_three_seeds_are_the_least(tmp_path):
+    out = run_here("power", quick_run(tmp_path, n=100).path, "--difference", "20")
+    assert out.stdout.count("2 (take 3)") == 8
+    assert "One seed says nothing of the spread over seeds: give 3" in " ".join(out.stdout.split())
 
 
 def test_what_a_run_names_is_never_loaded(run_folder, tmp_path):

@@ -69,6 +69,7 @@ FILES = {
         ("train-eval --task arithmetic --losses smmd[sigma=1,2,3]", "such as sigma=1+2+3"),
         (f"{TEXT} --set max_length=3", "raise max_length to"),
         (f"{JOB} --task gsm8k --decoders mean", "mean"),
+        (f"{TEXT} --extend", "write --out runs/NAME --extend"),
         # files and folders
         (f"{TEXT} --out FILE/x/y", "FILE/x/y cannot be made"),
         (f"{TEXT} --out FULL", "holds no run"),

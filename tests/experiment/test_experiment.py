@@ -112,6 +112,9 @@ def test_settings_as_text_and_as_numbers_are_the_same_experiment():
         (f"{KEYS}recipe: 3", "recipe must be a mapping"),
         (f"{KEYS}recipe: {{epochs: [1]}}", "x.yaml: The recipe setting epochs must be an integer"),
         (f"{KEYS}base: 'no'", "base must be true or false"),
+        (f"{KEYS}base: no", "base must be true or false, not 'no'"),
+        (f"{KEYS}recipe: {{epochs: 1:30}}", "epochs must be an integer, not '1:30'"),
+        (f"{KEYS}seeds: [0]\nseeds: [1]", "key seeds stands in line 3 and in line 4: keep one"),
         (f"{KEYS}decoders: medain", r"decoders\[0\] must be 'greedy', 'mean' or 'median', not"),
     ],
 )

@@ -53,6 +53,7 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp
     [
         ("tasks: [arithmetic]\nparts: [{losses: [ce]}, {losses: [gce]}]", "has parts and no name"),
         ("name: a/b\ntasks: [arithmetic]\nlosses: [ce]", "name must match pattern"),
+        ("name: 1.10\ntasks: [arithmetic]\nlosses: [ce]", "name must be text, not 1.1"),
         ("name: n\nparts: []", "experiments must have at least 1 item"),
         *[(f"name: n\nparts: {x}", "must be a list of experiments") for x in ("{a: 1}", "[a]")],
         ("name: n\nparts: [{tasks: [arithmetic]}]", "part 1: The experiment key losses is missing"),
@@ -62,6 +63,12 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp
 def test_mistakes_are_one_sentence(text, words):
     with pytest.raises(UserError, match=words):
         experiment_file(text, "x.yaml")
+
+
+@pytest.mark.parametrize("name", ["no", "010", "2026", "2026-01-02", "1e3.a"])
+def test_a_name_is_read_as_it_is_written(name):
+    read = experiment_file(f"name: {name}\ntasks: [arithmetic]\nlosses: [ce]", "x.yaml")
+    assert read.folder_name == name
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.merge import merge_runs
 from smmd_bench.run.removal import PARTS, remove, run_parts
+from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import read_json
 
 from .folders import (
@@ -98,8 +99,14 @@ class ManyCommands(RuleBasedStateMachine):
             asked = replace(asked, rate=0.2, tune=tune)
         self.touched.add(folder)
         self.ask(asked)
+        planned = RunDirectory(self.root / folder).missing(asked.experiment.cells)
+        trained_before = len(self.workshop.edge.trainings)
         outcome = run(asked, self.root / folder)
         assert bool(outcome.failed) == asked.fails, outcome.failed
+        if not asked.fails:  # the plan said which trainings there would be
+            trainings = self.workshop.edge.trainings[trained_before:]
+            to_train = {cell.parts["train"] for cell, stage in planned.items() if stage == "train"}
+            assert sorted(trainings) == sorted(to_train)
         status = read_run(self.root / folder).cells.set_index("address")["status"]
         for cell in asked.experiment.cells:
             now = cell.stored(self.root / folder)

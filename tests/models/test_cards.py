@@ -26,6 +26,8 @@ def folder(tmp_path):
         (b"label: \xff", "is not valid YAML in UTF-8"),
         (b"recipe: 3", "recipe must be a mapping"),
         (b"label: 3", "label must be text, not 3"),
+        (b"settings:\n  epochs: 3\n  epochs: 1", "epochs stands in line 2 and in line 3: keep one"),
+        (b"settings: {chat_template: on}", "chat_template must be true or false, not 'on'"),
         (b"tasks: {arithmetic: {parameters: 3}}", "[arithmetic][parameters] must be a mapping"),
         (b"tasks: {arithmetic: {parameters: {level: [hard]}}}", "text or numbers"),
         (b"setings: {epochs: 3}", "Unknown card key 'setings': did you mean settings"),
@@ -54,6 +56,13 @@ def test_a_task_parameter_that_does_not_exist_names_the_card(folder):
     assert card.task_spec("arithmetic[level=hard]") == "arithmetic[level=hard]"
     with pytest.raises(UserError, match=r"card.yaml sets arithmetic\[levle=easy\]: .*mean level"):
         card.task_spec("arithmetic")
+
+
+def test_a_card_is_read_as_it_is_written(folder):
+    text = "label: no\nsettings: {epochs: 010}\ntasks: {arithmetic: {parameters: {level: 1:30}}}"
+    card = made(folder, text)
+    assert (card.label, card.recipe("gsm8k").epochs) == ("no", 10)
+    assert card.content.parameters_of("arithmetic") == {"level": "1:30"}
 
 
 def test_a_card_without_a_recipe_has_the_papers(folder):

@@ -14,7 +14,7 @@ from statsmodels.formula.api import ols
 from statsmodels.stats.anova import anova_lm
 
 from smmd_bench.scoring.gain import holm
-from tests.runs import planted_run, quick_run
+from tests.runs import SMALL_RECIPE, planted_run, quick_run
 
 SIXTY, ANSWERS = [str(at) for at in range(60)], [str(at) for at in range(40)]
 HALF = [*ANSWERS[:20], *["77"] * 20]
@@ -140,6 +140,20 @@ def test_a_run_without_cross_entropy_says_so(tmp_path):
     run = quick_run(tmp_path, losses=("ntl", "smmd"), n=20)
     artefact = Verdict().build(run)
     assert set(artefact.table["Verdict"]) == {"no CE to compare with"}
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"recipe": {**SMALL_RECIPE, "test_examples": 10}}, "CE has another test set"),
+        ({"recipe": {**SMALL_RECIPE, "epochs": 9}}, "CE has another recipe"),
+        ({"seeds": (3,)}, "CE has other seeds"),
+    ],
+)
+def test_a_loss_that_is_not_paired_with_cross_entropy_says_why(tmp_path, changes, said):
+    quick_run(tmp_path, losses=("ce",))
+    run = quick_run(tmp_path, losses=("smmd",), base=False, **changes)
+    assert set(Verdict().build(run).table["Verdict"]) == {said}
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,13 @@ def test_the_seeds_of_a_difference_are_the_fewest_that_show_it(pilot):
                 assert (shown <= 6.0) == enough, at
 
 
+def test_a_pilot_of_one_seed_says_the_least_number_of_seeds(pilot, tmp_path):
+    one_seed = planned_power(quick_run(tmp_path, n=100), difference=20.0)
+    assert (one_seed["needed"] == 2).all()  # as it knows no spread over seeds
+    assert (one_seed["least"] == 3).all()
+    assert planned_power(pilot)["least"].isna().all()
+
+
 def test_the_size_of_the_pilot_shows_what_the_pilot_shows(tmp_path):
     run = quick_run(tmp_path, seeds=range(10), losses=("ce", "smmd"), n=60)
     compared = run.paired.query("metric == 'exact_match' and loss == 'smmd'")

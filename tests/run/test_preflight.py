@@ -18,6 +18,8 @@ from smmd_bench.contracts import Answer, Example
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import model_card
+from smmd_bench.models.checkpoints import stop_token_ids
+from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.run.preflight import preflight
 
 pytestmark = pytest.mark.usefixtures("local_copies")
@@ -106,6 +108,58 @@ def test_a_tokenizer_without_numbers_is_found_before_anything_starts(short):
     known.pre_tokenizer = pre_tokenizers.Whitespace()
     PreTrainedTokenizerFast(tokenizer_object=known, eos_token="<eos>").save_pretrained(short)
     assert "short" in refusal(words(short))
+
+
+def set_stops(folder: str, file: str, token_ids: object) -> None:
+    """Let a file of a checkpoint name these end-of-sequence tokens."""
+    path = Path(folder) / file
+    path.write_text(json.dumps({**json.loads(path.read_text()), "eos_token_id": token_ids}))
+
+
+@pytest.fixture
+def newline(short):
+    """The token of the line break, which the targets of GSM8K hold."""
+    (token,) = load_tokenizer(Path(short)).encode("\n", add_special_tokens=False)
+    return token
+
+
+@pytest.mark.parametrize("as_list", [True, False])
+def test_a_target_in_which_decoding_would_stop_is_refused(short, newline, as_list):
+    end = load_tokenizer(Path(short)).eos_token_id
+    set_stops(short, "generation_config.json", [end, newline] if as_list else newline)
+    message = refusal(words(short))
+    assert re.match(r"gsm8k, train: the target of example \S+ holds", message)
+    assert f"'\\n' (token {newline}), at which {short} stops" in message
+    assert message.endswith(
+        "take it out of eos_token_id in generation_config.json, or write targets without it."
+    )
+
+
+def test_a_target_of_the_test_split_alone_is_refused(short, newline, monkeypatch):
+    set_stops(short, "generation_config.json", [newline])
+    monkeypatch.setattr(GSM8K, "max_new_tokens", 40)
+    number = Answer(Fraction(1))
+    targets = {"train": " #### 1", "validation": " #### 1", "test": " one\n#### 1"}
+    monkeypatch.setattr(
+        GSM8K, "examples", lambda _, split, *__: [Example("e", "?", targets[split], number)]
+    )
+    assert refusal(words(short)).startswith("gsm8k, test: the target of example e")
+
+
+def test_without_a_generation_config_decoding_stops_as_config_json_says(short, newline):
+    (Path(short) / "generation_config.json").unlink()
+    end = load_tokenizer(Path(short)).eos_token_id
+    assert stop_token_ids(Path(short), load_tokenizer(Path(short))) == [end]
+    set_stops(short, "config.json", newline)
+    assert f"(token {newline}), at which" in refusal(words(short))
+
+
+@pytest.mark.parametrize("token", [100_000, -1, "990", [990], 1.5, True])
+@pytest.mark.parametrize("others", [[], [990]])
+def test_a_stop_token_that_the_model_does_not_have_is_refused(short, token, others):
+    set_stops(short, "generation_config.json", [*others, token])
+    message = refusal(words(short))
+    assert f"generation_config.json names the end-of-sequence token {token!r}" in message
 
 
 def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch):

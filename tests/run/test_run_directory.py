@@ -17,6 +17,7 @@ from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import ExperimentFile
 from smmd_bench.models.card_content import builtin_folder
 from smmd_bench.models.cards import model_card
+from smmd_bench.plugin_system import registry
 from smmd_bench.results.frames import read_run
 from smmd_bench.results.summary import card_of_run, summarise_cells
 from smmd_bench.run.cell_json import cell_from_json, describe_cells
@@ -72,6 +73,27 @@ def test_a_new_parser_metric_or_statistic_only_measures_again(run, monkeypatch, 
         settle(cell, run.path)
         rate(run, cell)
     assert (read_run(run.path).cells.status == "done").all()
+
+
+@pytest.mark.parametrize("owner", [Arithmetic, ExactMatch])
+def test_a_plan_takes_what_is_validated_as_selected_and_writes_nothing(run, monkeypatch, owner):
+    monkeypatch.setattr(owner, "version", 99)
+    before = read_files(run.path)
+    assert {*run.missing(replace(PLAIN).cells).values()} == {"measure"}
+    assert read_files(run.path) == before
+
+
+def test_a_plan_says_a_training_where_another_epoch_is_selected_now(run, monkeypatch):
+    monkeypatch.setattr(ExactMatch, "version", 99)
+    monkeypatch.setattr(ExactMatch, "better", "lower")
+    stages = {cell.is_base: stage for cell, stage in run.missing(replace(PLAIN).cells).items()}
+    assert stages == {True: "measure", False: "train"}
+
+
+def test_a_task_that_cannot_score_any_more_does_not_end_a_plan(run, monkeypatch):
+    monkeypatch.setattr(Arithmetic, "version", 99)
+    monkeypatch.setattr(Arithmetic, "parse", lambda *_: 1 / 0)
+    assert {*run.missing(replace(PLAIN).cells).values()} == {"measure", "train"}
 
 
 @pytest.mark.parametrize(
@@ -134,6 +156,20 @@ def test_a_plugin_file_is_copied_and_makes_no_other_experiment(run, tmp_path):
     claim(run, experiment)
     run.require_own([PLAIN], extend=False)
     assert [f.read_text() for f in run.path.glob("plugins/*/mine.py")] == [file.read_text()]
+
+
+def test_a_plugin_of_the_folder_that_is_not_here_is_missed_at_the_start(run, tmp_path, monkeypatch):
+    file = tmp_path / "mine.py"
+    file.write_text(LOSS)
+    with monkeypatch.context() as patch:
+        patch.setattr(registry, "_from_files", {g: {**p} for g, p in registry._from_files.items()})
+        claim(run, replace(PLAIN, losses=("mine",), plugins=(str(file),)))
+    before, silent = read_files(run.path), nullcontext(lambda *_: None)
+    registry.load_loss.cache_clear()
+    plan = ExperimentFile(None, (replace(PLAIN, losses=("smmd",)),))
+    with pytest.raises(UserError, match=r"plugins that are not here \(mine\): name their files"):
+        run_file(plan, run.path, lambda: silent, extend=True)
+    assert read_files(run.path) == before
 
 
 @pytest.mark.parametrize(

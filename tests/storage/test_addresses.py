@@ -1,9 +1,11 @@
 """Addresses follow from content alone; names and digests from what they name."""
 
 import os
+from pathlib import Path
 
 import pytest
 
+from smmd_bench.storage import addresses
 from smmd_bench.storage.addresses import address, digest_of_files, digest_of_weights, folder_name
 from smmd_bench.storage.files import read_json
 
@@ -44,19 +46,67 @@ def test_a_digest_of_files_follows_from_names_and_contents_and_not_from_the_plac
     assert one not in (digest("three", {"a": "2", "b": "1"}), digest("four", {"a": "1"}))
 
 
-def test_a_file_is_digested_again_only_when_its_size_or_time_has_changed(tmp_path, cache):
+def settle_times(monkeypatch) -> None:
+    """Let the files of a test be old: their times cannot be set back."""
+    monkeypatch.setattr(addresses, "_CLOCK_STEP", 0)
+
+
+@pytest.mark.parametrize("always_read", [64 * 2**20, 0], ids=["small", "large"])
+def test_other_content_of_the_same_size_and_date_is_another_file(
+    tmp_path, monkeypatch, always_read
+):
+    monkeypatch.setattr(addresses, "_ALWAYS_READ", always_read)
+    file, other = tmp_path / "a", tmp_path / "other"
+    digests = []
+    for text in ("one", "two"):
+        file.write_text(text)
+        os.utime(file, ns=(0, 1_000))
+        digests.append(digest_of_files([file], tmp_path))
+    settle_times(monkeypatch)
+    for text in ("ten", "six"):
+        other.write_text(text)
+        os.utime(other, ns=(0, 1_000))
+        other.rename(file)
+        digests.append(digest_of_files([file], tmp_path))
+    assert len({*digests}) == 4
+
+
+def count_reads(monkeypatch) -> list[Path]:
+    """The files whose content is read from now on."""
+    read = []
+    content_digest = addresses.content_digest
+    monkeypatch.setattr(
+        addresses, "content_digest", lambda file: read.append(file) or content_digest(file)
+    )
+    return read
+
+
+def test_a_small_file_is_read_once_a_process_and_a_large_one_once(tmp_path, cache, monkeypatch):
+    settle_times(monkeypatch)
+    read = count_reads(monkeypatch)
     file = tmp_path / "a"
     file.write_text("one")
-    os.utime(file, ns=(0, 1_000))
-    first = digest_of_files([file], tmp_path)
+    for _ in range(3):
+        digest_of_files([file], tmp_path)
+    assert len(read) == 1
+    assert not (cache / "digests").exists()
+
+    monkeypatch.setattr(addresses, "_ALWAYS_READ", 2)
+    for _ in range(2):
+        addresses._known_digest.cache_clear()  # as in another process
+        digest_of_files([file], tmp_path)
+    assert len(read) == 2
     (kept,) = (cache / "digests").iterdir()
     digest = "c88d4df74262143a08e9d190e3bd67f1"  # b2sum -l 128
     assert read_json(kept) == {"path": str(file), "digest": digest}
-    file.write_text("two")
-    os.utime(file, ns=(0, 1_000))  # as large, and as old: nobody looks
-    assert digest_of_files([file], tmp_path) == first
-    os.utime(file, ns=(0, 2_000))
-    assert digest_of_files([file], tmp_path) != first
+
+
+def test_a_file_that_has_just_changed_is_read_each_time(tmp_path, monkeypatch):
+    read = count_reads(monkeypatch)
+    (tmp_path / "a").write_text("one")
+    for _ in range(2):
+        digest_of_files([tmp_path / "a"], tmp_path)
+    assert len(read) == 2
 
 
 def test_a_digest_of_weights_is_of_safetensors_alone(tmp_path):

@@ -41,6 +41,10 @@ trained: dict[tuple[str, str], int] = {}
 """The rounding of the last training, by the run's folder and the training's name."""
 
 
+trainings: list[str] = []
+"""The names of all trainings, in their order."""
+
+
 class TrainingError(Exception):
     """What a training with learning rate 0.3 ends with."""
 
@@ -48,6 +52,7 @@ class TrainingError(Exception):
 def train(cell: Cell, run: Path) -> None:
     """Write what training leaves, in its order: the epochs, the log, the receipt."""
     final = cell.stored(run).trained
+    trainings.append(final.name)
     folder = part_of(final)
     if cell.is_base:
         _receipt(folder, "base", [{"epoch": 0, "weights": BASE}])
