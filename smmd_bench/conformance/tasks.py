@@ -115,7 +115,8 @@ def _answers(task: Task, examples: Examples) -> None:
     for example in (example for found in examples.values() for example in found):
         target, wanted, start = example.target, example.answer, example.answer_start
         require(not numbers or wanted is not None, f"{example.uid} has no answer for the metrics")
-        for text in (target, f"\ufeff\n\n {target}", f"{target}\r\n<|im_end|>"):
+        thought = f"<think>\n12345, or 6789?\n</think>\n\n{target}"
+        for text in (target, f"\ufeff\n\n {target}", f"{target}\r\n<|im_end|>", thought):
             found = task.parse(text)
             said = f"parse({text[-40:]!r}) of {example.uid} gives {found}, not {wanted}"
             require(found == wanted, f"{said}: parse plain_text(completion)")
