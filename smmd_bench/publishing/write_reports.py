@@ -106,7 +106,7 @@ def _state(folder: Path) -> str:
         with suppress(Exception):  # of a plugin that cannot be imported
             files += Path(find_spec(module).origin).parent.glob("*.*")  # type: ignore
     found = ((str(file.absolute()), file.lstat()) for file in files if file.suffix != ".pyc")
-    return address({name: [now.st_size, now.st_mtime_ns] for name, now in found})
+    return address({name: [now.st_size, now.st_mtime_ns, now.st_ctime_ns] for name, now in found})
 
 
 def write_some_reports(

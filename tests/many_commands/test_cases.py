@@ -73,6 +73,9 @@ SEQUENCES = {
         replace(BOTH, transfers=True), CLEAN, replace(BOTH, transfers=True, size=5),
         tuned("ce", "0.1,0.2", transfers=True),
     ],
+    "a newer version of the scoring": [
+        BOTH, tuned("ce", "0.1,0.2"), ("upgrade", "statistics", 2), BOTH, tuned("ce", "0.1,0.2"),
+    ],
     "a choice by another validation": [
         tuned("mine", "0.1,0.2,0.4"), tuned("mine", "0.1,0.2,0.4", engine=OTHER),
         ("edit_a_plugin", "mine.py", 1), tuned("mine", "0.1,0.2,0.4"),

@@ -1,6 +1,7 @@
 """All reports of a run, some of them in some formats, and the command `report`."""
 
 import json
+import os
 import shutil
 from pathlib import Path
 
@@ -85,11 +86,19 @@ def test_each_report_is_made_and_one_that_fails_leaves_the_others(run, only, plu
     assert heard == [("make reports", done, 5) for done in range(1, 6)]
 
 
+def edit_under_its_date(file):
+    """Another text of the same size, under the date of the file."""
+    before = file.stat()
+    file.write_text(file.read_text()[::-1])
+    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
 CHANGES = {
     "nothing": lambda run, plugin: None,
     "a file is gone": lambda run, plugin: (run / "reports" / "tables" / "verdict.md").unlink(),
     "the page is edited": lambda run, plugin: (run / "reports" / "index.html").write_text(""),
     "a result is another one": lambda run, plugin: next(run.glob("measure/*/metrics.json")).touch(),
+    "a plugin is edited under its date": lambda run, plugin: edit_under_its_date(plugin),
     "a plugin is edited": lambda run, plugin: plugin.write_text(f"{plugin.read_text()}#"),
 }
 
