@@ -9,11 +9,13 @@ import itertools
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from torch.nn import functional as F
 
 from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.objective.supervised import count_units
-from smmd_bench.plugin_system.registry import load_loss
+from smmd_bench.plugin_system.registry import load_loss, names
 
 from .cases import encoded, expected_count, numbers, random_logits
 
@@ -30,9 +32,10 @@ def del_terms(tokenizer, vocabulary, x, text):
             passed += len(token)
             more = before_point - passed
             weight = 2 * (more + 1) if more >= 0 else 1.02 ** (more - 1)
-            right = torch.tensor([float(int(v) == int(token)) for v in vocabulary.values])
-            bce = F.binary_cross_entropy_with_logits(x[at], right.to(x), reduction="none")
-            yield weight / 10 * (x[at].softmax(-1) * bce).sum()
+            p = x[at].softmax(-1)
+            is_right = (vocabulary.values == int(token)).to(x)
+            bce = F.binary_cross_entropy_with_logits(x[at], is_right, reduction="none")
+            yield weight / 10 * (p * bce).sum()
 
 
 def nl_ntl_terms(pattern):
@@ -60,23 +63,32 @@ def raft_terms(digits):
 
 def ntil_terms(tokenizer, vocabulary, x, text):
     """Of each run of single digits; without noise, at the default temperature 0.1."""
-    tokens = tokenizer.tokenize(text)
-    ten = [vocabulary.values.tolist().index(digit) for digit in range(10)]
+    values = vocabulary.values.tolist()
+    digit_columns = [values.index(digit) for digit in range(10)]
 
-    def is_digit(item):
-        return len(item[1]) == 1 and item[1].isdigit()
-
-    for single, group in itertools.groupby(enumerate(tokens), key=is_digit):
-        run = [(at, int(token)) for at, token in group if single]
+    for run in digit_runs(tokenizer.tokenize(text)):
         emd, X, Y = 0.0, 0.0, 0.0
-        for more, (at, digit) in zip(reversed(range(len(run))), run, strict=True):
-            p, sharp = x[at][ten].softmax(-1), (x[at][ten] / 0.1).softmax(-1)
+        for passed, (at, digit) in enumerate(run, start=1):
+            more = len(run) - passed
+            logits = x[at][digit_columns]
+            p = logits.softmax(-1)
+            sharp = (logits / 0.1).softmax(-1)
             emd = emd + 1.2**more * sum(p[i] * abs(i - digit) for i in range(10))
             X = X + 10.0**more * sum(i * sharp[i] for i in range(10))
             Y += 10.0**more * digit
-        if run:
-            high, low = torch.clamp(X, min=Y) + 1, torch.clamp(X, max=Y) + 1
-            yield emd + 0.2 * (high - low) / high + 0.2 * (high / low).log()
+
+        high = torch.clamp(X, min=Y) + 1
+        low = torch.clamp(X, max=Y) + 1
+        relative, magnitude = (high - low) / high, (high / low).log()
+        yield emd + 0.2 * relative + 0.2 * magnitude
+
+
+def digit_runs(tokens):
+    """[(place, digit), ...] of each run of tokens that are a single digit."""
+    is_digit = [len(token) == 1 and token.isdigit() for token in tokens]
+    for single, run in itertools.groupby(range(len(tokens)), key=is_digit.__getitem__):
+        if single:
+            yield [(at, int(tokens[at])) for at in run]
 
 
 LOOPS = {
@@ -129,27 +141,32 @@ def assert_finite_differences(loss, logits, labels, gradient):
 )
 @pytest.mark.parametrize("name", ["digit", "triple"])
 def test_raft_is_zero_where_the_right_number_is_certain(name, text, value):
-    """And a constant away from it, its error is that of the numbers."""
+    """And where 0 is certain at every digit, its error is the square of the number."""
     tokenizer, vocabulary, labels = encoded(name, text)
     loss = load_loss("raft[digits=4]").bind(vocabulary)
-    logits = torch.full((1, labels.shape[1], len(tokenizer)), -1e4, dtype=torch.float64)
-    certain = logits.scatter(2, labels[..., None], 0.0)
-    assert numeric_objective(loss, certain, labels).auxiliary.item() == pytest.approx(0, abs=1e-20)
+
+    def error_where_certain(predicted):
+        logits = certain_logits(predicted, len(tokenizer))
+        return numeric_objective(loss, logits, labels).auxiliary.item()
 
     zeros = torch.full_like(labels, tokenizer.convert_tokens_to_ids("0"))
-    nothing = logits.scatter(2, zeros[..., None], 0.0)
-    error = numeric_objective(loss, nothing, labels).auxiliary.item()
-    assert error == pytest.approx(value**2, rel=1e-12)
+    assert error_where_certain(labels) == pytest.approx(0, abs=1e-20)
+    assert error_where_certain(zeros) == pytest.approx(value**2, rel=1e-12)
+
+
+def certain_logits(predicted, size):
+    """Logits [B, T, size] that give all probability to these tokens [B, T]."""
+    logits = torch.full((*predicted.shape, size), -1e4, dtype=torch.float64)
+    return logits.scatter(2, predicted[..., None], 0.0)
 
 
 @pytest.mark.parametrize(("other", "number"), [("5", 12.5), ("580", 12.58), ("600", 12.6)])
 def test_another_token_after_the_point_counts_what_it_spells(other, number):
     """Where 58 is right in 12.58, a token of one digit or of three stands for other hundredths."""
     tokenizer, vocabulary, labels = encoded("triple", "12.58")
-    logits = torch.full((1, 3, len(tokenizer)), -1e4, dtype=torch.float64)
     predicted = labels.clone()
     predicted[0, 2] = tokenizer.convert_tokens_to_ids(other)
-    logits.scatter_(2, predicted[..., None], 0.0)
+    logits = certain_logits(predicted, len(tokenizer))
     raft = numeric_objective(load_loss("raft").bind(vocabulary), logits, labels)
     assert raft.auxiliary.item() == pytest.approx((12.58 - number) ** 2, abs=1e-12)
 
@@ -172,3 +189,33 @@ def test_the_weights_of_del_are_those_of_the_places(text, weights):
     out = numeric_objective(loss, logits, labels)
     each = torch.tensor(2.0, dtype=torch.float64).log().item() / 10  # p sums to 1
     assert out.auxiliary.item() == pytest.approx(each * sum(weights) / len(weights), rel=1e-9)
+
+
+numbers_as_written = st.builds(
+    lambda sign, number, spelling: sign + format(number, spelling),
+    st.sampled_from(["", "-", "=", "= ", "$", "-."]),
+    st.decimals(0, 10**8, places=4) | st.decimals(0, 1, places=6) | st.integers(0, 10**12),
+    st.sampled_from(["", ",", ".2f", ",.1f"]),
+)
+texts = st.lists(numbers_as_written, min_size=1, max_size=4).map(" ".join)
+
+
+@pytest.mark.parametrize("spec", [*names("losses"), "nl_ntl[decimals=true]", "raft[digits=9]"])
+@pytest.mark.parametrize("name", ["digit", "triple"])
+@given(text=texts, spread=st.sampled_from([0.0, 1.0, 30.0]), seed=st.integers(0, 9))
+@settings(max_examples=25)
+def test_every_loss_is_finite_with_its_gradient_on_numbers_of_any_spelling(
+    name, spec, text, spread, seed
+):
+    tokenizer, vocabulary, labels = encoded(name, text)
+    loss = load_loss(spec).bind(vocabulary)
+    generator = torch.Generator().manual_seed(seed)
+    logits = spread * torch.randn(*labels.shape, len(tokenizer), generator=generator)
+    logits.requires_grad_()
+
+    out = numeric_objective(loss, logits, labels)
+    (gradient,) = torch.autograd.grad(out.total, logits)
+
+    assert out.units == count_units(loss, labels)
+    assert bool(out.total.isfinite())
+    assert bool(gradient.isfinite().all())
