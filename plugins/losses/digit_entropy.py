@@ -29,15 +29,20 @@ class DigitEntropyLoss:
     code (github.com/PolyU-VCLab/DEL, train-qwen-deepseek.py at 9f6ad5c). lambda = 0.01 is its, for
     Qwen and DeepSeek; its script for CodeLlama and Mistral has 0.1. It knows single digits alone:
     with tokens of several digits the sum is over all of V_num here, still over 10, and k counts
-    the digits after the token. A number with several points (3.11.2) is one number there, whose
-    first point counts; here each part is one.
+    the digits after the token.
+
+    Decimals: the digits of 12.58 have the weights 4, 2, 1.02^-2 and 1.02^-3, whatever the sign; the
+    point and the sign have none, and at N = 1000 the token 58 has that of its last digit. A comma
+    ends a number, as there: 1,234.5 is 1 and 234.5. Two differences: in .5 the digit has 1.02^-2,
+    as in 0.5 (there 2, as in 5); and a number with several points (3.11.2) is one number there,
+    whose first point counts, while here each part is one.
 
     The sigmoid is of the logits themselves, so that L_DEL changes where a constant is added to
     all of them, as no other loss here does.
     """
 
     name: ClassVar[str] = "del"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 0.000602, 1000: 0.000201}
     relative_scale_of: ClassVar[str] = "numbers of one token, with logits of 0"

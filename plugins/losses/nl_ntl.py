@@ -34,10 +34,14 @@ class NumberLevelTokenLoss:
         L_NL-NTL = |X - Y| / (|X| + |Y| + epsilon)
 
     averaged over numbers: the error of the number rebuilt from expected digits, relative, so from 0
-    to 1 whatever its size. epsilon = 2^-23. A point ends a number, as in the source: 12.34 is 12
-    and 34. With `decimals` it is one number (`float_level`). Signs cancel: that of X is Y's. A
-    number with digits outside V_num before or after its point, such as 10005 spelled 100 and "05",
-    or 3.05, is left out with both its parts.
+    to 1 whatever its size. epsilon = 2^-23. Signs cancel: that of X is Y's. A number with digits
+    outside V_num before or after its point, such as 10005 spelled 100 and "05", or 3.05, is left
+    out with both its parts.
+
+    Decimals: a point ends a number, as in the source, so that 12.58 is 12 and 58, and -0.05 is 0
+    and 5. With `decimals` (`float_level` there) it is one number, with the place values 10, 1, 0.1,
+    0.01; a token of several digits after the point counts by its own digits, so that where 58 is
+    right, 5 is 0.5. A comma always ends a number, as there: 1,234.5 is 1 and 234.5.
 
     It is `NumberLevelLoss` of the authors' package, ntloss 0.3.2 (github.com/ai4sd/
     number-token-loss), which differs in two ways. It knows single digits alone; here a token of
@@ -50,7 +54,7 @@ class NumberLevelTokenLoss:
     """
 
     name: ClassVar[str] = "nl_ntl"
-    version: ClassVar[int] = 2
+    version: ClassVar[int] = 3
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 0.144, 1000: 0.0417}
     relative_scale_of: ClassVar[str] = "numbers of one token"
@@ -88,7 +92,7 @@ class _NumberLevelTerm(NumericLoss):
         x, target = numeric.logits[index], numeric.target[index]  # [W, N], [W]
         v = self.values.to(x.device)  # [N] float64
         empty = place.new_zeros(len(spans["starts"]))  # [S]
-        expected = (x.softmax(-1) @ v.to(x.dtype)).double()  # [W]
+        expected = self.expected_values(x.softmax(-1), target, place)  # [W]
         X = empty.index_add(0, number, place * expected)
         Y = empty.index_add(0, number, place * v[target])
         error = (X - Y).abs() / (X.abs() + Y.abs() + _EPSILON)  # [S]

@@ -46,6 +46,10 @@ class NumericTokenIntegrityLoss:
     sign, a point, a comma, an unsupervised token, a token of several digits, the end of the row. So
     with a tokenizer of N = 1000 most numbers are not seen at all: the training log says what share.
 
+    Decimals: the formulas are of whole numbers, and the authors' code ends a number at whatever is
+    no digit, so 12.58 is 12 and 58 here, too, -0.05 is 0 and 5 with two digits, and 1,234.5 is 1,
+    234 and 5: 0.58 weighs as much as 58, and 0.5 and 0.05 are as far from 0 as 5 is.
+
     The paper gives no epsilon and no temperature, and its L_mag is infinite at 0: epsilon = 1 in
     both terms and temperature = 0.1 are those of the authors' code (github.com/xfey/NTIL, ntil.py
     at 1d32c5b). That code differs in more: its noise is scaled by 0.01 (`noise=0.01`); its digits

@@ -23,9 +23,9 @@ from smmd_bench.contracts import (
 class RegressionAware:
     """L = L_CE + lambda L_RAFT.
 
-    For a number Y of at most `digits` digits, whose tokens y_k have the place values b_k (100, 1,
-    0.1; less than 0 after a minus sign), with p^(k) = softmax of the logits of V_num at the k-th
-    (eq:pq_p),
+    For a number Y of at most `digits` digits before its point, whose tokens y_k have the place
+    values b_k (100, 1, 0.1; less than 0 after a minus sign), with p^(k) = softmax of the logits of
+    V_num at the k-th (eq:pq_p),
 
         L_RAFT = (Y - sum_k b_k sum_i p_i^(k) v_i)^2
 
@@ -44,14 +44,20 @@ class RegressionAware:
 
     The error is in units of squared value, as there, and no source has a scale for larger numbers:
     longer ones than `digits` are left to the cross-entropy.
+
+    Decimals: 12.58 and .5 are the numbers 12.58 and 0.5, as RAFT's real-valued targets ask for, and
+    digits after the point make no number longer. After the point v_i counts from the left: where
+    the token 58 is right, 5 is 0.5 and 580 is 0.58. A comma ends a number: 1,234.5 is 1 and 234.5.
     """
 
     name: ClassVar[str] = "raft"
-    version: ClassVar[int] = 1
+    version: ClassVar[int] = 2
     relative_scale: ClassVar[dict[int, float]] = {10: 3.58, 1000: 12100}
     relative_scale_of: ClassVar[str] = "numbers of one token; 362 (two) and 36200 (three) at N = 10"
     weight: float = factor(1.0)
-    digits: int = parameter(3, "longer numbers have cross-entropy alone", check=between(1, 15))
+    digits: int = parameter(
+        3, "numbers with more before the point have cross-entropy alone", check=between(1, 15)
+    )
     support: Literal["numeric", "vocabulary"] = parameter("numeric", "what p is normalised over")
     add_cross_entropy: bool = parameter(True, "keep the cross-entropy at these numbers, too")
 
@@ -73,11 +79,14 @@ class _RegressionTerm(NumericLoss):
     """L_RAFT, summed over numbers; where it replaces it, also the cross-entropy of longer ones."""
 
     def find_spans(self, places: NumericPlaces) -> dict[str, Tensor]:
-        """Which positions are of a `short` number, of few digits and all in V_num [M] bool; and
-        where the units begin [U]: short numbers, and other positions where the loss replaces it."""
-        digits = self.vocabulary.digits_of(places.target)  # [M]
-        of_number = torch.zeros_like(digits).index_add(0, places.number, digits)
-        short = (of_number[places.number] <= self.loss.digits) & places.whole
+        """Which positions are of a `short` number, few of whose digits stand before the point, and
+        all in V_num [M] bool; and where the units begin [U]: short numbers, and other positions
+        where the loss replaces it."""
+        # The first token of a number has the highest place, and its digits stand from there up.
+        after = places.place.abs().log10().round().long()  # [M]
+        before_point = after + self.vocabulary.digits_of(places.target)  # [M]
+        longest = torch.zeros_like(after).scatter_reduce(0, places.number, before_point, "amax")
+        short = (longest[places.number] <= self.loss.digits) & places.whole
         starts = torch.diff(places.number, prepend=places.number[:1] - 1) != 0
         units = short & starts if self.loss.add_cross_entropy else ~short | starts
         return {"short": short, "units": units.nonzero().squeeze(1)}
@@ -87,14 +96,22 @@ class _RegressionTerm(NumericLoss):
         return len(self.spans(places)["units"])
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        x, short = numeric.logits, self.spans(numeric)["short"]  # [M, N], [M]
-        v = self.values.to(x.device)  # [N] float64
-        whole = self.loss.support == "vocabulary"
-        p = (x - numeric.log_partition[:, None]).exp() if whole else x.softmax(-1)  # [M, N]
-        error = (p @ v.to(x.dtype)).double() - v[numeric.target]  # [M]
-        error = (numeric.place * error).where(short, 0.0)
-        total = torch.zeros_like(error).index_add(0, numeric.number, error).square().sum()
+        x = numeric.logits  # [M, N]
+        short = self.spans(numeric)["short"]  # [M]
+        p = x.softmax(-1)  # [M, N]
+        if self.loss.support == "vocabulary":
+            p = (x - numeric.log_partition[:, None]).exp()
+
+        expected = self.expected_values(p, numeric.target, numeric.place)  # [M]
+        truth = self.values.to(x.device)[numeric.target]  # [M] float64
+        error = numeric.place * (expected - truth)
+        error = error.where(short, 0.0)
+        of_number = torch.zeros_like(error)
+        of_number = of_number.index_add(0, numeric.number, error)
+        total = of_number.square().sum()
+
         if self.loss.replaces_cross_entropy:
-            own = x.gather(1, numeric.target[:, None]).squeeze(1)  # [M]
-            total = total + (numeric.log_partition - own).where(~short, 0.0).sum()
+            right = x.gather(1, numeric.target[:, None])  # [M, 1]
+            cross_entropy = numeric.log_partition - right.squeeze(1)
+            total = total + cross_entropy.where(~short, 0.0).sum()
         return total.to(x.dtype), self.units(numeric)

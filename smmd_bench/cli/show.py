@@ -115,7 +115,7 @@ def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame
     if found.empty:
         near = did_you_mean(uid, answers["uid"].drop_duplicates().head(2000))
         raise UserError(f"{run.path} has no example '{uid}': {near[:300]}")
-    if found["prompt"].nunique() > 1:
+    if found["prompt"].str.strip().nunique() > 1:  # a chat template gets it without blanks
         raise UserError(f"Several tasks of {run.path} have an example '{uid}': add --task.")
     return found
 

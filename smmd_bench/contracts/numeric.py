@@ -25,10 +25,11 @@ class NumericVocabulary:
     token_ids: [N] int64. values: [N] float64, ascending; equal values are in order of token id.
     rule: how the tokens were chosen, see `smmd_bench.numeric_vocabulary`. digits: [N] int64, how
     many digits each token spells, 0 where it spells something else; None: those of an integer.
-    points, minuses: the ids of the tokens that are a decimal point and a minus sign. others: the
-    ids of the tokens outside V_num that end or begin with digits, such as "05", by how many these
-    are. opens, closes: the ids of the tokens before or after whose digits something else stands,
-    so that a number begins or ends there: " 10" opens one.
+    points, minuses: the ids of the tokens that are a decimal point and a minus sign. blank_points:
+    those of a point with a blank before it. leads: those after which a point begins a number, as in
+    "=.5". others: the ids of the tokens outside V_num that end or begin with digits, such as "05",
+    by how many these are. opens, closes: the ids of the tokens before or after whose digits
+    something else stands, so that a number begins or ends there: " 10" opens one.
     """
 
     token_ids: Tensor
@@ -40,6 +41,8 @@ class NumericVocabulary:
     others: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
     opens: tuple[int, ...] = ()
     closes: tuple[int, ...] = ()
+    blank_points: tuple[int, ...] = ()
+    leads: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return int(self.token_ids.numel())
@@ -122,7 +125,7 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
 
     loss: the plugin. weight: lambda. replaces_cross_entropy: see `smmd_bench.objective.objective`.
     token_ids: buffer [N] int64. values: buffer [N] float64, of V_num; `forward` casts constants to
-    the logits.
+    the logits. scale: buffer [N] float64, 10^digits of each token.
     """
 
     separable: ClassVar[bool] = False
@@ -137,6 +140,7 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
 
     token_ids: Tensor
     values: Tensor
+    scale: Tensor
 
     def __init__(self, loss: Any, vocabulary: NumericVocabulary) -> None:
         super().__init__()
@@ -147,6 +151,8 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
         self.largest_token_id = int(vocabulary.token_ids.max())
         self.constant("token_ids", vocabulary.token_ids)
         self.constant("values", vocabulary.values)
+        digits = vocabulary.digits_of(torch.arange(len(vocabulary)))
+        self.constant("scale", 10.0 ** digits.double())
 
     def constant(self, name: str, value: Tensor) -> None:
         """Register a tensor that moves with the module and is in no checkpoint."""
@@ -168,6 +174,17 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
     def spans(self, places: NumericPlaces) -> Mapping[str, Tensor]:
         """What `find_spans` found of these places when their batch was made, or finds now."""
         return places.spans or self.find_spans(places)
+
+    def expected_values(self, p: Tensor, target: Tensor, place: Tensor) -> Tensor:
+        """The expected value of tokens [M] of these places, in units of the place: [M] float64.
+
+        p: [M, N] over V_num. Before the point a token counts its value. After it, it counts from
+        the left, by its own digits: where 58 is right, as in 12.58, 5 counts 50 and 580 counts 58.
+        """
+        whole = p @ self.values.to(p)  # [M]
+        fraction = p @ (self.values / self.scale).to(p)  # [M], in [0, 1)
+        fraction = fraction.double() * self.scale.to(p.device)[target]
+        return whole.double().where(place.abs() >= 1, fraction)
 
     def covers(self, target: Tensor) -> Tensor:
         """Which numeric targets [M] the loss acts on: [M] bool, by default all."""

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from ..contracts import Checkpoint, Completion, EngineSession, Example, Progress
-from ..encoding.prompts import encode_examples, expanded_lengths, images_of
+from ..encoding.prompts import encode_examples, expanded_lengths, images_of, user_turn
 from ..scoring import score
 
 if TYPE_CHECKING:
@@ -27,9 +27,10 @@ def decode_checkpoint(
 ) -> pd.DataFrame:
     """One row an example, in order, with the prompt tokenised as in training.
 
-    Columns: uid, prompt, target, completion, finish_reason, completion_tokens (with the
-    end-of-sequence token), prompt_tokens (with those of images), image (the path of the first, if
-    any example has one), then the examples' attributes. Examples with images need the processor.
+    Columns: uid, prompt (with `chat` the user's turn, as the template gets it), target, completion,
+    finish_reason, completion_tokens (with the end-of-sequence token), prompt_tokens (with those of
+    images), image (the path of the first, if any example has one), then the examples' attributes.
+    Examples with images need the processor.
     Raises UserError where an attribute has the name of a column, or a prompt is too long.
     """
     prompts = encode_examples(tokenizer, processor, examples, chat=chat)
@@ -37,7 +38,10 @@ def decode_checkpoint(
     completions = session.generate(
         prompts, checkpoint, max_new_tokens=max_new_tokens, images=images, progress=progress
     )
-    return completions_frame(examples, completions, expanded_lengths(processor, prompts, images))
+    frame = completions_frame(examples, completions, expanded_lengths(processor, prompts, images))
+    if chat:
+        frame["prompt"] = frame["prompt"].map(user_turn)
+    return frame
 
 
 def completions_frame(

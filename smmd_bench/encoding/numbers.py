@@ -13,6 +13,8 @@ from ..errors import UserError, did_you_mean
 
 Rule = Literal["integer", "float"]
 _CONTEXTS = ("", "=", " ", "a")
+_LEADS = "=+-\u2212*/<>~([$\u20ac\u00a3#:\n"
+"""After these, or a blank, a point before digits begins a number."""
 _HAS_DIGIT, _AT_THE_START = re.compile("[0-9]"), re.compile("[0-9]+")
 _AT_THE_END = re.compile("[0-9]+$")
 _BYTE_TOKEN = re.compile(r"<0x[0-9A-Fa-f]{2}>")
@@ -55,22 +57,26 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
     for token, (count, _, _) in digit_tokens.items():
         if token not in found:
             others[count] = (*others.get(count, ()), token)
+    points = _tokens_of(tokenizer, ("1.5", "=1.5", " 1.5"), ".")
+    leading = [f"{lead}{blank}.5" for lead in ("", *_LEADS) for blank in ("", " ")]
     return NumericVocabulary(
         token_ids=torch.tensor([token_id for _, token_id in pairs], dtype=torch.int64),
         values=torch.tensor([value for value, _ in pairs], dtype=torch.float64),
         rule=rule,
         digits=torch.tensor(digits, dtype=torch.int64),
-        points=_tokens_of(tokenizer, ("1.5", "=1.5", " 1.5"), "."),
+        points=points,
         minuses=_tokens_of(
             tokenizer, ("-5", "=-5", " -5", "(-5", "\u22125", " \u22125"), "-\u2212"
         ),
         others=others,
         opens=tuple(token for token, (_, opens, _) in digit_tokens.items() if opens),
         closes=tuple(token for token, (_, _, closes) in digit_tokens.items() if closes),
+        blank_points=tuple({*_tokens_of(tokenizer, leading, ".")} - {*points}),
+        leads=_tokens_of(tokenizer, leading, [*_LEADS, ""]),
     )
 
 
-def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: str) -> tuple[int, ...]:
+def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: Iterable[str]) -> tuple[int, ...]:
     """The tokens that are one of these signs, with a space before it or without, in these texts."""
     ids = {int(token) for x in texts for token in tokenizer.encode(x, add_special_tokens=False)}
     return tuple(sorted(token for token in ids if tokenizer.decode([token]).strip() in {*signs}))

@@ -24,15 +24,21 @@ that Llama 3's own template has where there is no clock."""
 _WRAPPED = {"<|image_pad|>": "<|vision_start|><|image_pad|><|vision_end|>"}
 
 
+def user_turn(prompt: str) -> str:
+    """What a chat template gets of a prompt: the text without blanks at its ends, which many
+    templates drop and others keep."""
+    return prompt.strip()
+
+
 def encode_prompts(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) -> list[list[int]]:
     """Token ids of prompts, each with a leading special token where the tokenizer adds one.
 
-    With `chat` each is the turn of a user, in the tokenizer's chat template, up to where the
-    assistant writes. Raises UserError if the tokenizer has no chat template.
+    With `chat` each is the turn of a user (`user_turn`), in the tokenizer's chat template, up to
+    where the assistant writes. Raises UserError if the tokenizer has no chat template.
     """
     if chat:
         _require_template(tokenizer.chat_template, f"tokenizer {tokenizer.name_or_path}")
-        texts = [_chat(tokenizer, text.strip()) for text in texts]
+        texts = [_chat(tokenizer, user_turn(text)) for text in texts]
     return _encode(tokenizer, texts, special=not chat)
 
 
@@ -75,7 +81,10 @@ def encode_image_prompts(
     if chat:
         template = processor.chat_template or tokenizer.chat_template
         _require_template(template, f"processor {tokenizer.name_or_path}")
-        turns = [[{"type": "image"}] * n + [{"type": "text", "text": t.strip()}] for t, n in counts]
+        turns = [
+            [{"type": "image"}] * n + [{"type": "text", "text": user_turn(text)}]
+            for text, n in counts
+        ]
         texts = [_chat(processor, turn, chat_template=template) for turn in turns]
         rows = _encode(tokenizer, texts, special=False)
     elif pictures_cross(processor):  # its pictures stand before the first token

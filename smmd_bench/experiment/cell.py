@@ -196,7 +196,14 @@ class Cell:
         if self.trial is None:
             test = {"data": self._data("test"), **greedy}
             probes = [PROBE_VERSION, self.recipe.probe_examples, self.recipe.probe_vectors]
-            content["decode"] = {"probes": probes, "numbers": self.recipe.numeric_rule, **test}
+            # Completions of a chat template once held the blanks that it does not get.
+            turn = {"prompt": "user's turn"} if self.recipe.chat_template else {}
+            content["decode"] = {
+                "probes": probes,
+                "numbers": self.recipe.numeric_rule,
+                **test,
+                **turn,
+            }
             if self.decoders:
                 content["beams"] = {"code": BEAMS_VERSION, **test}
             content["measure"] = measure_identity(task, self.decoders)

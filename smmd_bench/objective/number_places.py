@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import torch
 from torch import Tensor
 
@@ -21,47 +23,102 @@ def number_places(
     row and position, [T] int64 each.
 
     A number is a run of digit tokens, in V_num or not, and of a second run after a decimal point
-    with a digit on either side; a token with a space before its digits begins another one. With
-    several points, as in `3.11.2`, each run is one. A comma, an unsupervised token and the end of a
-    row end it. It is negative after a minus sign that does not itself follow a numeric token. A
-    point or sign inside a larger token, such as `=-`, is not seen.
+    with a digit on either side; a token with a space before its digits begins another one. `.5` is
+    0.5 where the row begins with it, after a space and after a sign or bracket; after anything
+    else, such as a word, the point ends a sentence. With several points, as in `3.11.2`, each run
+    is one. A comma, an unsupervised token and the end of a row end it, so that `1,234.5` is 1 and
+    234.5: no token says whether a comma parts thousands, decimals or numbers. It is negative after
+    a minus sign that does not itself follow a numeric token. A point or sign inside a larger token,
+    such as `=-`, is not seen.
     """
-    other = vocabulary.other_digits_of(label)  # [T]
-    numeric = (target >= 0) | (other > 0)  # [T]
-    index = numeric.nonzero().squeeze(1)  # [D]
-    own = target[index] >= 0  # [D], M of them
-    digits = vocabulary.digits_of(target[index]).where(own, other[index])  # [D]
-    spelled = torch.zeros_like(target).index_copy(0, index, digits)  # [T]
-    token, before = label[index - 1], (index - 2).clamp(min=0)  # [D], used only where near
-    near, nearer = (_follows(row, position, index, step) for step in (2, 1))  # [D]
-    joined = _is_one_of(vocabulary.points, token) & near & nearer & (spelled[before] > 0)
-    joined &= digits > 0
-    minus = _is_one_of(vocabulary.minuses, token) & nearer & ~(near & numeric[before])
-    apart = _is_one_of(vocabulary.opens, label[index])  # [D]
-    minus &= ~apart
-    joined &= ~apart & ~_is_one_of(vocabulary.closes, label[before])
-    apart |= _is_one_of(vocabulary.closes, token) & nearer
-    number, after = number_spans(row[index], position[index], digits, joined, apart)
+    text = _Text(label, row, position)
+    other_digits = vocabulary.other_digits_of(label)  # [T]
+    is_numeric = (target >= 0) | (other_digits > 0)  # [T]
+    index = is_numeric.nonzero().squeeze(1)  # [D]
+    in_vocabulary = target[index] >= 0  # [D], M of them
+    digits = vocabulary.digits_of(target[index])  # [D]
+    digits = digits.where(in_vocabulary, other_digits[index])
+    spelled = torch.zeros_like(target).index_copy(0, index, digits)  # [T], digits of each token
+
+    joined, leading = _find_points(vocabulary, text, spelled, index)
+    first = index - leading.long()  # [D], a number may begin with its point
+    minus = _find_signs(vocabulary, text, is_numeric, first)
+
+    after_closed = text.has(index, 1) & text.is_one_of(vocabulary.closes, index - 1)
+    apart = after_closed | text.is_one_of(vocabulary.opens, index)  # [D]
+    runs = row[index], position[index], digits
+    number, after = number_spans(*runs, joined, apart)
     nothing = torch.zeros_like(number)  # [D], of each number
-    if bool(joined.any()):
-        points = nothing.index_add(0, number, joined.long())
-        if bool((points > 1).any()):
-            joined &= points[number] == 1
-            number, after = number_spans(row[index], position[index], digits, joined, apart)
-        decimals = nothing.index_add(0, number[joined], (after + digits)[joined])
-        after = after - decimals[number]
+    if bool((joined | leading).any()):
+        points = nothing.index_add(0, number, (joined | leading).long())
+        has_one = points[number] == 1
+        joined = joined & has_one
+        number, after = number_spans(*runs, joined, apart)
+        after_point = joined | (leading & has_one)
+        decimals = (after + digits).where(after_point, 0)
+        after = after - nothing.index_add(0, number, decimals)[number]
+
     place = 10.0 ** after.clamp(-_LARGEST_EXPONENT, _LARGEST_EXPONENT).double()
-    negative = nothing.index_add(0, number, minus.long()) > 0
-    place = place.where(~negative[number], -place)[own]
-    whole = (nothing.index_add(0, number, (~own).long()) == 0)[number][own]
-    return torch.unique_consecutive(number[own], return_inverse=True)[1], place, whole
+    is_negative = nothing.index_add(0, number, minus.long()) > 0
+    place = place.where(~is_negative[number], -place)
+    outside = nothing.index_add(0, number, (~in_vocabulary).long())
+    is_whole = outside[number] == 0
+    numbers = torch.unique_consecutive(number[in_vocabulary], return_inverse=True)[1]
+    return numbers, place[in_vocabulary], is_whole[in_vocabulary]
 
 
-def _follows(row: Tensor, position: Tensor, index: Tensor, step: int) -> Tensor:
-    """Which tokens stand so many positions after one that is as many tokens before: [D] bool."""
-    other = (index - step).clamp(min=0)
-    return (row[other] == row[index]) & (position[other] == position[index] - step)
+@dataclass(frozen=True)
+class _Text:
+    """The supervised tokens, [T] each."""
+
+    label: Tensor
+    row: Tensor
+    position: Tensor
+
+    def has(self, index: Tensor, step: int) -> Tensor:
+        """Whether all of the last `step` tokens before these stand right before them: bool."""
+        other = (index - step).clamp(min=0)
+        same_row = self.row[other] == self.row[index]
+        return same_row & (self.position[other] == self.position[index] - step)
+
+    def is_one_of(self, tokens: tuple[int, ...], index: Tensor) -> Tensor:
+        """Whether the tokens at these places, from 0 on, are among some: bool."""
+        label = self.label[index.clamp(min=0)]
+        return torch.isin(label, torch.tensor(tokens, dtype=label.dtype))
 
 
-def _is_one_of(tokens: tuple[int, ...], label: Tensor) -> Tensor:
-    return torch.isin(label, torch.tensor(tokens, dtype=label.dtype, device=label.device))
+def _find_points(
+    vocabulary: NumericVocabulary, text: _Text, spelled: Tensor, index: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Which digit tokens [D] go on the number before their point, and which begin one with it:
+    [D] bool each. spelled: [T], the digits of each token."""
+    before = (index - 2).clamp(min=0)
+    has_before = text.has(index, 2)
+    is_fraction = text.has(index, 1) & (spelled[index] > 0)
+    is_fraction &= ~text.is_one_of(vocabulary.opens, index)
+    after_point = text.is_one_of(vocabulary.points, index - 1)
+    after_point &= is_fraction
+
+    # With digits before the point it goes on their number.
+    after_digits = has_before & (spelled[before] > 0)
+    after_digits &= ~text.is_one_of(vocabulary.closes, before)
+    joined = after_point & after_digits
+
+    # With a sign, a blank or nothing before the point a number begins with it.
+    after_lead = text.is_one_of(vocabulary.leads, before)
+    after_lead |= ~has_before
+    after_blank = text.is_one_of(vocabulary.blank_points, index - 1)
+    leading = after_point & after_lead
+    leading |= is_fraction & after_blank
+    return joined, leading
+
+
+def _find_signs(
+    vocabulary: NumericVocabulary, text: _Text, is_numeric: Tensor, first: Tensor
+) -> Tensor:
+    """Which of these tokens [D], the first of a number, stand right after its minus sign, which
+    does not itself follow a numeric token: [D] bool."""
+    minus = text.has(first, 1) & text.is_one_of(vocabulary.minuses, first - 1)
+    blank = text.is_one_of(vocabulary.opens + vocabulary.blank_points, first)
+    between_numbers = text.has(first, 2) & is_numeric[(first - 2).clamp(min=0)]
+    return minus & ~blank & ~between_numbers

@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..contracts import Modality, Percentage, Task
+from ..encoding.prompts import TODAY
 from ..errors import UserError
 from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
@@ -133,8 +134,8 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
         run=run.manifest,
         base=_base_name(run, row),
         adapter=adapter,
-        weights=any(folder.glob("*.safetensors")),
-        auto="AutoModelForImageTextToText" if vision else "AutoModelForCausalLM",
+        hub=hub,
+        call=_call(run, row, folder, vision=vision) if any(folder.glob("*.safetensors")) else None,
         epochs=[line["epoch"] for line in _of_cell(run.selection, row) if line["selected"]],
         tuned=[line["text"] for line in _of_cell(run.tuning, row) if line["chosen"]],
         results=[_estimate(labels, line, "value") for line in metrics],
@@ -142,6 +143,29 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
         against=next((line["against_loss"] for line in differences), None),
     )
     write_text(folder / "README.md", str(card))
+
+
+def _call(run: RunFrames, row: Row, folder: Path, *, vision: bool) -> dict[str, Any]:
+    """What the card's code needs to answer as the run did, of a folder with weights."""
+    from ..models.checkpoints import stop_token_ids
+    from ..models.tokenizers import load_tokenizer
+
+    try:
+        base = card_of_run(str(row["model"]), run).folder
+    except UserError:  # it is not there any more, and a whole model has its files
+        base = folder
+    tokenizer = load_tokenizer(folder)
+    chat = bool(row["recipe"].get("chat_template"))
+    tokens = tokenizer("1", add_special_tokens=not chat)["input_ids"]
+    return {
+        "auto": "AutoModelForImageTextToText" if vision else "AutoModelForCausalLM",
+        "vision": vision,
+        "chat": chat,
+        "ends_prompts": tokens[-1] == tokenizer.eos_token_id,
+        "today": f"{TODAY.year}, {TODAY.month}, {TODAY.day}",
+        "stop": stop_token_ids(base, tokenizer),
+        "max_new_tokens": _max_new_tokens(run, row),
+    }
 
 
 def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> None:
@@ -159,9 +183,8 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
         error = unit * (line["high"] - line["low"]) / (2 * 1.96)
         values[f"{line['metric']},none"] = line["value"] * unit
         values[f"{line['metric']}_stderr,none"] = error if math.isfinite(error) else "N/A"
-    how = (run.manifest.get("generation") or {}).get(str(row["task"])) or {}
-    longest = int(how.get("max_new_tokens") or task.max_new_tokens)
-    generation = {"do_sample": False, "temperature": 0.0, "max_gen_toks": longest}
+    generation = {"do_sample": False, "temperature": 0.0}
+    generation |= {"max_gen_toks": _max_new_tokens(run, row)}
     config = {"task": key, "test_split": "test", "num_fewshot": 0, "generation_kwargs": generation}
     config |= {"dataset_path": dataset} if (dataset := _dataset(task)) else {}
     created = datetime.fromisoformat(str(run.manifest["created"]))
@@ -215,6 +238,12 @@ def _base_name(run: RunFrames, row: Row) -> str:
 def _task(run: RunFrames, row: Row) -> Task:
     said = run.described[str(row["address"])]
     return load_task(said.get("task_spec", said["task"]))
+
+
+def _max_new_tokens(run: RunFrames, row: Row) -> int:
+    """How many tokens a completion of the cell could have."""
+    how = (run.manifest.get("generation") or {}).get(str(row["task"])) or {}
+    return int(how.get("max_new_tokens") or _task(run, row).max_new_tokens)
 
 
 def _dataset(task: Task) -> str | None:

@@ -100,6 +100,8 @@ def _rows(left: Side, right: Side, metric: str | None, resamples: int) -> Iterat
         run.read("completions", columns, [cell["address"]])[columns].set_index("uid").sort_index()
         for run, cell in (left, right)
     )
+    for answers in (mine, other):  # a chat template gets prompts without blanks at their ends
+        answers["prompt"] = answers["prompt"].str.strip()
     paired = mine.equals(other)
     tests = _differences(right, left, resamples, names) if names and paired else {}
     for name in names:

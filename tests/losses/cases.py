@@ -113,3 +113,14 @@ def numbers(tokenizer, text, pattern=r"\d+(?:\.\d+)?"):
                 rest = text[place + len(token) : match.end()].replace(".", "")
                 tokens.append((index, token, len(rest) - decimals))
         yield match[0], tokens
+
+
+def expected_count(vocabulary, p, token, exponent):
+    """What a token of a number counts by its prediction p [N]; a loop over V_num. After the point
+    every token counts from the place where the right one begins."""
+    counts = []
+    for value in vocabulary.values.tolist():
+        spelled = str(int(value))
+        last = exponent if exponent >= 0 else exponent + len(token) - len(spelled)
+        counts.append(int(spelled) * 10.0**last)
+    return p @ torch.tensor(counts, dtype=p.dtype)

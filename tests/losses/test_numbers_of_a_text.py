@@ -11,10 +11,10 @@ from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.objective.supervised import count_units
 from smmd_bench.plugin_system.registry import load_loss
 
-from .cases import encoded, numbers, random_logits
+from .cases import encoded, expected_count, numbers, random_logits
 
 TEXT = "Of 123 and 8, -9.05 is 7. So 3-45 = 6789 or 12345.67 or 0.625"
-SHORT = ["123", "8", "9.05", "7", "3", "45"]
+SHORT = ["123", "8", "9.05", "7", "3", "45", "0.625"]
 NL_NTL = {  # as the authors' package has them
     "nl_ntl": {"reweigh": False},
     "nl_ntl[decimals=true]": {"reweigh": False, "float_level": True},
@@ -37,9 +37,9 @@ def relative_errors(pattern):
     """NL-NTL of each number that fits the pattern."""
 
     def errors(tokenizer, vocabulary, logits):
-        means = logits[0][:, vocabulary.token_ids].softmax(-1) @ vocabulary.values
+        p = logits[0][:, vocabulary.token_ids].softmax(-1)
         for _, tokens in numbers(tokenizer, TEXT, pattern):
-            X = sum(10.0**exponent * means[at] for at, _, exponent in tokens)
+            X = sum(expected_count(vocabulary, p[at], *of) for at, *of in tokens)
             Y = sum(10.0**exponent * int(token) for _, token, exponent in tokens)
             yield (X - Y).abs() / (X.abs() + abs(Y) + 2**-23)
 
@@ -54,7 +54,7 @@ def squared_errors(whole):
         p = logits[0].softmax(-1)[:, ids] if whole else logits[0][:, ids].softmax(-1)
         for spelled, tokens in numbers(tokenizer, TEXT):
             if spelled in SHORT:
-                X = sum(10.0**exponent * (p[at] @ vocabulary.values) for at, _, exponent in tokens)
+                X = sum(expected_count(vocabulary, p[at], *of) for at, *of in tokens)
                 yield (X - float(Fraction(spelled))) ** 2
 
     return errors

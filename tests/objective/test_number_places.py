@@ -17,7 +17,7 @@ from smmd_bench.plugin_system.registry import load_loss
 
 from ..conftest import TOKENIZERS
 
-CHAIN = re.compile(r"(-?)(\d+(?:\.\d+)*)")
+CHAIN = re.compile(r"(-?)((?:(?:^|(?<=[- ]))\.)?\d+(?:\.\d+)*)")
 
 
 @cache
@@ -48,12 +48,13 @@ def numbers(name, *texts):
 
 
 def literal(text):
-    """The numbers of a text: several points part it, a hyphen after a digit is no sign."""
+    """The numbers of a text: several points part it, a hyphen after a digit is no sign, and a point
+    begins a number where the text begins, and after a blank or a hyphen."""
     found = []
     for match in CHAIN.finditer(text):
         parts = match[2].split(".")
         sign = -1 if match[1] and not text[: match.start()][-1:].isdigit() else 1
-        each = [match[2]] if len(parts) < 3 else parts
+        each = [match[2]] if len(parts) < 3 else [part for part in parts if part]
         found += [sign * Fraction(each[0]), *(Fraction(one) for one in each[1:])]
     return found
 

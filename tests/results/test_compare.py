@@ -145,3 +145,16 @@ def test_what_the_run_lacks_is_named(run, tmp_path):
     assert found.attrs["left_out"] == ["ntl"]
     with pytest.raises(UserError, match="for the same seed"):
         contrasts(other, ["smmd", "ntl"], resamples=20)
+
+
+def test_runs_with_a_chat_template_and_without_answered_the_same_examples(pair, tmp_path):
+    """The prompts of a chat template are stored without the blanks that it does not get."""
+
+    def as_turns(completions):
+        return completions.assign(prompt=completions["prompt"].str.strip())
+
+    plain = sb.read_run(pair[0])
+    chat = changed(plain, tmp_path / "chat", "completions", as_turns)
+    prompts = [run.completions["prompt"] for run in (plain, chat)]
+    assert not prompts[0].equals(prompts[1])
+    assert compare_runs(plain, chat).unpaired == []

@@ -1,0 +1,78 @@
+"""The code of an exported model's card gives the run's answers, with a chat template or without."""
+
+import json
+import re
+import shutil
+
+import pytest
+import yaml
+from PIL import Image
+
+from smmd_bench.models.card_content import builtin_folder
+from smmd_bench.results.frames import read_run
+from tests.in_process import call
+
+pytestmark = pytest.mark.engine
+
+TEMPLATE = (  # it keeps the blanks of a turn, as Qwen's does
+    "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"
+    "{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+CODE = re.compile(r"```python\n(.*?)```", re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    """builtin/tiny with a chat template, and defaults of generation that a run does not use."""
+    folder = tmp_path_factory.mktemp("model") / "chatty"
+    shutil.copytree(builtin_folder("builtin/tiny"), folder)
+    (folder / "chat_template.jinja").write_text(TEMPLATE)
+    defaults = json.loads((folder / "generation_config.json").read_text())
+    defaults |= {"do_sample": True, "temperature": 2.0, "repetition_penalty": 3.0}
+    (folder / "generation_config.json").write_text(json.dumps(defaults))
+    settings = {"learning_rate": 5e-4, "batch_size": 32, "micro_batch_size": 32}
+    (folder / "card.yaml").write_text(yaml.safe_dump({"label": "chatty", "recipe": settings}))
+    return folder
+
+
+def train(model, out, chat, *words, task="arithmetic[level=easy,operations=1]"):
+    """A short run with the transformers engine."""
+    small = "--train-examples=256 --epochs=1 --validation-examples=20 --test-examples=40"
+    command = ["train-eval", f"--task={task}", "--losses=smmd", f"--model={model}", f"--out={out}"]
+    how = ["--engine=transformers", "--executor=in_process", f"--set=chat_template={chat}"]
+    call([*command, *small.split(), *how, "--no-base", *words], out.parent)
+    return read_run(out)
+
+
+def exported_answer(folder, monkeypatch, base):
+    """The function that the card of folder's only exported cell defines, run beside its weights."""
+    call(["export", "run", "--out=out"], folder)
+    (exported,) = (folder / "out").iterdir()
+    (code,) = CODE.findall((exported / "README.md").read_text())
+    monkeypatch.chdir(exported)
+    names = {}
+    exec(compile(code.replace('BASE = "chatty"', f'BASE = "{base}"'), "README.md", "exec"), names)
+    return names["answer"]
+
+
+@pytest.mark.parametrize("chat", ["true", "false"])
+@pytest.mark.parametrize("method", ["full", "lora"])
+def test_the_code_of_the_card_gives_the_runs_answers(model, tmp_path, monkeypatch, method, chat):
+    run = train(model, tmp_path / "run", chat, f"--method={method}")
+    answer = exported_answer(tmp_path, monkeypatch, model)
+
+    completions = run.completions
+    answers = [answer(prompt) for prompt in completions["prompt"]]
+    assert answers == completions["completion"].tolist()
+    assert len({*answers}) > 5  # the model says several things
+    ends_in_a_blank = completions["prompt"].str.endswith(" ")
+    assert ends_in_a_blank.all() if chat == "false" else not ends_in_a_blank.any()
+
+
+def test_the_code_of_a_card_with_pictures_gives_the_runs_answers(tmp_path, monkeypatch):
+    task = "chartqa[charts=plain]"
+    run = train("builtin/tiny-vl", tmp_path / "run", "true", "--method=full", task=task)
+    answer = exported_answer(tmp_path, monkeypatch, "")
+    completions = run.completions
+    asked = zip(completions["prompt"], completions["image"], strict=True)
+    assert [answer(text, Image.open(file)) for text, file in asked] == [*completions["completion"]]
