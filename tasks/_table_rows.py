@@ -18,7 +18,7 @@ _COLUMN = re.compile(r"\{\s*([^{}]+?)\s*\}")
 _MOST_NAMED = 20
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Row:
     """A row of a file: its number there, from 1, the hash of its question, and its texts.
 

@@ -171,8 +171,6 @@ def read_rows(
             if lacking := [name for name in columns if row.get(name) is None]:
                 raise ValueError(f"row {number} has no {lacking[0]}")
         return rows
-    except UserError:
-        raise
     except Exception as error:  # also what Python makes of no text, no date, too deep a list
         raise UserError(
             f"{file} is not a readable {file.suffix.removeprefix('.') or 'Arrow'} file "
@@ -190,13 +188,13 @@ def _parse(file: Path, separator: str | None, encoding: str | None, *, strict: b
     name, raw = file.name.lower(), file.read_bytes()
     raw = gzip.decompress(raw) if name.endswith(".gz") else raw
     if raw.startswith(b"PAR1"):
-        return _rows_of_parquet(file, raw)
+        return _rows_of_parquet(raw)
     if raw.startswith(b"PK\x03\x04"):
         raise ValueError("it is a workbook, or another archive")
-    text = decode_text(file, raw, encoding)
+    text = decode_text(raw, encoding)
     usual = {".csv": ",", ".tsv": "\t"}.get(Path(name.removesuffix(".gz")).suffix)
     if usual is not None:
-        return read_csv(file, text, usual, separator, strict=strict)
+        return read_csv(text, usual, separator, strict=strict)
     if text.lstrip().startswith("["):
         return json.loads(text)
     rows = []
@@ -208,14 +206,14 @@ def _parse(file: Path, separator: str | None, encoding: str | None, *, strict: b
     return rows
 
 
-def _rows_of_parquet(file: Path, raw: bytes) -> list[dict[str, Any]]:
+def _rows_of_parquet(raw: bytes) -> list[dict[str, Any]]:
     """The rows of Parquet. Numbers of 32 bits stay such: as a Python float, 5.2 has 17 digits."""
     import numpy as np
     import pyarrow.parquet as pq
     from pyarrow import types
 
     table = pq.ParquetFile(BytesIO(raw)).read()
-    require_different(file, table.column_names)
+    require_different(table.column_names)
     rows: list[dict[str, Any]] = table.to_pylist()
     for field in table.schema:
         if types.is_float32(field.type) or types.is_float16(field.type):

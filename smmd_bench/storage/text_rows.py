@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from ..errors import UserError, did_you_mean
-from .csv_files import require_different
 from .data_files import read_rows
 
 _HALF_CHARACTER = re.compile("[\ud800-\udfff]")
@@ -26,7 +25,6 @@ def read_named_rows(file: Path, **how: Any) -> list[dict[str, Any]]:
     """The rows of `read_rows`, each with the columns of all, whose names have no blanks around."""
     rows = read_rows(file, strict=True, **how)
     names = {name: str(name).strip() for row in rows for name in row}
-    require_different(file, [*names.values()])
     return [{name: row.get(column) for column, name in names.items()} for row in rows]
 
 

@@ -61,7 +61,7 @@ REFUSED = [
     (["5,860", "12,58"], "", "row 2: its answer is '12,58', with a decimal comma"),
     (["5.860", "1.234,5"], "", "row 2: its answer is '1.234,5', with a decimal comma"),
     (["3", "0,123"], "", "row 2: its answer is '0,123', with a decimal comma"),
-    (["1 234", "5 678"], "", "row 1: its answer is '1 234', which is no number as it stands"),
+    (["1'234", "5'678"], "", "which is no number as it stands, as in 2 of 2 rows"),
     (["12 km", "3 km"], "", "as in 2 of 2 rows ('… km'): leave the number alone in the column"),
     (["12 km", "3 m", "4 km", "5 m"], "", "as in 4 of 4 rows ('… km', '… m')"),
     (["5 €", "7 €", "yes"], "", "as in 2 of 3 rows ('… €')"),
