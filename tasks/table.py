@@ -127,14 +127,13 @@ class Table:
     @property
     def select_by(self) -> str:
         """The metric that selects the epoch: the error of decimals, which are seldom exact."""
-        content = self._content
         names = [metric.name for metric in self.metrics()]
         if self.select and self.select not in names:
             raise UserError(
-                f"table[select={self.select}] is no metric of {content.answers}: "
+                f"table[select={self.select}] is no metric of {self._answers}: "
                 f"{did_you_mean(self.select, names)}"
             )
-        return self.select or (_ERROR if content.has_decimals else names[0])
+        return self.select or (_ERROR if self._content.has_decimals else names[0])
 
     def resolved(self) -> Table:
         """With whole paths, and what `auto` means: for a spec that is kept."""

@@ -106,7 +106,7 @@ def _read_table(file: Path, asked: Mapping[str, str | None]) -> dict[str, Any]:
 
     parameters = {"path": str(file), **columns}
     pairs = ",".join(f"{key}={spell(value)}" for key, value in parameters.items())
-    numbers = reads_numbers(load_task(f"table[{pairs}]"))
+    task: Any = load_task(f"table[{pairs}]")
     choice = ", ".join(f"the {role} is '{name}'" for role, name in columns.items())
     click.echo(f"Of the columns of {file}, {choice}.")
 
@@ -116,7 +116,8 @@ def _read_table(file: Path, asked: Mapping[str, str | None]) -> dict[str, Any]:
         **columns,
         "split": split,
         "drawn": drawn,
-        "numbers": numbers,
+        "numbers": reads_numbers(task),
+        "select_by": task.select_by,
         "path": str(file.resolve()),
         "spec": f"table[{pairs}]",
     }

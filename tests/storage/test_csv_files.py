@@ -42,7 +42,9 @@ def test_a_header_with_two_other_signs_needs_the_separator(tmp_path):
 def test_another_encoding_is_named_or_refused_with_the_line(tmp_path):
     file = tmp_path / "a.csv"
     file.write_bytes(text_of().replace("Q 3", "Qé 3").encode("cp1252"))
-    with pytest.raises(UserError, match=r"a\.csv is not .*\(line 5 is not UTF-8: .*encoding=cp1252"):
+    with pytest.raises(
+        UserError, match=r"a\.csv is not .*\(line 5 is not UTF-8: .*encoding=cp1252"
+    ):
         read_rows(file)
     assert read_rows(file, encoding="cp1252")[3]["question"] == "Qé 3?"
     with pytest.raises(UserError, match="klingon is no encoding"):
