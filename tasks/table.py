@@ -1,19 +1,22 @@
 r"""A task from a file, without code: `table[path=mine.csv,question=Question,answer=Answer]`.
 
 One example: the row "What is 12 plus 30?", "42" -> "What is 12 plus 30?\nAnswer: " -> "42". A hash
-of the question says its split, unless a column does, and its place, so that the first are a fair
-draw. Keys follow from the file's content; `resolved` has its whole path, for jobs elsewhere.
+of the question says its split, unless a column or its file does, and its place, so that the first
+are a fair draw. Keys follow from the file's content; `resolved` has its whole path, for jobs
+elsewhere.
+
+A target is the answer as the file spells it, `12,58` where `decimal=","`, and a completion is read
+as the file is.
 """
 
 from __future__ import annotations
 
-import re
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import chain
 from pathlib import Path
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar, Literal, cast
 
 from smmd_bench.contracts import (
     Answer,
@@ -26,19 +29,42 @@ from smmd_bench.contracts import (
     UserError,
     did_you_mean,
     parameter,
-    parse_number,
-    plain_text,
     positive,
 )
 from smmd_bench.plugin_system.parameters import canonical
 from smmd_bench.storage.addresses import digest_of_files
-from smmd_bench.storage.data_files import read_rows
+from smmd_bench.storage.csv_files import SEPARATORS
 
+from ._table_numbers import Spelling, read_numbers, spelling_of
+from ._table_rows import SPLITS, Columns, check_rows, read_table, template_of
 from .arithmetic import METRICS
 
-FORMAT = 1  # of splits, prompts and targets; `Table.version` is that of reading answers
-_TENTHS = (*["train"] * 8, "validation", "test")
-_COLUMN = re.compile(r"\{([^{}]+)\}")
+FORMAT = 1
+"""Of splits, prompts and targets; `Table.version` is that of reading answers. It is one more where
+a number is spelled otherwise than before 5.2 of 32 bits was `5.2`, and 1e-05 `0.00001`."""
+_TEXT_METRICS: tuple[Metric, ...] = (TextMatch(), TruncationRate())
+_ERROR = "mean_absolute_error"
+
+
+@dataclass(frozen=True)
+class Content:
+    """What files say: examples by split, in the order of a hash, and how they were read.
+
+    has_new_spelling: see FORMAT; notes: sentences for people.
+    """
+
+    examples: Mapping[Split, Sequence[Example]]
+    answers: Literal["numbers", "text"]
+    has_new_spelling: bool
+    notes: Sequence[str]
+
+    @property
+    def has_decimals(self) -> bool:
+        """Whether an answer has a decimal part, other than as a fraction such as 1/3."""
+        return any(
+            example.answer and example.answer.value.denominator > 1 and "/" not in example.target
+            for example in chain.from_iterable(self.examples.values())
+        )
 
 
 @dataclass(frozen=True)
@@ -59,105 +85,157 @@ class Table:
     answers: Literal["auto", "numbers", "text"] = parameter("auto", "auto: numbers where all are")
     max_new_tokens: int = parameter(64, "tokens that a completion may have", check=positive)
     title: str = parameter("", "in tables, in place of its file and columns", added_later=True)
+    train: str = parameter("", "in place of path: the file of this split", added_later=True)
+    validation: str = parameter("", "the same; none: a tenth of train", added_later=True)
+    test: str = parameter("", "the same", added_later=True)
+    decimal: Literal[".", ","] | None = parameter(
+        None, "decimal sign of answers; none: a point, unless commas could be", added_later=True
+    )
+    thousands: Literal[",", ".", " ", "'"] | None = parameter(
+        None, "what parts thousands; none: a comma, or a point after decimal commas",
+        added_later=True,
+    )  # fmt: skip
+    separator: Literal[",", ";", "|", "tab"] | None = parameter(
+        None, "of columns of CSV; none: as the header shows", added_later=True
+    )
+    encoding: str | None = parameter(None, "such as cp1252; none: UTF-8", added_later=True)
+    select: str = parameter("", "metric that selects the epoch", added_later=True)
+    reasoning: bool = parameter(False, "true: <think> is answer, too", added_later=True)
+
+    def __post_init__(self) -> None:
+        spelling_of(self.decimal, self.thousands)
 
     @property
     def paper_sizes(self) -> Mapping[Split, int]:
         """How many rows each split has."""
-        return {split: len(found) for split, found in self._splits.items()}
+        return {split: len(examples) for split, examples in self._content.examples.items()}
 
     @property
     def label(self) -> str:
-        """The spec with the name of the file alone: tables show it, and it needs no file."""
+        """The spec with the names of files alone: tables show it, and it needs no file."""
+        answers = self._answers
         if self.title:
-            return canonical(Table(answers=self._answers, title=self.title))
-        return canonical(replace(self, path=Path(self.path).name, answers=self._answers))
+            plain = Table(answers=answers, decimal=self.decimal, thousands=self.thousands)
+            return canonical(replace(plain, title=self.title))
+        names: dict[str, Any] = {field: Path(place).name for field, place in self._places.items()}
+        return canonical(replace(self, answers=answers, **names))
+
+    @property
+    def notes(self) -> Sequence[str]:
+        """What people should know of the rows before they train or score."""
+        return self._content.notes
+
+    @property
+    def select_by(self) -> str:
+        """The metric that selects the epoch: the error of decimals, which are seldom exact."""
+        names = [metric.name for metric in self.metrics()]
+        if self.select and self.select not in names:
+            raise UserError(
+                f"table[select={self.select}] is no metric of {self._answers}: "
+                f"{did_you_mean(self.select, names)}"
+            )
+        return self.select or (_ERROR if self._content.has_decimals else names[0])
 
     def resolved(self) -> Table:
-        """With the whole path, and what `auto` means: for a spec that is kept."""
-        return replace(self, path=str(self._file), answers=self._answers)
+        """With whole paths, and what `auto` means: for a spec that is kept."""
+        places: dict[str, Any] = {field: str(file) for field, file in self._files.items()}
+        return replace(self, answers=self._answers, **places)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` examples. Raises UserError for a file that is not right."""
-        if found := self._splits[split]:
-            return found[:limit]
-        raise UserError(f"{self._file} has no row for {split}: add rows, or name a split=COLUMN.")
+        _ = self.select_by
+        if examples := self._content.examples[split]:
+            return examples[:limit]
+        files = " and ".join(map(str, self._files.values()))
+        raise UserError(
+            f"{files} has no row for {split}: add rows, or name a split=COLUMN or {split}=FILE."
+        )
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """The digest of the file in place of its path, and how many rows the split has."""
-        digest, kept = digest_of_files([self._file], self._file), self.paper_sizes[split]
-        plain = replace(self, path=digest, answers="auto", max_new_tokens=64, title="")
-        task = canonical(plain)
-        return {"task": task, "format": FORMAT, "split": split, "kept": kept}
+        content: dict[str, Any] = {
+            field: digest_of_files([file], file) for field, file in self._files.items()
+        }
+        # Neither what reads completions nor what selects an epoch changes an example.
+        content |= {"answers": "auto", "max_new_tokens": 64, "title": "", "select": ""}
+        content["reasoning"] = False
+        task = canonical(replace(self, **content))
+        format_of_rows = FORMAT + self._content.has_new_spelling
+        kept = self.paper_sizes[split]
+        return {"task": task, "format": format_of_rows, "split": split, "kept": kept}
 
     def parse(self, completion: str) -> Answer | None:
-        """The first line, which must be one number; None where answers are text."""
-        value = parse_number(plain_text(completion).partition("\n")[0])
+        """The first line, which must be one number, as the file spells it; None of text."""
+        value = self._spelling.read_completion(completion, reasoning=self.reasoning)
         return Answer(value) if self._answers == "numbers" and value is not None else None
 
     def metrics(self) -> Sequence[Metric]:
-        """Those of arithmetic; of text, `text_match` selects."""
-        return METRICS if self._answers == "numbers" else (TextMatch(), TruncationRate())
+        """Those of arithmetic, or of text; see `select_by`."""
+        return METRICS if self._answers == "numbers" else _TEXT_METRICS
 
     @property
     def _answers(self) -> Literal["numbers", "text"]:
-        if self.answers == "auto":
-            return "numbers" if any(e.answer for s in self._splits.values() for e in s) else "text"
-        return self.answers
+        return self._content.answers if self.answers == "auto" else self.answers
 
     @property
-    def _file(self) -> Path:
-        if (file := Path(self.path).expanduser().resolve()).is_file():
-            return file
-        raise UserError(f"There is no file {file}: give table the path of one, path=FILE.")
+    def _spelling(self) -> Spelling:
+        return spelling_of(self.decimal, self.thousands)
 
     @property
-    def _splits(self) -> Mapping[Split, Sequence[Example]]:
-        return _read(self, self._file, self._file.stat().st_mtime_ns)
+    def _places(self) -> dict[str, str]:
+        """The files that are named, by the parameter."""
+        named = {field: getattr(self, field) for field in ("path", *SPLITS)}
+        return {field: place for field, place in named.items() if place}
+
+    @property
+    def _files(self) -> dict[str, Path]:
+        """The files, by the parameter. Raises UserError for one that is not there."""
+        places = self._places
+        has_path = "path" in places
+        if places and (self.split if not has_path else len(places) > 1):
+            raise UserError(
+                f"table has {' and '.join([*places, *(['split'] if self.split else [])])}: name "
+                "one file by path, with its splits in a column, or a file for each split."
+            )
+        files = {field: Path(place).expanduser().resolve() for field, place in places.items()}
+        for field, file in (files or {"path": Path().resolve()}).items():
+            if not file.is_file():
+                raise UserError(
+                    f"There is no file {file}: give table the path of one, {field}=FILE."
+                )
+        return files
+
+    @property
+    def _content(self) -> Content:
+        files = self._files
+        return _read(self, tuple(file.stat().st_mtime_ns for file in files.values()))
 
 
 @lru_cache(4)
-def _read(task: Table, file: Path, _: int) -> Mapping[Split, Sequence[Example]]:
-    """The examples of a file that was written at that time. Raises UserError for its mistakes."""
-    given = read_rows(file)
-    template = (task.prompt or f"{{{task.question}}}\nAnswer:").replace("\\n", "\n")
-    template += "" if template[-1].isspace() else " "
-    named = (task.question, task.answer, task.split, *_COLUMN.findall(template))
-    if len(given[0]) == 1:
-        raise UserError(f"{file} has one column, {next(iter(given[0]))!r}: part two by a comma.")
-    for name in (columns := [*filter(None, named)]):
-        if name not in given[0]:
-            raise UserError(f"{file} has no column '{name}': {did_you_mean(name, given[0])}")
-    rows = [{name: _text(row.get(name)) for name in columns} for row in given]
-    values = [parse_number(row[task.answer]) for row in rows]
-    numbers = task.answers == "numbers" or (task.answers == "auto" and None not in values)
-    if task.answers == "auto" and 0 < values.count(None) < len(values) / 2:
-        at = values.index(None)
-        raise UserError(
-            f"{file}, row {at + 1}: its {task.answer} is {rows[at][task.answer]!r:.40}, and most "
-            "others are numbers: correct it, or use table[answers=text]."
+def _read(task: Table, _: tuple[int, ...]) -> Content:
+    """What files say that were written at these times. Raises UserError for their mistakes."""
+    files = {"" if field == "path" else field: file for field, file in task._files.items()}
+    columns = Columns(
+        question=task.question.strip(),
+        answer=task.answer.strip(),
+        split=task.split.strip() if task.split else None,
+        template=template_of(task.prompt, task.question.strip()),
+    )
+    separator = SEPARATORS.get(task.separator or "")
+    rows = read_table(files, columns, separator=separator, encoding=task.encoding)
+    numbers = read_numbers(rows, columns.answer, task.answers, task.decimal, task.thousands)
+    checked, notes = check_rows(rows, columns, numbers)
+
+    examples: dict[Split, list[Example]] = {"train": [], "validation": [], "test": []}
+    for row in sorted(checked, key=lambda row: (row.hash, row.number)):
+        number = None if numbers is None else numbers[row.uid]
+        example = Example(
+            uid=row.uid,
+            prompt=row.prompt,
+            target=row.target,
+            answer=None if number is None else Answer(number),
+            attributes={"row": row.number},  # the order of the file, which predictions have
         )
-    found: dict[Any, list[Any]] = {"train": [], "validation": [], "test": []}
-    asked: dict[str, str] = {}
-    for at, (row, value) in enumerate(zip(rows, values, strict=True), 1):
-        target, place = row[task.answer], zlib.crc32(row[task.question].encode())
-        split = row[task.split] if task.split else _TENTHS[place % 10]
-        prompt = _COLUMN.sub(lambda match, row=row: row[match[1]], template)  # type: ignore[misc]
-        other = asked.setdefault(prompt, split)
-        mistakes = {
-            f"its {task.question} or {task.answer} is empty": not (row[task.question] and target),
-            f"its {task.answer} is no number": numbers and value is None,
-            f"its {task.split} is {split!r}, not train, validation or test": split not in found,
-            f"its prompt {prompt!r:.60} is in another split, too": other != split,
-        }
-        for mistake in (said for said, made in mistakes.items() if made):
-            raise UserError(f"{file}, row {at}: {mistake}: correct it, or remove the row.")
-        answer = Answer(value) if numbers and value is not None else None
-        found[split].append((place, at, Example(f"table-{at}", prompt, target, answer)))
-    return {split: [example for *_, example in sorted(drawn)] for split, drawn in found.items()}
-
-
-def _text(value: Any) -> str:
-    """A value of a column: a missing one is empty, and 18.0 is 18."""
-    if isinstance(value, float):
-        return "" if value != value else repr(value).removesuffix(".0")
-    return "" if value is None else str(value).strip()
+        examples[cast(Split, row.split)].append(example)
+    answers: Literal["numbers", "text"] = "text" if numbers is None else "numbers"
+    return Content(examples, answers, any(row.is_spelled_anew for row in rows), notes)

@@ -16,6 +16,7 @@ from ..contracts.executor import STALL
 from ..errors import UserError
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
+from ..plugin_system.checked_task import notes_of
 from ..plugin_system.registry import load
 from ..results.opponents import REFERENCE
 from ..run.run_directory import STAGES, RunDirectory, Stage
@@ -103,6 +104,8 @@ def _describe(cells: Sequence[Cell], missing: Iterable[Cell]) -> Iterator[str]:
     for loss, cell in {cell.loss: cell for cell in cells if cell.grid}.items():
         yield f"{loss}: the best of {'; '.join(point.text for point in cell.grid)} by validation."
     yield from filter(None, dict.fromkeys(cell.engine_note for cell in cells))
+    tasks = {cell.task: cell.task_plugin for cell in cells}
+    yield from dict.fromkeys(note for task in tasks.values() for note in notes_of(task))
 
 
 def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import keyword
 import re
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from ..errors import UserError
+from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import spell
 from . import options
 
@@ -25,7 +26,10 @@ _GROUPS: dict[str, Group] = {"task": "tasks", "loss": "losses", "report": "repor
 @click.argument("name")
 @click.option("--folder", type=options.PATH, default=".", help="Where it goes.")
 @click.option("--from", "file", type=options.THERE, help="CSV, JSONL or Parquet of a task.")
-def command(kind: str, name: str, folder: Path, file: Path | None) -> None:
+@click.option("--question", help="Its column of questions; else by a usual name.")
+@click.option("--answer", help="Its column of answers; else by a usual name.")
+@click.option("--split", help="Its column of splits; else 'split', if it has one.")
+def command(kind: str, name: str, folder: Path, file: Path | None, **columns: str | None) -> None:
     """Write a task, loss or report of your own, with its test.
 
     It works as it is, a file for --plugin. With --from a task is that of `table`, as code.
@@ -36,29 +40,19 @@ def command(kind: str, name: str, folder: Path, file: Path | None) -> None:
     """
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
-    from ..plugin_system.registry import names
-
-    if file is not None and kind != "task":
-        raise UserError(f"--from {file} is for a task, and {name} is a {kind}: leave it out.")
-    if name in names(_GROUPS[kind]):
-        raise UserError(f"There is a {kind} '{name}' already: choose another, such as my_{name}.")
-    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise UserError(f"'{name}' is no name: take a-z, 0-9 and _, a letter first.")
-    if name in sys.stdlib_module_names:
-        raise UserError(f"{name} would hide the module {name}: choose another name.")
     form = kind if file is None else "table"
     files = {folder / f"{name}.py": form, folder / f"test_{name}.py": f"test_{form}"}
-    for path in (path for path in files if path.exists()):
-        raise UserError(f"{path} exists already and stays as it is: choose another name.")
-    loader = PackageLoader("smmd_bench.plugin_system", "templates")
-    templates = Environment(loader=loader, undefined=StrictUndefined, keep_trailing_newline=True)
+    _require_new(kind, name, files, file, columns)
     values = {
         "plugin": folder / f"{name}.py",
         "name": name,
         "title": name.replace("_", " ").capitalize(),
         "class_name": "".join(map(str.capitalize, name.split("_"))),
-        **({} if file is None else _read_table(file)),
+        **({} if file is None else _read_table(file, columns)),
     }
+
+    loader = PackageLoader("smmd_bench.plugin_system", "templates")
+    templates = Environment(loader=loader, undefined=StrictUndefined, keep_trailing_newline=True)
     folder.mkdir(parents=True, exist_ok=True)
     for path, template in files.items():
         text = templates.get_template(f"{template}.py.jinja").render(values)
@@ -68,23 +62,83 @@ def command(kind: str, name: str, folder: Path, file: Path | None) -> None:
     click.echo("  smmd-bench validate {}\n  python -m pytest {}".format(*files))
 
 
-def _read_table(file: Path) -> dict[str, Any]:
-    """The columns of a file by their usual names, or its first and last, and what answers are.
-    Raises UserError as the task `table` does."""
+def _require_new(
+    kind: str,
+    name: str,
+    files: Iterable[Path],
+    source: Path | None,
+    columns: Mapping[str, str | None],
+) -> None:
+    """Raise UserError for a name that cannot be, files that are there, and options of no use."""
+    from ..plugin_system.registry import names
+
+    if source is not None and kind != "task":
+        raise UserError(f"--from {source} is for a task, and {name} is a {kind}: leave it out.")
+    named = [role for role, column in columns.items() if column is not None]
+    if source is None and named:
+        raise UserError(f"--{named[0]} names a column of a file: give the file with --from.")
+    if name in names(_GROUPS[kind]):
+        raise UserError(f"There is a {kind} '{name}' already: choose another, such as my_{name}.")
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise UserError(f"'{name}' is no name: take a-z, 0-9 and _, a letter first.")
+    if name in sys.stdlib_module_names:
+        raise UserError(f"{name} would hide the module {name}: choose another name.")
+    existing = [path for path in files if path.exists()]
+    if existing:
+        raise UserError(f"{existing[0]} exists already and stays as it is: choose another name.")
+
+
+def _read_table(file: Path, asked: Mapping[str, str | None]) -> dict[str, Any]:
+    """The columns of a file, and what its answers are. Raises UserError as the task `table` does,
+    and where a column is not named and has no usual name."""
     from ..plugin_system.registry import load_task
     from ..scoring.predictions import COLUMNS
     from ..scoring.score import reads_numbers
-    from ..storage.data_files import read_rows
+    from ..storage.text_rows import read_named_rows
 
-    names = [*read_rows(file)[0]]
-    questions, answers = (
-        [name for name in names if name.casefold() in COLUMNS[role]]
-        for role in ("prompt", "target")
-    )
-    columns = {"question": (questions or names)[0], "answer": (answers or names[::-1])[0]}
-    given = {"path": str(file), **columns}
-    spec = f"table[{','.join(f'{key}={spell(value)}' for key, value in given.items())}]"
-    numbers = reads_numbers(load_task(spec))
-    kind = Path(file.name.removesuffix(".gz")).suffix  # pandas unpacks .gz by its name
-    path = str(file.resolve())
-    return {**columns, "path": path, "kind": kind, "spec": spec, "numbers": numbers}
+    rows = read_named_rows(file)
+    usual = {"question": COLUMNS["prompt"], "answer": COLUMNS["target"], "split": ("split",)}
+    columns: dict[str, str] = {}
+    for role, usual_names in usual.items():
+        column = _find_column(file, [*rows[0]], role, asked[role], usual_names)
+        if column is not None:
+            columns[role] = column
+
+    parameters = {"path": str(file), **columns}
+    pairs = ",".join(f"{key}={spell(value)}" for key, value in parameters.items())
+    task: Any = load_task(f"table[{pairs}]")
+    choice = ", ".join(f"the {role} is '{name}'" for role, name in columns.items())
+    click.echo(f"Of the columns of {file}, {choice}.")
+
+    split = columns.get("split")
+    drawn = split is not None and all(str(row[split]).strip() != "validation" for row in rows)
+    return {
+        **columns,
+        "split": split,
+        "drawn": drawn,
+        "numbers": reads_numbers(task),
+        "select_by": task.select_by,
+        "path": str(file.resolve()),
+        "spec": f"table[{pairs}]",
+    }
+
+
+def _find_column(
+    file: Path, names: Sequence[str], role: str, asked: str | None, usual: Sequence[str]
+) -> str | None:
+    """The column that is named, or the only one with a usual name, in capitals or not. A file may
+    have no split. Raises UserError for none, and for several."""
+    if asked is not None:
+        if asked.strip() not in names:
+            raise UserError(f"{file} has no column '{asked}': {did_you_mean(asked, names)}")
+        return asked.strip()
+    columns = [name for name in names if name.casefold().replace(" ", "_") in usual]
+    if role == "split" and not columns:
+        return None
+    if len(columns) != 1:
+        several = " and ".join(columns) or "no column with a usual name"
+        raise UserError(
+            f"{file} has {several} for the {role}, of {', '.join(names)[:200]}: name it with "
+            f"--{role}."
+        )
+    return columns[0]

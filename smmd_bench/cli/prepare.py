@@ -67,12 +67,14 @@ def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> 
     Examples:
       smmd-bench sample 'arithmetic[operations=1..2]' --split test --json
     """
-    from ..plugin_system.checked_task import require_seed, take_examples
+    from ..plugin_system.checked_task import notes_of, require_seed, take_examples
     from ..plugin_system.registry import load_task
 
     plugin = load_task(task)
     require_seed([(plugin, [split])], seed, "--seed")
     examples = take_examples(plugin, split, seed, count)
+    for note in notes_of(plugin):
+        click.echo(f"Note: {note}", err=True)
     for example in examples:
         images = [str(path) for path in example.images]
         if as_json:

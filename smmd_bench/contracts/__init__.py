@@ -34,6 +34,7 @@ from .report import Artefact, Report, Run
 from .task import Answer, Example, Metric, Modality, Split, Task
 
 if TYPE_CHECKING:
+    from ..storage.text_rows import read_texts
     from .metrics import (
         ExactMatch,
         MeanAbsoluteError,
@@ -66,13 +67,13 @@ __all__ = [
     "TrimmedAbsoluteError", "TruncationRate", "UserError", "bandwidth", "between",
     "cache_folder", "data_folder", "did_you_mean", "factor", "first_number", "gumbel",
     "last_number", "mixed", "non_negative", "number_spans", "parameter", "parse_number",
-    "percentage", "plain_text", "positive", "share",
-    "without_reasoning",
+    "percentage", "plain_text", "positive", "read_texts", "share", "without_reasoning",
 ]  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
-    for module in (".metrics", ".numeric") if name in __all__ else ():
+    modules = (".metrics", "..storage.text_rows", ".numeric")
+    for module in modules if name in __all__ else ():
         if hasattr(found := import_module(module, __name__), name):
             return getattr(found, name)
     raise AttributeError(f"module 'smmd_bench.contracts' has no attribute '{name}'")

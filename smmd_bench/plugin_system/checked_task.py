@@ -43,6 +43,11 @@ def label_of(task: Task) -> str:
     return str(getattr(task, "label", None) or canonical(task))
 
 
+def notes_of(task: Task) -> Sequence[str]:
+    """What people should know of a task's data before they train or score, as a file has it."""
+    return getattr(task, "notes", ())
+
+
 def reads_files(task: Task) -> bool:
     """Whether the rows of a task come from the files of data sets."""
     return bool(getattr(task, "sources", ()))

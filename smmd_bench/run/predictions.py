@@ -14,7 +14,13 @@ import pandas as pd
 from ..contracts import Split, Task
 from ..errors import UserError
 from ..models.circumstances import circumstances
-from ..plugin_system.checked_task import label_of, require_seed, take_examples, take_identity
+from ..plugin_system.checked_task import (
+    label_of,
+    notes_of,
+    require_seed,
+    take_examples,
+    take_identity,
+)
 from ..plugin_system.registry import load_task
 from ..results.frames import read_run
 from ..scoring.measure import measure_identity
@@ -61,6 +67,8 @@ def score_predictions(
     wanted = None if limit is None else max(limit, *(len(file.rows) for file in read))
     examples = take_examples(plugin, split, data_seed, wanted)
     require_seed([(plugin, [split])], data_seed)
+    for note in notes_of(plugin):
+        say(note)
     asked = len(examples) if limit is None else min(limit, len(examples))
     scope = f"the {asked:,} examples of {label_of(plugin)}, {split}"
     matched = [match(file, plugin, examples, scope, first=limit, partial=partial) for file in read]

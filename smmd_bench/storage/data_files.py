@@ -11,7 +11,6 @@ from __future__ import annotations
 import gzip
 import json
 import os
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -22,6 +21,7 @@ from filelock import FileLock
 
 from ..errors import UserError, reason_of
 from .addresses import cache_folder, digest_of_files
+from .csv_files import decode_text, read_csv, require_different
 from .files import write_text
 
 VARIABLE = "SMMD_BENCH_DATA"
@@ -148,12 +148,21 @@ def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> P
 
 
 def read_rows(
-    file: Path, columns: Sequence[str] = (), parse: Callable[[Path], Any] | None = None
+    file: Path,
+    columns: Sequence[str] = (),
+    parse: Callable[[Path], Any] | None = None,
+    *,
+    separator: str | None = None,
+    encoding: str | None = None,
+    strict: bool = False,
 ) -> list[dict[str, Any]]:
     """The rows of JSON lines, a JSON list (also with .gz), CSV or Parquet, all of which have the
-    columns. Raises UserError for a file that cannot be read, has no rows or lacks a column."""
+    columns; see `read_csv` for the separator and what is strict.
+
+    Raises UserError for a file that cannot be read, has no rows or lacks a column.
+    """
     try:
-        rows = _parse(file) if parse is None else [*parse(file)]
+        rows: Any = [*parse(file)] if parse else _parse(file, separator, encoding, strict=strict)
         if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
             raise ValueError("it is not a list of rows")
         if not rows:
@@ -170,26 +179,22 @@ def read_rows(
         ) from error
 
 
-def _parse(file: Path) -> Any:
+def _parse(file: Path, separator: str | None, encoding: str | None, *, strict: bool) -> Any:
     """The rows of a folder, of CSV by its name, of others by their content."""
     if file.is_dir():
         from datasets import Dataset
 
         return Dataset.load_from_disk(str(file)).to_list()
-    raw = file.read_bytes()
-    raw = gzip.decompress(raw) if file.suffix == ".gz" else raw
+    name, raw = file.name.lower(), file.read_bytes()
+    raw = gzip.decompress(raw) if name.endswith(".gz") else raw
     if raw.startswith(b"PAR1"):
-        import pyarrow.parquet as pq
-
-        return pq.ParquetFile(BytesIO(raw)).read().to_pylist()
-    if {*file.suffixes} & {".csv", ".tsv"}:
-        import pandas as pd
-
-        comma = "," if ".csv" in file.suffixes else "\t"
-        how: Any = {"sep": comma, "dtype": str, "keep_default_na": False, "index_col": False}
-        with warnings.catch_warnings(action="error", category=pd.errors.ParserWarning):
-            return pd.read_csv(BytesIO(raw), **how).to_dict("records")
-    text = raw.decode("utf-8-sig")  # Windows may put a byte order mark first
+        return _rows_of_parquet(raw)
+    if raw.startswith(b"PK\x03\x04"):
+        raise ValueError("it is a workbook, or another archive")
+    text = decode_text(raw, encoding)
+    usual = {".csv": ",", ".tsv": "\t"}.get(Path(name.removesuffix(".gz")).suffix)
+    if usual is not None:
+        return read_csv(text, usual, separator, strict=strict)
     if text.lstrip().startswith("["):
         return json.loads(text)
     rows = []
@@ -198,4 +203,21 @@ def _parse(file: Path) -> Any:
             rows += [json.loads(line)] if line.strip() else []
         except ValueError as error:
             raise ValueError(f"line {number}: {error}") from error
+    return rows
+
+
+def _rows_of_parquet(raw: bytes) -> list[dict[str, Any]]:
+    """The rows of Parquet. Numbers of 32 bits stay such: as a Python float, 5.2 has 17 digits."""
+    import numpy as np
+    import pyarrow.parquet as pq
+    from pyarrow import types
+
+    table = pq.ParquetFile(BytesIO(raw)).read()
+    require_different(table.column_names)
+    rows: list[dict[str, Any]] = table.to_pylist()
+    for field in table.schema:
+        if types.is_float32(field.type) or types.is_float16(field.type):
+            for row in rows:
+                value = row[field.name]
+                row[field.name] = None if value is None else np.float32(value)
     return rows

@@ -6,7 +6,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pandas as pd
 import pytest
+
+from smmd_bench import load_plugin_file, load_task
 
 from .conftest import run_here
 
@@ -43,6 +46,75 @@ def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
         assert f"my_{kind} " in listed
 
 
+FILES = [
+    (
+        "id,Question ,ANSWER",
+        "1,{0}?,{0}",
+        "",
+        "the question is 'Question', the answer is 'ANSWER'.",
+    ),
+    ("id,Question,label,Split", "1,{0}?,{0},train", "", "'label', the split is 'Split'."),
+    (
+        "id,what,that",
+        "1,{0}?,{0}",
+        "--question what --answer that",
+        "is 'what', the answer is 'that'",
+    ),
+    ("a,b,split", "{0}?,{0},test", "--question=a --answer=b", "the split is 'split'."),
+]
+
+
+@pytest.mark.parametrize(("header", "row", "more", "said"), FILES)
+def test_columns_have_usual_names_or_are_named_and_the_choice_is_printed(
+    header, row, more, said, tmp_path
+):
+    (tmp_path / "a.csv").write_text("\n".join([header, *map(row.format, range(50))]))
+    out = run_here("new", "task", "mine", "--from", "a.csv", *more.split(), cwd=tmp_path)
+    assert out.returncode == 0, out.stderr
+    assert said in out.stdout
+
+
+UNKNOWN = [
+    (
+        "id,what,answer",
+        "",
+        "a.csv has no column with a usual name for the question, of id, what, an",
+    ),
+    (
+        "question,prompt,answer",
+        "",
+        "a.csv has question and prompt for the question, of question, pr",
+    ),
+    ("id,question,split", "", "for the answer, of id, question, split: name it with --answer"),
+    ("question,answer", "--answer ansver", "has no column 'ansver': did you mean answer?"),
+]
+
+
+@pytest.mark.parametrize(("header", "more", "said"), UNKNOWN)
+def test_a_column_is_never_guessed(header, more, said, tmp_path):
+    row = ",".join(["{0}"] * len(header.split(",")))
+    (tmp_path / "a.csv").write_text("\n".join([header, *map(row.format, range(50))]))
+    out = run_here("new", "task", "mine", "--from", "a.csv", *more.split(), cwd=tmp_path)
+    assert (out.returncode, said in out.stderr) == (2, True), out.stderr
+    assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
+
+
+def test_a_task_of_a_file_has_the_rows_of_table(tmp_path):
+    places = [(f"Q {at}?", at * 1e-05, "test" if at < 9 else "train") for at in range(60)]
+    frame = pd.DataFrame(places, columns=["Question", "answer", "split"])
+    frame["answer"] = frame["answer"].astype("float32")
+    frame.to_parquet(tmp_path / "a.parquet")
+    out = run_here("new", "task", "as_code", "--from", "a.parquet", cwd=tmp_path)
+    assert out.returncode == 0, out.stderr
+    load_plugin_file(tmp_path / "as_code.py")
+    table = load_task(f"table[path={tmp_path}/a.parquet,question=Question,split=split]")
+    assert table.select_by == load_task("as_code").select_by == "mean_absolute_error"
+    for split in ("train", "validation", "test"):
+        assert [(e.prompt, e.target, e.answer) for e in table.examples(split, 0)] == [
+            (e.prompt, e.target, e.answer) for e in load_task("as_code").examples(split, 0)
+        ]
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
@@ -53,6 +125,7 @@ def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
         ("report json", "would hide the module json"),
         ("task there", "there.py exists already"),
         ("loss mine --from there.py", "is for a task"),
+        ("task mine --answer a", "--answer names a column of a file: give the file with --from"),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(words, said, tmp_path):

@@ -104,9 +104,9 @@ MISTAKES = [
         "a.csv, row 4: its Answer is 'x', and most others are numbers: correct",
     ),
     (
-        [{"Question;Answer": "1;2"}],
+        [{"Question Answer": "1 2"}],
         "",
-        "a.csv has one column, 'Question;Answer': part two by a comma",
+        "a.csv has one column, 'Question Answer': part two by a comma",
     ),
     (rows(3), ",split=Questions", "has no column 'Questions': did you mean Question?"),
     (rows(3), ",prompt={Unit}", "has no column 'Unit': known: Answer, Question"),

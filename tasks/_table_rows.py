@@ -1,0 +1,191 @@
+"""Rows of the files of `table`: what each holds, and what is wrong with some."""
+
+from __future__ import annotations
+
+import re
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from pathlib import Path
+
+from smmd_bench.contracts import UserError
+from smmd_bench.storage.text_rows import is_spelled_anew, read_named_rows, spell_rows
+
+SPLITS = ("train", "validation", "test")
+_TENTHS = (*["train"] * 8, "validation", "test")
+_COLUMN = re.compile(r"\{\s*([^{}]+?)\s*\}")
+_MOST_NAMED = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """A row of a file: its number there, from 1, the hash of its question, and its texts.
+
+    empty: the column that its prompt or target needs, and that it lacks. is_spelled_anew: whether
+    a number of it once had another text.
+    """
+
+    file: Path
+    number: int
+    uid: str
+    hash: int
+    split: str
+    prompt: str
+    target: str
+    empty: str | None
+    is_spelled_anew: bool
+
+    @property
+    def place(self) -> str:
+        """How errors name it."""
+        return f"{self.file}, row {self.number}"
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The columns of a file by what they are for, and the template of its prompts."""
+
+    question: str
+    answer: str
+    split: str | None
+    template: str
+
+
+def template_of(prompt: str, question: str) -> str:
+    r"""The template that a parameter spells, with its line ends and a blank at its end. Raises
+    UserError for doubled braces, which could be a column or a literal brace."""
+    if "{{" in prompt or "}}" in prompt:
+        raise UserError(
+            f"The prompt {prompt!r:.60} has doubled braces: write {{COLUMN}} for a column; a brace "
+            "around the name of one cannot be written."
+        )
+    template = (prompt or f"{{{question}}}\nAnswer:").replace("\\n", "\n")
+    return template if template[-1].isspace() else f"{template} "
+
+
+def read_table(files: Mapping[str, Path], columns: Columns, **how: str | None) -> list[Row]:
+    """The rows of files, which are named by their split ("": the rows say it). `how` is of
+    `read_rows`. Raises UserError for a file that lacks a column."""
+    needed = [columns.question, columns.answer, *_COLUMN.findall(columns.template)]
+    rows = []
+    for split, file in files.items():
+        content = read_named_rows(file, **how)
+        if len(content[0]) == 1:
+            raise UserError(
+                f"{file} has one column, {next(iter(content[0]))!r}: part two by a comma, or name "
+                "what parts them, as in table[separator=;]."
+            )
+        texts = spell_rows(file, content, [*needed, *filter(None, [columns.split])])
+        for number, (cells, values) in enumerate(zip(texts, content, strict=True), start=1):
+            hash_of_question = zlib.crc32(cells[columns.question].encode())
+            of_file = split or _split_of(hash_of_question)
+            row = Row(
+                file=file,
+                number=number,
+                uid=f"table-{split}-{number}" if split else f"table-{number}",
+                hash=hash_of_question,
+                split=cells[columns.split] if columns.split else of_file,
+                prompt=_fill(columns.template, cells),
+                target=cells[columns.answer],
+                empty=next((name for name in needed if not cells[name]), None),
+                is_spelled_anew=any(is_spelled_anew(values[name]) for name in needed),
+            )
+            rows.append(row)
+    return rows
+
+
+def _split_of(hash_of_question: int) -> str:
+    return _TENTHS[hash_of_question % 10]
+
+
+def _fill(template: str, cells: Mapping[str, str]) -> str:
+    return _COLUMN.sub(lambda match: cells[match[1]], template)
+
+
+def check_rows(
+    rows: Sequence[Row], columns: Columns, numbers: Mapping[str, object] | None
+) -> tuple[list[Row], list[str]]:
+    """The rows with their splits, and what people should know of them, in sentences.
+
+    numbers: of each row by uid, None for what is none; None where answers are texts.
+    Raises UserError for all rows that are not right.
+    """
+    checked = _draw_validation(rows)
+    repeats = _find_repeats(checked)
+    # Intervals count each row of the test as a question of its own.
+    mistakes = {row: text for row, text in repeats.items() if row.split == "test"}
+    mistakes |= _find_mistakes(checked, columns, numbers)
+    refuse_rows({row: mistakes[row] for row in checked if row in mistakes})
+
+    notes = []
+    drawn = [old for old, new in zip(rows, checked, strict=True) if old is not new]
+    if drawn:
+        notes.append(
+            f"{drawn[0].file} has no row for validation: {len(drawn):,} of its train rows are "
+            "drawn for it, by a hash of the question."
+        )
+    if repeats:
+        row, repeat = next(iter(repeats.items()))
+        notes.append(
+            f"{len(repeats):,} rows have the prompt of another, such as {row.place}: {repeat}."
+        )
+    return checked, notes
+
+
+def _draw_validation(rows: Sequence[Row]) -> list[Row]:
+    """The rows, of which a tenth of those for training validate where no others do."""
+    if any(row.split == "validation" for row in rows):
+        return [*rows]
+    return [
+        replace(row, split="validation")
+        if row.split == "train" and _split_of(row.hash) == "validation"
+        else row
+        for row in rows
+    ]
+
+
+def _find_mistakes(
+    rows: Sequence[Row], columns: Columns, numbers: Mapping[str, object] | None
+) -> Iterator[tuple[Row, str]]:
+    """The first mistake of each row that has one."""
+    split_by_prompt: dict[str, str] = {}
+    for row in rows:
+        other_split = split_by_prompt.setdefault(row.prompt, row.split)
+        if row.empty in (columns.question, columns.answer):
+            yield row, f"its {columns.question} or {columns.answer} is empty"
+        elif row.empty is not None:
+            yield row, f"its {row.empty} is empty, and the prompt needs it"
+        elif numbers is not None and numbers[row.uid] is None:
+            yield row, f"its {columns.answer} is no number"
+        elif row.split not in SPLITS:
+            yield row, f"its {columns.split} is {row.split!r}, not train, validation or test"
+        elif other_split != row.split:
+            yield row, f"its prompt {row.prompt!r:.60} is in another split, too"
+
+
+def _find_repeats(rows: Sequence[Row]) -> dict[Row, str]:
+    """Rows whose prompt an earlier row of their split has, and which one that is."""
+    first_rows: dict[tuple[str, str], Row] = {}
+    repeats = {}
+    for row in rows:
+        first = first_rows.setdefault((row.split, row.prompt), row)
+        if first is not row:
+            answer = "the same" if first.target == row.target else "another"
+            repeats[row] = f"row {first.number} of {row.split} has its prompt, with {answer} answer"
+    return repeats
+
+
+def refuse_rows(mistakes: Mapping[Row, str], remedy: str = "remove the row") -> None:
+    """Raise UserError for rows with a mistake, if there are any: how many, and the first ones."""
+    if not mistakes:
+        return
+    (first, mistake), *_ = mistakes.items()
+    sentence = f"{first.place}: {mistake}: correct it, or {remedy}"
+    if len(mistakes) > 1:
+        listed = "; ".join(
+            f"{row.file.name}, row {row.number}: {text}"
+            for row, text in islice(mistakes.items(), 1, _MOST_NAMED)
+        )
+        sentence += f" ({len(mistakes):,} rows are wrong, the next being {listed})"
+    raise UserError(f"{sentence}.")

@@ -1,0 +1,168 @@
+"""Rows of `table` and the files that they are in: templates, splits, repeats, and all bad rows."""
+
+import json
+
+import pytest
+
+import smmd_bench as sb
+from smmd_bench.contracts import UserError
+from smmd_bench.plugin_system.parameters import canonical
+
+from ..in_process import call
+
+
+def rows(count=60, word="Q", **more):
+    return [{"question": f"{word} {at}?", "answer": at, **more} for at in range(count)]
+
+
+def write(file, rows):
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return file
+
+
+def table(file, rows, more=""):
+    return sb.load_task(f'table[path="{write(file, rows)}"{more}]')
+
+
+def uids(task, split):
+    return {example.uid for example in task.examples(split, 0)}
+
+
+@pytest.fixture
+def files(tmp_path):
+    """The spec of a task with a file for each of these splits."""
+
+    def spec(**splits):
+        places = (f"{s}={write(tmp_path / f'{s}.jsonl', rows)}" for s, rows in splits.items())
+        return f"table[{','.join(places)}]"
+
+    return spec
+
+
+def test_each_split_has_a_file(files):
+    asked = files(train=rows(), validation=rows(9, "V"), test=rows(9, "T"))
+    task = sb.load_task(asked)
+    assert task.paper_sizes == {"train": 60, "validation": 9, "test": 9}
+    assert uids(task, "test") == {f"table-test-{at}" for at in range(1, 10)}
+    assert task.label == (
+        "table[answers=numbers,test=test.jsonl,train=train.jsonl,validation=validation.jsonl]"
+    )
+    assert task.notes == []
+    assert sb.load_task(canonical(task.resolved())).identity("test", 0) == task.identity("test", 0)
+    assert sb.violations(asked) == []
+
+
+def test_without_validation_a_tenth_of_train_is_drawn_and_said(files, tmp_path):
+    by_files = sb.load_task(files(train=rows(), test=rows(9, "T")))
+    told = [*rows(split="train"), *rows(9, "T", split="test")]
+    by_column = table(tmp_path / "both.jsonl", told, ",split=split")
+    for task in (by_files, by_column):
+        assert 0 < task.paper_sizes["validation"] < 20
+        assert task.paper_sizes["train"] + task.paper_sizes["validation"] == 60
+        (note,) = task.notes
+        assert f"no row for validation: {task.paper_sizes['validation']} of its train rows" in note
+    drawn = {example.prompt for example in by_files.examples("validation", 0)}
+    assert drawn == {example.prompt for example in by_column.examples("validation", 0)}
+
+
+def test_files_and_columns_say_splits_but_not_both(files):
+    with pytest.raises(UserError, match="table has train and test and split: name one file by"):
+        sb.load_task(files(train=rows(), test=rows(9, "T"))[:-1] + ",split=part]").examples(
+            "test", 0
+        )
+    with pytest.raises(UserError, match="table has path and test: name one file by path"):
+        sb.load_task(files(path=rows(), test=rows(9, "T"))).examples("test", 0)
+    with pytest.raises(UserError, match=r"no row for train: add rows, or .* or train=FILE"):
+        sb.load_task(files(test=rows())).examples("train", 0)
+
+
+def test_a_question_in_two_files_is_refused(files):
+    with pytest.raises(UserError, match=r"test\.jsonl, row 1: its prompt 'Q 0.*another split, too"):
+        sb.load_task(files(train=rows(), test=rows(1))).examples("test", 0)
+
+
+def test_all_bad_rows_are_named_at_once(files):
+    train, test = rows(), rows(9, "T")
+    train[3]["answer"], test[2]["question"], test[5]["question"] = None, " ", "Q 7?"
+    with pytest.raises(UserError) as error:
+        sb.load_task(files(train=train, test=test)).examples("test", 0)
+    said = str(error.value).replace("question or answer is empty", "…")
+    assert said.partition("train.jsonl, ")[2] == (
+        "row 4: its …: correct it, or remove the row (3 rows are wrong, the next being test.jsonl, "
+        "row 3: its …; test.jsonl, row 6: its prompt 'Q 7?\\nAnswer: ' is in another split, too)."
+    )
+    with pytest.raises(UserError, match=r"62 rows are wrong.*row 20: [^;]*\)\.$"):
+        sb.load_task(files(train=rows(answer=""), test=test)).examples("test", 0)
+
+
+REPEATS = [
+    ([0, 1, 0], [5, 6, 5], "row 3: row 1 of test has its prompt, with the same answer"),
+    ([0, 1, 1], [5, 6, 7], "row 3: row 2 of test has its prompt, with another answer"),
+]
+
+
+@pytest.mark.parametrize(("asked", "answers", "said"), REPEATS)
+def test_a_question_twice_in_the_test_is_refused_before_training_and_scoring(
+    asked, answers, said, files, tmp_path
+):
+    pairs = zip(asked, answers, strict=True)
+    test = [{"question": f"T {at}?", "answer": answer} for at, answer in pairs]
+    spec = files(train=rows(), test=test)
+    write(tmp_path / "made.jsonl", [{"completion": "5"}] * 3)
+    train = f"train-eval --task {spec} --losses ce --dry-run".split()
+    for words in (train, f"score --task {spec} --predictions made.jsonl".split()):
+        with pytest.raises(UserError, match=said):
+            call(words, tmp_path)
+
+
+def test_a_question_twice_in_train_is_said_before_training_and_by_sample(files, tmp_path):
+    spec = files(train=[*rows(), *rows(2)], validation=rows(5, "V"), test=rows(9, "T"))
+    train = f"train-eval --task {spec} --losses ce --dry-run".split()
+    for words in (train, f"sample {spec} -n 1".split()):
+        outcome = call(words, tmp_path)
+        assert outcome.status == 0
+        said = " ".join(outcome.output.split())
+        assert "2 rows have the prompt of another, such as row" not in said
+        assert "row 61: row 1 of train has its prompt, with the same answer." in said
+
+
+def test_a_cell_that_the_prompt_needs_is_never_empty(tmp_path):
+    told = [
+        {"question": f"{at}?", "answer": at, **({"unit": "m"} if at else {})} for at in range(50)
+    ]
+    file, asked = tmp_path / "a.jsonl", ',prompt="In { unit }: {question}"'
+    with pytest.raises(
+        UserError, match=r"a\.jsonl, row 1: its unit is empty, and the prompt needs"
+    ):
+        table(file, told, asked).examples("train", 0)
+    assert table(file, told[1:], asked).examples("train", 0)[0].prompt.startswith("In m: ")
+    assert len(table(file, told).examples("train", 0)) > 30
+
+
+def test_doubled_braces_are_refused_and_others_are_themselves(tmp_path):
+    with pytest.raises(UserError, match=r"The prompt '\{\{question\}\}' has doubled braces"):
+        table(tmp_path / "a.jsonl", rows(), ",prompt={{question}}").examples("train", 0)
+    task = table(tmp_path / "a.jsonl", rows(), r",prompt=\boxed{} {question}")
+    assert task.examples("train", 0)[0].prompt.startswith(r"\boxed{} Q ")
+
+
+def test_an_example_knows_its_row(tmp_path):
+    for example in table(tmp_path / "a.jsonl", rows()).examples("train", 0):
+        assert example.uid == f"table-{example.attributes['row']}"
+        assert example.target == str(example.attributes["row"] - 1)
+
+
+def test_only_a_number_that_is_spelled_anew_changes_keys(tmp_path):
+    plain = table(tmp_path / "a.jsonl", rows())
+    assert plain.identity("train", 0)["format"] == 1
+    small = [{**row, "answer": row["answer"] * 1e-05} for row in rows()]
+    anew = table(tmp_path / "b.jsonl", small)
+    assert anew.identity("train", 0)["format"] == 2
+
+
+def test_parameters_of_reading_reach_the_file(tmp_path):
+    file = tmp_path / "a.csv"
+    lines = ["question;answer|x", *(f"Qué {at}?;{at}" for at in range(60))]
+    file.write_text("\n".join(lines), encoding="cp1252")
+    spec = f"table[path={file},answer=answer|x,separator=;,encoding=cp1252]"
+    assert sb.load_task(spec).examples("test", 0)[0].prompt.startswith("Qué ")
