@@ -43,10 +43,11 @@ def describe_unpaired(run: Run, cells: pd.DataFrame, other: str) -> str:
     described = {content["address"]: cell_key(content) for content in run.manifest["cells"]}
     of_loss = [described[address] for address in measured(cells)["address"]]
     of_reference = [described[address] for address in references["address"]]
-    if not {key.test for key in of_loss} & {key.test for key in of_reference}:
-        return f"{label} has another test set"
-    if not {key.recipe for key in of_loss} & {key.recipe for key in of_reference}:
-        return f"{label} has another recipe"
+    for field, meaning in (("test", "test set"), ("recipe", "recipe")):
+        here = {getattr(key, field) for key in of_loss}
+        there = {getattr(key, field) for key in of_reference}
+        if not here & there:
+            return f"{label} has another {meaning}"
     return f"{label} has other seeds"
 
 

@@ -141,14 +141,24 @@ def _say_work(
     """Say how many cells lack which stage, and how much of the disk that takes."""
     from ..run.schedule import disk_bytes
 
-    first = {cell: "decode" if cell.is_base and s == "train" else s for cell, s in missing.items()}
-    end, peak = disk_bytes([cell for cell in cells if first.get(cell) == "train"], runner.slots)
+    first: dict[Cell, Stage] = {}
+    for cell, stage in missing.items():  # the base trains nothing
+        first[cell] = "decode" if cell.is_base and stage == "train" else stage
+    trained = [cell for cell in cells if first.get(cell) == "train"]
+    end, peak = disk_bytes(trained, runner.slots)
+
     if voice.as_json:
-        todo = {c: [*STAGES[STAGES.index(first[c]) :]] if c in first else [] for c in cells}
-        plan = [{"address": c.address, "cell": c.label, "to_do": todo[c]} for c in cells]
+        plan: list[dict[str, Any]] = []
+        for cell in cells:
+            to_do: list[Stage] = []
+            if cell in first:
+                to_do += STAGES[STAGES.index(first[cell]) :]
+            plan.append({"address": cell.address, "cell": cell.label, "to_do": to_do})
         disk = {"disk_bytes": end, "peak_disk_bytes": peak}
         print_json({"run": str(run.path), "cells": plan, **disk})
+
     counts = Counter(first.values())
-    said = ", ".join(f"{counts[stage]} to {stage}" for stage in STAGES if counts[stage])
-    disk_said = f" Weights take up to {decimal(peak)} of the disk." if peak else ""
-    voice.say(f"{run.path}: {len(cells)} cells: {said or 'all are done'}.{disk_said}")
+    parts = [f"{counts[stage]} to {stage}" for stage in STAGES if counts[stage]]
+    work = ", ".join(parts) or "all are done"
+    weights = f" Weights take up to {decimal(peak)} of the disk." if peak else ""
+    voice.say(f"{run.path}: {len(cells)} cells: {work}.{weights}")

@@ -25,7 +25,7 @@ import pandas as pd
 from ..contracts import Artefact, Progress, Report
 from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical
-from ..plugin_system.registry import entries, entry, names, plugin_files, points
+from ..plugin_system.registry import Group, entries, entry, names, plugin_files, points
 from ..results.frames import RunFrames, read_run
 from ..results.summary import describe_old_code, require_plugins
 from ..run.comparison import missing_comparisons, write_comparisons
@@ -101,12 +101,21 @@ def _state(folder: Path) -> str:
     files = [*files_of(folder / stage for stage in HELD), *plugin_files()]
     for part in ("manifest.json", "failed/*", "reports/**/*.*"):
         files += (file for file in folder.glob(part) if file.name != MADE)
+
     files += [Path(sysconfig.get_path("purelib")), *Path(__file__).parents[1].rglob("*.*")]
-    for module in {p.module for g in ("reports", "tasks", "losses") for p in points(g).values()}:
+    groups: tuple[Group, ...] = ("reports", "tasks", "losses")
+    modules = {point.module for group in groups for point in points(group).values()}
+    for module in modules:
         with suppress(Exception):  # of a plugin that cannot be imported
             files += Path(find_spec(module).origin).parent.glob("*.*")  # type: ignore
-    found = ((str(file.absolute()), file.lstat()) for file in files if file.suffix != ".pyc")
-    return address({name: [now.st_size, now.st_mtime_ns, now.st_ctime_ns] for name, now in found})
+
+    state: dict[str, list[int]] = {}
+    for file in files:
+        if file.suffix != ".pyc":
+            now = file.lstat()
+            # A date can be set back, the time of the last change cannot.
+            state[str(file.absolute())] = [now.st_size, now.st_mtime_ns, now.st_ctime_ns]
+    return address(state)
 
 
 def write_some_reports(

@@ -39,7 +39,7 @@ def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path):
     write_distribution(tmp_path, "broken", "raise RuntimeError('out of order')")
     write_distribution(tmp_path, "mine", LOSS)
     odd = LOSS.replace("    def bind", "    sources: ClassVar = 5\n    def bind")
-    write_distribution(tmp_path, "odd", odd)
+    write_distribution(tmp_path, "odd", odd.replace('"mine"', '"odd"'))
     shown = call("ls", "losses", PYTHONPATH=str(tmp_path))
     assert (shown.returncode, shown.stderr) == (0, "")
     assert "cannot be used: RuntimeError: out of order" in shown.stdout
