@@ -42,10 +42,10 @@ def first_turn(text: str) -> str:
     return text[: min(ends, default=len(text))]
 
 
-def final_answer(text: str, *, reasoning: bool = False) -> Answer | None:
+def final_answer(text: str) -> Answer | None:
     """The first number after the last #### of the first turn that a text follows, as in `#### 18
     ####`; without a mark, its last number. None where there is none, or it cannot be read."""
-    text = first_turn(plain_text(text, reasoning=reasoning))
+    text = first_turn(plain_text(text))
     _, *after = text.split(MARK)
     last = next((part for part in reversed(after) if part.strip(" #\n")), "")
     value = first_number(MARK + last) if after else last_number(text)
@@ -89,7 +89,6 @@ class WordProblems:
     source: Literal["corpus", "synthetic"] = parameter(
         "corpus", "corpus: --data-dir or the hub; synthetic: easier problems made here"
     )
-    reasoning: bool = parameter(False, "true: <think> is answer, too", added_later=True)
 
     @property
     def licence(self) -> str:
@@ -104,7 +103,7 @@ class WordProblems:
 
     def parse(self, completion: str) -> Answer | None:
         """The number after the last ####, or the last number of all where there is none."""
-        return final_answer(completion, reasoning=self.reasoning)
+        return final_answer(completion)
 
     def annotate(self, completion: str, target: str) -> Mapping[str, bool]:
         """Whether it is right by lm-eval's two rules."""

@@ -51,13 +51,12 @@ class Spelling:
         signs = {ord("."): "_", ord(","): "_", ord(self.decimal): ".", 0: ","}
         return parse_number(line.translate(signs))
 
-    def read_completion(self, completion: str, *, reasoning: bool = False) -> Fraction | None:
+    def read_completion(self, completion: str) -> Fraction | None:
         """The number that the first line is, without end-of-text tokens and their like."""
         if self != Spelling():
             # Which would become commas between thousands.
             completion = completion.translate(_NARROW_SPACES)
-        text = plain_text(completion, reasoning=reasoning)
-        return self.read(text.partition("\n")[0])
+        return self.read(plain_text(completion).partition("\n")[0])
 
 
 def spelling_of(decimal: str | None, thousands: str | None) -> Spelling:

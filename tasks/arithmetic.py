@@ -96,7 +96,6 @@ class Arithmetic:
         "number of binary operations, such as 1..2; none: as the reference draws it",
         check=_at_least_one_operation,
     )
-    reasoning: bool = parameter(False, "true: <think> is answer, too", added_later=True)
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` examples, generated once and kept as Parquet in the cache folder."""
@@ -118,7 +117,7 @@ class Arithmetic:
 
     def parse(self, completion: str) -> Answer | None:
         """The first line, which must be one number and nothing else."""
-        value = parse_number(plain_text(completion, reasoning=self.reasoning).partition("\n")[0])
+        value = parse_number(plain_text(completion).partition("\n")[0])
         return None if value is None else Answer(value)
 
     def metrics(self) -> Sequence[Metric]:

@@ -79,7 +79,6 @@ class ChartQA:
     charts: Literal["all", "plain"] = parameter(
         "all", "of those drawn here; plain: up to five bars or points of one series, values printed"
     )
-    reasoning: bool = parameter(False, "true: <think> is answer, too", added_later=True)
 
     @property
     def data_label(self) -> Literal["synthetic", "official"]:
@@ -133,7 +132,7 @@ class ChartQA:
 
     def parse(self, completion: str) -> Answer | None:
         """The first number; a percent sign, a currency and separators do not count."""
-        value = first_number(plain_text(completion, reasoning=self.reasoning))
+        value = first_number(plain_text(completion))
         return None if value is None else Answer(value)
 
     def annotate(self, completion: str, target: str) -> Mapping[str, bool]:

@@ -31,7 +31,6 @@ from smmd_bench.contracts import (
     Split,
     TruncationRate,
     parameter,
-    plain_text,
 )
 
 from ._clock_data import FACES, SIZES, Clock, kaggle_clocks, kaggle_digest, kaggle_folder, own_index
@@ -87,7 +86,6 @@ class ClockTime:
     source: Literal["auto", "synthetic", "kaggle"] = parameter(
         "auto", "auto: Kaggle's pictures where --data-dir is given, else synthetic ones"
     )
-    reasoning: bool = parameter(False, "true: <think> is answer, too", added_later=True)
 
     @property
     def licence(self) -> str:
@@ -126,8 +124,7 @@ class ClockTime:
 
     def parse(self, completion: str) -> Answer | None:
         """The first number with a colon as minutes, where it is a time of a 12-hour clock."""
-        text = plain_text(completion, reasoning=self.reasoning)
-        written = (digits[0] for digits in _DIGITS.finditer(text) if ":" in digits[0])
+        written = (digits[0] for digits in _DIGITS.finditer(completion) if ":" in digits[0])
         match = _TIME.fullmatch(next(written, ""))
         if match is None:
             return None

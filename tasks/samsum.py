@@ -116,7 +116,6 @@ class SAMSum:
     source: Literal["corpus", "synthetic"] = parameter(
         "corpus", "corpus: --data-dir or the hub; synthetic: easier dialogues made here"
     )
-    reasoning: bool = parameter(False, "true: <think> is answer, too", added_later=True)
 
     @property
     def licence(self) -> str:
@@ -154,8 +153,7 @@ class SAMSum:
 
     def annotate(self, completion: str, target: str) -> Mapping[str, float]:
         """ROUGE of the first paragraph, from 0 to 1: `rouge1`, `rouge2` and `rougeL`."""
-        summary = plain_text(completion, reasoning=self.reasoning).partition(UNTIL)[0]
-        return rouge(summary, target)
+        return rouge(plain_text(completion).partition(UNTIL)[0], plain_text(target))
 
     def metrics(self) -> Sequence[Metric]:
         """ROUGE-L selects; ROUGE-1 and ROUGE-2 stand beside it, in percent as in the paper."""

@@ -100,7 +100,6 @@ class Table:
     )
     encoding: str | None = parameter(None, "such as cp1252; none: UTF-8", added_later=True)
     select: str = parameter("", "metric that selects the epoch", added_later=True)
-    reasoning: bool = parameter(False, "true: <think> is answer, too", added_later=True)
 
     def __post_init__(self) -> None:
         spelling_of(self.decimal, self.thousands)
@@ -158,7 +157,6 @@ class Table:
         }
         # Neither what reads completions nor what selects an epoch changes an example.
         content |= {"answers": "auto", "max_new_tokens": 64, "title": "", "select": ""}
-        content["reasoning"] = False
         task = canonical(replace(self, **content))
         format_of_rows = FORMAT + self._content.has_new_spelling
         kept = self.paper_sizes[split]
@@ -166,7 +164,7 @@ class Table:
 
     def parse(self, completion: str) -> Answer | None:
         """The first line, which must be one number, as the file spells it; None of text."""
-        value = self._spelling.read_completion(completion, reasoning=self.reasoning)
+        value = self._spelling.read_completion(completion)
         return Answer(value) if self._answers == "numbers" and value is not None else None
 
     def metrics(self) -> Sequence[Metric]:

@@ -29,7 +29,6 @@ from .executor import Executor, Job, JobQueue, JobResult, Resources
 from .loss import Loss
 from .numbers import first_number, last_number, parse_number, plain_text
 from .parameters import bandwidth, between, factor, non_negative, parameter, positive, share
-from .reasoning import without_reasoning
 from .report import Artefact, Report, Run
 from .task import Answer, Example, Metric, Modality, Split, Task
 
@@ -67,7 +66,7 @@ __all__ = [
     "TrimmedAbsoluteError", "TruncationRate", "UserError", "bandwidth", "between",
     "cache_folder", "data_folder", "did_you_mean", "factor", "first_number", "gumbel",
     "last_number", "mixed", "non_negative", "number_spans", "parameter", "parse_number",
-    "percentage", "plain_text", "positive", "read_texts", "share", "without_reasoning",
+    "percentage", "plain_text", "positive", "read_texts", "share",
 ]  # fmt: skip
 
 

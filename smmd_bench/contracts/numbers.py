@@ -11,9 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
-from unicodedata import category, normalize
-
-from .reasoning import without_reasoning
+from unicodedata import normalize
 
 _WHOLE = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3}){1,40}(?!,?[0-9])|[0-9]++)"
 _DECIMAL = rf"(?:{_WHOLE}(?:\.[0-9]*+)?|(?<![0-9A-Za-z)])(?<!\.\.)\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
@@ -48,10 +46,6 @@ _LONGEST = 400
 _PART = rf"(?:\{{([-+]?{_DECIMAL})\}}|([0-9]))"
 _FRAC = rf"\\[cdt]?frac[ ]?{_PART}{_PART}"
 _SPELLINGS: dict[str, str | Callable[[re.Match[str]], str]] = {
-    # 12 500 is one number; 2 1/2, 5 100/200, 1999 100 and 0.5 100 are not grouped by their blank.
-    r"(?<![0-9.,])[1-9][0-9]{0,2}(?:[ ][0-9]{3}){1,40}(?![0-9]|[ ]?/)": lambda match: match[
-        0
-    ].replace(" ", ","),
     rf"(?<=[0-9A-Za-z}}])(?=[¼-¾⅐-⅞]|{_FRAC})": " ",  # 2½ is 2 ½
     "[¼-¾⅐-⅞]|([⁰¹²³⁴-⁹⁺⁻]++)": lambda match: "^" * bool(match[1]) + normalize("NFKC", match[0]),
     "[\u2010-\u2013\u2212\ufe63\uff0d]": "-",
@@ -75,42 +69,30 @@ _END = re.compile(rf"(?=[<‹\[](?:[|｜]|/s|(?i:eo[a-z]\b|end|pad|sep))){_MARKE
 _MARKERS = re.compile(rf"(?:{_MARKER}\s*+)++", re.VERBOSE)
 _NARROW = "\u00a0\u2007\u2009\u202f"  # spaces that do not break a line, or thin ones
 _GROUPING = re.compile(rf"(?<=[0-9])(?<![0-9]{{4}})[{_NARROW}](?=[0-9]{{3}}(?![0-9]))")
-_SPACES = str.maketrans(dict.fromkeys(_NARROW, " "))
+_UNSEEN = str.maketrans({**dict.fromkeys(_NARROW, " "), **dict.fromkeys("\ufeff\u200b\u2060")})
 
 
-def plain_text(completion: str, *, reasoning: bool = False) -> str:
+def plain_text(completion: str) -> str:
     r"""The text of a completion without end-of-text tokens and their like, and space around it.
 
     Markers in brackets, such as `<|im_start|>assistant`, `</s>`, `<pad>` or `[EOS]`, go at the ends
     of a text, and nothing counts after one in bars or one that says end. A non-breaking or thin
     space becomes a comma where it groups digits by three, as in 12 500, and else a space; `\r\n`
-    and `\r` become `\n`, and characters that are not seen (of Unicode's category Cf) go.
-
-    reasoning: whether what a model thinks counts; else see `without_reasoning`.
+    and `\r` become `\n`, and characters without width go.
     """
-    text = _GROUPING.sub(",", _seen(completion)).translate(_SPACES)
+    text = _GROUPING.sub(",", completion).translate(_UNSEEN)
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    if not reasoning:
-        text = without_reasoning(text)
     text = _END.split(_BEGIN.sub("", text, count=1), maxsplit=1)[0].strip()
     *_, last = [None, *_MARKERS.finditer(text)]
     return text[: last.start()].rstrip() if last and last.end() == len(text) else text
 
 
-def _seen(text: str) -> str:
-    """The text without characters of Unicode's category Cf, such as marks of direction."""
-    if text.isascii():
-        return text
-    return "".join(letter for letter in text if category(letter) != "Cf")
-
-
 def parse_number(text: str) -> Fraction | None:
     """The number that `text` is, surrounding space apart; None if it is not one number.
 
-    Read are `-3/2`, `1,234`, `1 234`, `$18.00`, `18.`, `.5`, `+7`, `1.8e1`, `1.5 × 10^3`, mixed
-    numbers such as `5 1/2` and `2½`, any minus sign, LaTeX's `\\frac{3}{4}` and `9{,}500`, and a
-    percentage as the number before its sign. Not read are digits that are not ASCII, and beyond 400
-    digits.
+    Read are `-3/2`, `1,234`, `$18.00`, `18.`, `.5`, `+7`, `1.8e1`, `1.5 × 10^3`, mixed numbers such
+    as `5 1/2` and `2½`, any minus sign, LaTeX's `\\frac{3}{4}` and `9{,}500`, and a percentage as
+    the number before its sign. Not read are digits that are not ASCII, and beyond 400 digits.
     """
     match = _NEXT.fullmatch(_rewritten(text.strip()).removesuffix("%").rstrip(" "))
     return _value(match) if match else None

@@ -7,7 +7,7 @@ answer      float64, the value of the target; NaN where the target holds no numb
 parsed      float64, the value that the completion gives; NaN where it gives none
 valid       bool, the completion gives a value
 exact       bool, the two values are equal, as fractions
-text_match  bool, completion and target are the same text, see `match_texts`
+text_match  bool, completion and target are the same text, as `plain_text` reads them
 error       float64, |parsed - answer|, computed on fractions; NaN where one of them is missing
 truncated   bool, the completion was cut off (only where the finish reason is known)
 category    the scale-error category, see `categories`
@@ -23,16 +23,15 @@ from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from ..contracts import Example, Task
+from ..contracts import Example, Task, plain_text
 from ..errors import UserError
 from .categories import CATEGORIES, category
 from .decoding_rules import RULES, columns_of
-from .text_match import match_texts
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 5
+VERSION = 4
 """Raise it when a scored frame would come out differently; part of the measure address."""
 
 COMPLETION_COLUMNS = (
@@ -172,7 +171,7 @@ def _scores(
         "exact": [pair is not None and pair[0] == pair[1] for pair in known],
         "error": _floats(errors),
         "category": pd.Categorical(names, categories=list(CATEGORIES)),
-        "text_match": match_texts(texts, targets, reasoning=getattr(task, "reasoning", False)),
+        "text_match": [plain_text(text) == plain_text(target) for text, target in both],
     }
     return scores, {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
 

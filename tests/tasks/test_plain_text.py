@@ -25,18 +25,7 @@ WRITTEN: Mapping[str, tuple[list[str], str]] = {  # completions, and a target
     ),
 }  # fmt: skip
 BY_LM_EVAL = {"strict", "flexible", "relaxed_lm_eval"}  # whose rules take a text as it is
-BEFORE = st.text("\n\ufeff\u00a0 \t\r\u200b\u200e\u202b\u2066\u00ad", max_size=6)
-THOUGHTS = (
-    *(
-        "<think>\n{}\n</think>\n\n",
-        "<THINKING>{}</THINKING>",
-        "[THINK]{}[/THINK]",
-        "◁think▷{}◁/think▷",
-    ),
-    *("{}</think>\n", "<|im_start|>assistant\n<think>{}</think>", "<seed:think>{}</seed:think>"),
-    "<|begin_of_thought|>{}<|end_of_thought|>",
-    "<|channel|>analysis<|message|>{}<|end|><|start|>assistant<|channel|>final<|message|>",
-)
+BEFORE = st.text("\n\ufeff\u00a0 \t\r\u200b", max_size=6)
 ENDS = (
     *("</s>", "<|im_end|>\n4", "<eos><eos>", "<|eot|>", "<|end_of_turn|>", "<end_of_turn>\n5"),
     *("[EOS]", "<\uff5cend\u2581of\u2581sentence\uff5c>", " <pad><pad>", "<unk>", "[SEP] [PAD]"),
@@ -52,7 +41,7 @@ SPACES = st.sampled_from([" ", "\u00a0", "\u202f", "\u2007"])
 
 KEPT = [
     *("[5]", "[1, 2]", "[x]", "[A]", "<5>", "x < 3 > 2", r"\boxed{5}", "if x<y", "<3", "5 >"),
-    *("<answer>5</answer>", "I think 7", "<b>5</b> apples", "assistant 5"),
+    *("<answer>5</answer>", "<think>\n7\n</think>\n5", "<b>5</b> apples", "assistant 5"),
 ]
 
 
@@ -68,39 +57,6 @@ def test_blank_lines_line_ends_and_spaces_change_nothing(name, before, after, sp
     for text in completions:
         spelled = before + text.replace(" ", space).replace("\n", line_end) + after
         assert read(task, spelled, target) == read(task, text, target)
-
-
-@pytest.mark.parametrize("thought", THOUGHTS)
-@pytest.mark.parametrize("name", WRITTEN)
-def test_what_is_thought_is_no_answer(name, thought):
-    task, (completions, target) = load_task(name), WRITTEN[name]
-    thinking = thought.format("Is it #### 7? Or 3:15?")
-    for text in completions:
-        assert read(task, thinking + text, target) == read(task, text, target)
-
-
-@pytest.mark.parametrize("name", WRITTEN)
-def test_a_thought_that_does_not_end_has_no_answer(name):
-    task, (completions, target) = load_task(name), WRITTEN[name]
-    for text in completions:
-        assert read(task, f"<think>\n{text}", target) == read(task, "", target)
-
-
-def test_a_parameter_of_the_task_lets_thoughts_count():
-    text = "<think>\nIt is 12:50.\n</think>\n1:05"
-    assert load_task("clock_time").parse(text).value == 65
-    assert load_task("clock_time[reasoning=true]").parse(text).value == 770
-    assert load_task("gsm8k[reasoning=true]").parse("#### 7 </think> 8").value == 7
-
-
-def test_lm_evals_rules_take_the_thoughts_too():
-    by_lm_eval = load_task("gsm8k").annotate("<think>#### 7</think> #### 8", "#### 8")
-    assert by_lm_eval == {"strict": False, "flexible": True}
-
-
-def test_characters_that_are_not_seen_change_no_number():
-    for letter in "\u200e\u200f\u202a\u202d\u2066\u00ad\u061c\ufeff":
-        assert plain_text(f"{letter}-12{letter}/13{letter}") == "-12/13"
 
 
 def test_plain_text_of_plain_text_is_the_same():
