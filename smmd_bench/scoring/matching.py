@@ -218,14 +218,26 @@ def _find_by_prompt(rows: Sequence[Prediction], asked: _Asked) -> Sequence[int] 
 
     matched = []
     for row in rows:
-        texts = [_plain(text) for text in (*row.prompts.values(), *row.cells.values())]
-        spellings = [*texts, *(_take_core(text, asked) for text in texts[: len(row.prompts)])]
+        spellings = _spell_questions(row, asked)
         places = next(filter(None, map(by_text.get, spellings)), [])
         answers = {(asked.examples[at].target, asked.examples[at].images) for at in places}
         if len(answers) != 1:
             return None
         matched.append(places.pop(0))
     return matched
+
+
+def _spell_questions(row: Prediction, asked: _Asked) -> list[str]:
+    """What a row may ask, in plain letters. A cell of another column than a prompt's, such as 3, is
+    no question unless it has some of what begins or ends all of them."""
+    prompts = [_plain(text) for text in row.prompts.values()]
+    cells = [_plain(cell) for cell in row.cells.values()]
+    cores = [(cell, _take_core(cell, asked)) for cell in cells]
+    return [
+        *prompts,
+        *(_take_core(prompt, asked) for prompt in prompts),
+        *(core for cell, core in cores if core != cell),
+    ]
 
 
 def _take_core(text: str, asked: _Asked) -> str:

@@ -32,7 +32,8 @@ def test_closed_reasoning_is_no_answer_and_open_reasoning_leaves_none(name, open
     answer = task.parse("18")
     assert answer is not None
     assert task.parse(f"{opened}\nIs it #### 7?\n{closed}\n\n18") == answer
-    assert task.parse(f"Is it #### 7?\n{closed}\n\n18") == answer  # the prompt opened it
+    if "<|end|>" not in closed:  # the prompt opened it
+        assert task.parse(f"Is it #### 7?\n{closed}\n\n18") == answer
     assert task.parse(f"{opened}\nIs it #### 7?\n18") is None
     assert task.parse(f"18<|im_end|>\n{opened}7") == answer
 
@@ -150,7 +151,7 @@ def test_rows_of_a_table_are_matched_in_the_order_of_its_file(tmp_path, table, c
 
 def test_numbers_that_may_be_an_order_are_not_passed_over(tmp_path, table):
     rows = [{"nr": 11 - at, "completion": "3"} for at in range(12)]
-    with pytest.raises(UserError, match="column nr that may say another order .*--id-column"):
+    with pytest.raises(UserError, match=r"column nr that may say another order .*--id-column"):
         score_predictions(table, [json_lines(tmp_path / "a.jsonl", rows)], out=tmp_path / "out")
 
 
