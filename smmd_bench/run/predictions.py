@@ -78,26 +78,24 @@ def score_predictions(
     if not kept:
         raise UserError(f"No example has a completion in every file, of {scope}: check the files.")
     for file in matched:
-        say(f"{file.path}: {len(file.found):,} completions by {file.by}.")
-        if (reason := file.unknown_reason()) is not None:
-            say(
-                f"{file.path}: no truncation rate, because nothing says whether the finish reason "
-                f"{reason!r} means cut off: write length or stop."
-            )
+        _say_match(file, say)
     if len(kept) < asked:
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
-    settings = {
-        "task": label_of(plugin),
-        "split": split,
-        "data_seed": data_seed,
-        "limit": limit,
-        "model": model,
-        "labels": names,
-    }
+    settings: dict[str, Any] = {"task": label_of(plugin), "split": split, "data_seed": data_seed}
+    settings |= {"limit": limit, "model": model, "labels": names}
     if keep_reasoning:  # a part of the address of these scores alone
         settings["keep_reasoning"] = True
     frames = [file.frame(examples, kept, keep_reasoning=keep_reasoning) for file in matched]
     return _score_into(out, plugin, settings, matched, frames)
+
+
+def _say_match(file: Predictions, say: Callable[[str], Any]) -> None:
+    say(f"{file.path}: {len(file.found):,} completions by {file.by}.")
+    if (reason := file.unknown_reason()) is not None:
+        say(
+            f"{file.path}: no truncation rate, because nothing says whether the finish reason "
+            f"{reason!r} means cut off: write length or stop."
+        )
 
 
 def _score_into(

@@ -158,8 +158,8 @@ def _find_by_order(file: Predictions, asked: _Asked) -> tuple[str, Sequence[int]
             f"that tell: {remedy}."
         )
     in_order = _order_of_positions(asked)
-    own = [*range(len(asked.examples))]
-    for order in (in_order, own):
+    order_of_task = [*range(len(asked.examples))]
+    for order in (in_order, order_of_task):
         rows = zip(file.rows, order, strict=True)
         if all(_has_proof(row, asked, place) for row, place in rows):
             return "the order of the examples", order

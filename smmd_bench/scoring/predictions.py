@@ -170,9 +170,10 @@ def _find_columns(
                 f"{', '.join(map(str, frame))[:200]}: name one with --{role}-column."
             )
 
-    taken = {*columns["id"], *columns["completion"]}
+    # A column that the user named for one role has no other.
+    named_columns = {*columns["id"], *columns["completion"]}
     for role in ("prompt", "target", "finish", "reasoning"):
-        columns[role] = [name for name in columns[role] if name not in taken]
+        columns[role] = [name for name in columns[role] if name not in named_columns]
     return columns
 
 

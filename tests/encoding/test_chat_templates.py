@@ -49,7 +49,9 @@ class Broken:
 
 
 def test_what_a_task_raises_while_it_reads_is_named():
-    with pytest.raises(UserError, match=r"broken.examples\('train'\) raises ValueError \(could not"):
+    with pytest.raises(
+        UserError, match=r"broken.examples\('train'\) raises ValueError \(could not"
+    ):
         take_examples(Broken(), "train", 0)
     with pytest.raises(UserError, match="broken, 'a': its prompt or target holds half a surrogate"):
         take_examples(Broken(), "test", 0)
