@@ -153,7 +153,7 @@ class SAMSum:
 
     def annotate(self, completion: str, target: str) -> Mapping[str, float]:
         """ROUGE of the first paragraph, from 0 to 1: `rouge1`, `rouge2` and `rougeL`."""
-        return rouge(plain_text(completion).partition(UNTIL)[0], plain_text(target))
+        return rouge(plain_text(completion).partition(UNTIL)[0], target)
 
     def metrics(self) -> Sequence[Metric]:
         """ROUGE-L selects; ROUGE-1 and ROUGE-2 stand beside it, in percent as in the paper."""

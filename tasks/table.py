@@ -75,6 +75,8 @@ class Table:
     version: ClassVar[int] = 1
     modality: ClassVar[Modality] = Modality.TEXT
     finite: ClassVar[bool] = True
+    rows_of_user: ClassVar[bool] = True
+    """Positions in completions from elsewhere count in the order of the file."""
     licence: ClassVar[str] = "that of the file"
 
     path: str = parameter("", "the file, such as mine.csv")

@@ -22,6 +22,7 @@ from .voice import Voice
 @click.option("--partial", is_flag=True, help="Score the examples that every file has.")
 @click.option("--id-column", help="The column with the ids.")
 @click.option("--completion-column", help="The column with the completions.")
+@click.option("--keep-reasoning", is_flag=True, help="Reasoning in tags is a part of the answer.")
 @click.option("--model-label", "model", default="predictions", help="What tables call the model.")
 @options.out()
 @options.voice
@@ -35,7 +36,7 @@ def command(
     Files are JSON lines, a JSON list, CSV or Parquet with a column for the completion (completion,
     prediction, response, output, generated_text) and one for the id (uid, id, doc_id, index: the
     uid of an example or its position from 0); samples of lm-eval; details of lighteval; logs of
-    Inspect; also gzipped.
+    Inspect; also gzipped. Reasoning in tags such as <think> is no answer.
 
     \b
     Examples:

@@ -1,4 +1,4 @@
-r"""The text of a completion, and the numbers that are written in it.
+r"""The numbers that are written in a text.
 
 A text is first rewritten, so that a number has one spelling: `9{,}500` becomes `9,500`, `–5` `-5`,
 `2½` `2 1/2`, `1.5 \times 10^{3}` `1.5e3`. Then numbers are matched, each with what adjoins it: a
@@ -12,6 +12,8 @@ import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
 from unicodedata import normalize
+
+from .texts import remove_invisible
 
 _WHOLE = r"(?:[1-9][0-9]{0,2}(?:,[0-9]{3}){1,40}(?!,?[0-9])|[0-9]++)"
 _DECIMAL = rf"(?:{_WHOLE}(?:\.[0-9]*+)?|(?<![0-9A-Za-z)])(?<!\.\.)\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
@@ -45,6 +47,12 @@ _LONGEST = 400
 
 _PART = rf"(?:\{{([-+]?{_DECIMAL})\}}|([0-9]))"
 _FRAC = rf"\\[cdt]?frac[ ]?{_PART}{_PART}"
+_BLANKS = r"""(?x)
+    (?<![0-9A-Za-z_.,]) (?<![0-9][ ]) (?<![A-Za-z_][-+])  # not in x5 100, 1.5 200 or 2020 100 200
+    [1-9][0-9]{0,2} (?:[ ][0-9]{3}(?![0-9]))++
+    (?P<broken>[ ][0-9]++(?![0-9/]))?+ (?![ ]?/[ ]?[0-9])  # 5 100/200 is a mixed number
+"""
+"""Digits that blanks group by three, as in 10 000; `broken`: by other groups, too."""
 _SPELLINGS: dict[str, str | Callable[[re.Match[str]], str]] = {
     rf"(?<=[0-9A-Za-z}}])(?=[¼-¾⅐-⅞]|{_FRAC})": " ",  # 2½ is 2 ½
     "[¼-¾⅐-⅞]|([⁰¹²³⁴-⁹⁺⁻]++)": lambda match: "^" * bool(match[1]) + normalize("NFKC", match[0]),
@@ -52,6 +60,8 @@ _SPELLINGS: dict[str, str | Callable[[re.Match[str]], str]] = {
     "[\u2044\u2215]": "/",
     r"[\u00d7\u2715\u22c5\u00b7]|\\(?:times|cdot)(?![A-Za-z])": "*",
     r"\\([$%])": r"\1",
+    _BLANKS: lambda match: match[0].replace(" ", "'" if match["broken"] else ","),
+    r"(?<=[0-9])[ ]{1,2}(?=0[0-9])": "'",  # 10 00 is no number, and not two
     r"(?<=[0-9])(?:\{\\?([,.])\}|,?\\[,!;: ])(?=[0-9])": lambda match: match[1] or ",",
     r"(?:(?<=[0-9.])([ ]?[*xX][ ]?)|(?<![\w.,^]))10[ ]?(?:\^|\*\*)[ ]?(?:\{([-+]?[0-9]{1,9})\}|"
     r"([-+]?[0-9]++))": lambda match: f"{'' if match[1] else 1}e{match[2] or match[3]}",
@@ -59,42 +69,16 @@ _SPELLINGS: dict[str, str | Callable[[re.Match[str]], str]] = {
 }
 _REWRITTEN = [(re.compile(pattern), written) for pattern, written in _SPELLINGS.items()]
 
-_MARKER = r"""(?:
-    [<‹][|｜][^<>|｜\n]{1,60}[|｜][>›] | \[\|[^][|\n]{1,60}\|\]  # <|im_end|>, [|endofturn|]
-    | </?s> | <(?:[A-Za-z]{3}|(?i:end)\w{1,60}|[A-Za-z]{1,60}_\w{1,60})>  # not <think>
-    | \[/?[A-Z][A-Z_]{2,60}\] | \[end[ ]of[ ][a-z]{1,60}\]
-)"""
-_BEGIN = re.compile(rf"(?:\s*+{_MARKER}(?:(?:assistant|model|final)\b)?)*+", re.VERBOSE)
-_END = re.compile(rf"(?=[<‹\[](?:[|｜]|/s|(?i:eo[a-z]\b|end|pad|sep))){_MARKER}", re.VERBOSE)
-_MARKERS = re.compile(rf"(?:{_MARKER}\s*+)++", re.VERBOSE)
-_NARROW = "\u00a0\u2007\u2009\u202f"  # spaces that do not break a line, or thin ones
-_GROUPING = re.compile(rf"(?<=[0-9])(?<![0-9]{{4}})[{_NARROW}](?=[0-9]{{3}}(?![0-9]))")
-_UNSEEN = str.maketrans({**dict.fromkeys(_NARROW, " "), **dict.fromkeys("\ufeff\u200b\u2060")})
-
-
-def plain_text(completion: str) -> str:
-    r"""The text of a completion without end-of-text tokens and their like, and space around it.
-
-    Markers in brackets, such as `<|im_start|>assistant`, `</s>`, `<pad>` or `[EOS]`, go at the ends
-    of a text, and nothing counts after one in bars or one that says end. A non-breaking or thin
-    space becomes a comma where it groups digits by three, as in 12 500, and else a space; `\r\n`
-    and `\r` become `\n`, and characters without width go.
-    """
-    text = _GROUPING.sub(",", completion).translate(_UNSEEN)
-    text = text.replace("\r\n", "\n").replace("\r", "\n")
-    text = _END.split(_BEGIN.sub("", text, count=1), maxsplit=1)[0].strip()
-    *_, last = [None, *_MARKERS.finditer(text)]
-    return text[: last.start()].rstrip() if last and last.end() == len(text) else text
-
 
 def parse_number(text: str) -> Fraction | None:
     """The number that `text` is, surrounding space apart; None if it is not one number.
 
     Read are `-3/2`, `1,234`, `$18.00`, `18.`, `.5`, `+7`, `1.8e1`, `1.5 × 10^3`, mixed numbers such
-    as `5 1/2` and `2½`, any minus sign, LaTeX's `\\frac{3}{4}` and `9{,}500`, and a percentage as
-    the number before its sign. Not read are digits that are not ASCII, and beyond 400 digits.
+    as `5 1/2` and `2½`, `10 000`, any minus sign, LaTeX's `\\frac{3}{4}` and `9{,}500`, and a
+    percentage as the number before its sign. Not read are digits that are not ASCII, and beyond
+    400 digits.
     """
-    match = _NEXT.fullmatch(_rewritten(text.strip()).removesuffix("%").rstrip(" "))
+    match = _NEXT.fullmatch(_rewritten(text).strip().removesuffix("%").rstrip(" "))
     return _value(match) if match else None
 
 
@@ -109,7 +93,8 @@ def last_number(text: str) -> Fraction | None:
     A fraction or mixed number is one number (`5 1/2`), a denominator alone none (`x/4`). A hyphen
     is a sign unless it follows a letter, digit, closing bracket, percent sign or hyphen; where a
     space follows, after `=`, `(`, `:` or `#` alone: `= - 5` ends in -5, `7 - 5` in 5. `x5` is an
-    identifier, `10km` a number, `5k` none. What adjoins a number can make it unreadable: in times
+    identifier, `10km` a number, `5k` none. `10 000` is
+    one number, and `10 00` none. What adjoins a number can make it unreadable: in times
     (`3:30`), ranges and sums (`3-5`, `2+3`), powers (`5^2`), versions, dates, and `1,23`.
     """
     return next(map(_value, reversed(list(_numbers(text)))), None)
@@ -122,6 +107,7 @@ def _numbers(text: str) -> Iterator[re.Match[str]]:
 
 def _rewritten(text: str) -> str:
     """The text with one spelling for each number."""
+    text = remove_invisible(text)
     for pattern, written in _REWRITTEN:
         text = pattern.sub(written, text)
     return text

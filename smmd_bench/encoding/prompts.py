@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 
 from ..contracts import Example, Images
-from ..errors import UserError
+from ..errors import UserError, reason_of
 from .images import image_size
 
 CROSS_ATTENTION = "cross_attention_mask"
@@ -177,7 +177,16 @@ def _chat(owner: Any, content: Any, **options: Any) -> str:
     """A user's turn in the template of a tokenizer or processor, whose clock stands still."""
     turns = [{"role": "user", "content": content}]
     options |= {"tokenize": False, "add_generation_prompt": True, "strftime_now": TODAY.strftime}
-    return str(owner.apply_chat_template(turns, **options))
+    try:
+        text = str(owner.apply_chat_template(turns, **options))
+        text.encode()  # a template may hold half a surrogate pair
+    except Exception as error:  # a template is a program, which may raise anything
+        name = getattr(owner, "tokenizer", owner).name_or_path
+        raise UserError(
+            f"The chat template of {name} cannot write a user's turn ({reason_of(error)}): correct "
+            "its chat_template, or leave out chat_template=true."
+        ) from error
+    return text
 
 
 def _require_template(template: Any, owner: str) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any, cast
 
 from ..contracts import Answer, Example, Metric, Split, Task
-from ..errors import UserError, quoted
+from ..errors import UserError, quoted, reason_of
+from ..storage.data_files import has_lone_surrogate
 from .parameters import canonical
 
 
@@ -15,14 +16,25 @@ def take_examples(
     task: Task, split: Split, seed: int, limit: int | None = None
 ) -> Sequence[Example]:
     """`task.examples`. Raises UserError for what is not a sequence of examples made of text."""
-    examples: Any = task.examples(split, seed, limit)
     method, expected = f"examples({split!r})", "a list of Example, with texts and an Answer or None"
+    try:
+        examples: Any = task.examples(split, seed, limit)
+    except ValueError as error:
+        raise UserError(
+            f"{task.name}.{method} raises {type(error).__name__} ({reason_of(error)}): correct the "
+            f"task or its data; `smmd-bench validate {task.name}` says more."
+        ) from error
     if not isinstance(examples, Sequence):
         raise _refuse(task, method, examples, expected)
     for example in examples:
         fits = isinstance(example, Example) and isinstance(example.answer, Answer | None)
         if not fits or {*map(type, (example.uid, example.prompt, example.target))} != {str}:
             raise _refuse(task, method, example, expected)
+        if has_lone_surrogate(f"{example.uid}{example.prompt}{example.target}"):
+            raise UserError(
+                f"{task.name}, {quoted(example.uid)}: its prompt or target holds half a surrogate "
+                "pair, which is no letter: correct the text in its data, or in the task's prompt."
+            )
     return cast(Sequence[Example], examples)
 
 

@@ -5,6 +5,7 @@ completions, so that a file that changed is scored again, and one that was only 
 """
 
 import re
+import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,9 @@ from ..plugin_system.checked_task import (
 )
 from ..plugin_system.registry import load_task
 from ..results.frames import read_run
+from ..scoring.matching import follows_user_file, match
 from ..scoring.measure import measure_identity
-from ..scoring.predictions import Predictions, match, read_predictions
+from ..scoring.predictions import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
 from ..storage.cell import failure_file, stored_cell
 from ..storage.files import making, write_json, write_parquet
@@ -47,6 +49,7 @@ def score_predictions(
     partial: bool = False,
     id_column: str | None = None,
     completion_column: str | None = None,
+    keep_reasoning: bool = False,
     model: str = "predictions",
     out: Path | None = None,
     say: Callable[[str], Any] = lambda sentence: None,
@@ -54,7 +57,8 @@ def score_predictions(
     """Score files of completions of a task's examples into a run folder, and compare the files.
 
     The first file is the reference of the others; `labels` name them in tables. `partial` scores
-    the examples that every file has. Nothing is written before every file has been checked.
+    the examples that every file has. `keep_reasoning`: reasoning in tags, such as <think>, is a
+    part of the answers, in place of none. Nothing is written before every file has been checked.
 
     Raises UserError for a file that is not right, and for a folder that holds something else.
     """
@@ -64,31 +68,42 @@ def score_predictions(
         for file in files
     ]
     # Those beyond `limit` tell a file of the whole split from one of another split.
-    wanted = None if limit is None else max(limit, *(len(file.rows) for file in read))
+    # Positions count in the whole of a user's file.
+    whole_split = limit is None or follows_user_file(plugin)
+    wanted = None if whole_split else max(limit or 0, *(len(file.rows) for file in read))
     examples = take_examples(plugin, split, data_seed, wanted)
     require_seed([(plugin, [split])], data_seed)
     for note in notes_of(plugin):
         say(note)
     asked = len(examples) if limit is None else min(limit, len(examples))
     scope = f"the {asked:,} examples of {label_of(plugin)}, {split}"
-    matched = [match(file, plugin, examples, scope, first=limit, partial=partial) for file in read]
+    sample = f"smmd-bench sample {shlex.quote(task)} --split {split} --json -n {asked}"
+    matched = [
+        match(file, plugin, examples, scope, first=limit, partial=partial, sample=sample)
+        for file in read
+    ]
     kept = [at for at in range(asked) if all(at in file.found for file in matched)]
     if not kept:
         raise UserError(f"No example has a completion in every file, of {scope}: check the files.")
     for file in matched:
-        say(f"{file.path}: {len(file.found):,} completions by {file.by}.")
+        _say_match(file, say)
     if len(kept) < asked:
         say(f"Scored are the {len(kept):,} of {scope} that every file has.")
-    settings = {
-        "task": label_of(plugin),
-        "split": split,
-        "data_seed": data_seed,
-        "limit": limit,
-        "model": model,
-        "labels": names,
-    }
-    frames = [file.frame(examples, kept) for file in matched]
+    settings: dict[str, Any] = {"task": label_of(plugin), "split": split, "data_seed": data_seed}
+    settings |= {"limit": limit, "model": model, "labels": names}
+    if keep_reasoning:  # a part of the address of these scores alone
+        settings["keep_reasoning"] = True
+    frames = [file.frame(examples, kept, keep_reasoning=keep_reasoning) for file in matched]
     return _score_into(out, plugin, settings, matched, frames)
+
+
+def _say_match(file: Predictions, say: Callable[[str], Any]) -> None:
+    say(f"{file.path}: {len(file.found):,} completions by {file.by}.")
+    if (reason := file.unknown_reason()) is not None:
+        say(
+            f"{file.path}: no truncation rate, because nothing says whether the finish reason "
+            f"{reason!r} means cut off: write length or stop."
+        )
 
 
 def _score_into(

@@ -7,7 +7,7 @@ answer      float64, the value of the target; NaN where the target holds no numb
 parsed      float64, the value that the completion gives; NaN where it gives none
 valid       bool, the completion gives a value
 exact       bool, the two values are equal, as fractions
-text_match  bool, completion and target are the same text, as `plain_text` reads them
+text_match  bool, completion and target are the same text, see `texts_match`
 error       float64, |parsed - answer|, computed on fractions; NaN where one of them is missing
 truncated   bool, the completion was cut off (only where the finish reason is known)
 category    the scale-error category, see `categories`
@@ -19,19 +19,21 @@ number of operations.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from ..contracts import Example, Task, plain_text
-from ..errors import UserError
+from ..contracts.texts import readable_text, remove_reasoning_tags
+from ..errors import UserError, quoted, reason_of
 from .categories import CATEGORIES, category
 from .decoding_rules import RULES, columns_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
-VERSION = 4
+VERSION = 5
 """Raise it when a scored frame would come out differently; part of the measure address."""
 
 COMPLETION_COLUMNS = (
@@ -110,12 +112,16 @@ def score(
     completions: Sequence[str],
     references: Sequence[str | int | float | Fraction],
     attributes: Mapping[str, Sequence[Any]] | None = None,
+    *,
+    keep_reasoning: bool = False,
 ) -> pd.DataFrame:
     """Score completions against references by a task's parser and metrics.
 
     `task` is a spec such as `gsm8k`, or a task. A reference is a number or a target text; for a
-    task without numeric answers any text. The frame is that of `score_frame`, with the texts;
-    `.attrs["metrics"]` holds, by metric name, its value, low, high (the 95 % interval) and n.
+    task without numeric answers any text. Reasoning in tags, such as `<think>…</think>`, is no
+    answer; with `keep_reasoning` it is a part of it. The frame is that of `score_frame`, with the
+    texts; `.attrs["metrics"]` holds, by metric name, its value, low, high (the 95 % interval) and
+    n.
 
     Raises UserError for no completions, other lengths, and what is no text or number.
     """
@@ -136,7 +142,10 @@ def score(
             raise UserError(f"Completion {at} ({str(text)[:80]}) is not text: give a string.")
     answers = [_reference(task, reference, at) for at, reference in enumerate(references)]
     texts = {"completion": list(completions), "reference": [str(r) for r in references]}
-    scores, notes = _scores(task, texts["completion"], texts["reference"], answers)
+    answered = texts["completion"]
+    if keep_reasoning:
+        answered = [remove_reasoning_tags(text) for text in answered]
+    scores, notes = _scores(task, answered, texts["reference"], answers)
     columns: dict[str, Any] = {**texts, **scores, **notes}
     for name, values in (attributes or {}).items():
         if name in columns or len(values) != len(completions):
@@ -171,14 +180,43 @@ def _scores(
         "exact": [pair is not None and pair[0] == pair[1] for pair in known],
         "error": _floats(errors),
         "category": pd.Categorical(names, categories=list(CATEGORIES)),
-        "text_match": [plain_text(text) == plain_text(target) for text, target in both],
+        "text_match": texts_match(texts, targets),
     }
     return scores, {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
 
 
+def texts_match(texts: Sequence[str], targets: Sequence[str]) -> list[bool]:
+    """Whether each completion is the text of its target, as it stands or as `plain_text` reads it.
+
+    Markers and reasoning are taken off completions alone. They stay where without them two targets
+    would be one, or one would be empty: a target `[POSITIVE]` is that text and no other.
+    """
+    golds = {target: readable_text(target) for target in targets}
+    plain = {gold: plain_text(gold) for gold in golds.values()}
+    counts = Counter(plain.values())
+
+    # By as much as nobody sees, too, two targets may differ.
+    spelled = Counter(golds.values())
+    matches = []
+    for text, target in zip(texts, targets, strict=True):
+        gold = golds[target]
+        if spelled[gold] > 1 or not gold:
+            matches.append(text.strip() == target.strip())
+            continue
+        literal = counts[plain[gold]] > 1 or not plain[gold]
+        matches.append(gold == readable_text(text) or (not literal and gold == plain_text(text)))
+    return matches
+
+
 def value_of(task: Task, text: str) -> Fraction | None:
-    """The number that a task reads in a text."""
-    answer = task.parse(text)
+    """The number that a task reads in a text. Raises UserError where its `parse` raises."""
+    try:
+        answer = task.parse(text)
+    except ValueError as error:
+        raise UserError(
+            f"{task.name}.parse raises {type(error).__name__} ({reason_of(error)}) for "
+            f"{quoted(text)}: correct the task; `smmd-bench validate {task.name}` says more."
+        ) from error
     return None if answer is None else answer.value
 
 

@@ -170,6 +170,8 @@ def read_rows(
         for number, row in enumerate(rows, start=1):
             if lacking := [name for name in columns if row.get(name) is None]:
                 raise ValueError(f"row {number} has no {lacking[0]}")
+            if has_lone_surrogate(json.dumps(row, ensure_ascii=False, default=str)):
+                raise ValueError(f"row {number} holds half a surrogate pair, which is no letter")
         return rows
     except Exception as error:  # also what Python makes of no text, no date, too deep a list
         raise UserError(
@@ -177,6 +179,15 @@ def read_rows(
             f"({' '.join(str(error).split())}): copy it again, or save it as JSON lines, CSV or "
             "Parquet."
         ) from error
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Whether a text holds half a surrogate pair, which no file or tokenizer can write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
 
 
 def _parse(file: Path, separator: str | None, encoding: str | None, *, strict: bool) -> Any:

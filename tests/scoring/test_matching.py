@@ -77,7 +77,7 @@ def test_rows_of_another_order_without_an_id_are_refused(tmp_path, examples, col
         ([{"id": 1}, {"id": 5}], "row 2: its id '5' is no uid or position"),
         ([{"id": None}], "row 1: its id .* is no uid"),
         ([{"uid": f"test-0-{at}"} for at in (0, 1, 3, 4)], r"1 of .* \(the first: test-0-2\)"),
-        ([{}] * 4, "has 4 rows for the 5 examples of .*, so add a column uid"),
+        ([{}] * 4, "has 4 rows for the 5 examples of .*add the column uid"),
         ([{"id": at} for at in (2, 1, 3)], "counts its id from 1"),
     ],
 )
@@ -99,12 +99,40 @@ def test_a_prompt_that_each_completion_repeats_is_taken_off(tmp_path, examples):
     rows = [{"id": at, "generated_text": f"{e.prompt} {e.target}"} for at, e in enumerate(examples)]
     assert scored(tmp_path, rows)[0]["exact"].all()
     rows[0]["generated_text"] = examples[0].target
-    frame, _ = scored(tmp_path, rows)
-    assert frame["completion"].tolist() == [row["generated_text"] for row in rows]
+    assert scored(tmp_path, rows)[0]["exact"].all()  # row by row
+    for at in range(1, 3):
+        rows[at]["generated_text"] = examples[at].target
+    with pytest.raises(UserError, match=r"2 of 5 completions begin with their prompt \(the first"):
+        scored(tmp_path, rows)
+
+
+@pytest.mark.parametrize(
+    "template",
+    [
+        "<s> {}8", "<|begin_of_text|>{}8</s>", "User: {}\nAssistant: 8", "user\n{}\nassistant\n8",
+        "<|im_start|>user\n{}<|im_end|>\n<|im_start|>assistant\n8<|im_end|>",
+        "<s>[INST] {} [/INST] 8", "<start_of_turn>user\n{}<end_of_turn>\n<start_of_turn>model\n8",
+        "Be brief.\n\n### Instruction:\n{}\n\n### Response:\n8",
+        "<|im_start|>system\nYou are Qwen.<|im_end|>\n<|im_start|>user\n{}<|im_end|>\n"
+        "<|im_start|>assistant\n<think>\n\n</think>\n\n8",
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("blank", ["", " "])
+def test_a_prompt_is_taken_off_behind_markers_roles_and_templates(
+    tmp_path, examples, template, blank
+):
+    rows = [
+        {"uid": e.uid, "output": template.replace("8", e.target).format(e.prompt.strip() + blank)}
+        for e in examples
+    ]  # fmt: skip
+    rows[2]["output"] = examples[2].target
+    assert scored(tmp_path, rows)[0]["exact"].all()
 
 
 def test_a_limit_scores_the_first_of_a_whole_file(tmp_path, examples):
-    frame, said = scored(tmp_path, [{"output": e.target} for e in examples], limit=2)
+    frame, said = scored(
+        tmp_path, [{"output": e.target, "answer": e.target} for e in examples], limit=2
+    )
     assert frame["uid"].tolist() == [example.uid for example in examples[:2]]
     assert " 2 completions " in said[0]
 

@@ -59,7 +59,7 @@ def test_the_first_epoch_of_an_inspect_log_is_read():
     file = read_predictions(DATA / "inspect" / "easy.eval")
     found = [(p.ids["id"], p.completion, p.finish_reason) for p in file.rows]
     assert found[:2] == [("0", "-1", "stop"), ("1", "1/5", "stop")]
-    assert found[3] == ("3", "999", "length")
+    assert found[3] == ("3", "999", "max_tokens")
     assert file.rows[1].targets == {"target": ["1/5"]}
 
 

@@ -41,7 +41,7 @@ SPACES = st.sampled_from([" ", "\u00a0", "\u202f", "\u2007"])
 
 KEPT = [
     *("[5]", "[1, 2]", "[x]", "[A]", "<5>", "x < 3 > 2", r"\boxed{5}", "if x<y", "<3", "5 >"),
-    *("<answer>5</answer>", "<think>\n7\n</think>\n5", "<b>5</b> apples", "assistant 5"),
+    *("<answer>5</answer>", "<b>5</b> apples", "assistant 5"),
 ]
 
 
