@@ -39,22 +39,48 @@ def measure(
     """
     with RunDirectory(folder).locked():
         _claim(folder, settings)
-        done = read_rows(folder)
-        whole = done[done["error"].isna()].groupby("repeat")["row"].agg(set).to_dict()
-        missing = [k for k in range(settings.repeats) if whole.get(k, set()) != {*settings.rows}]
+        missing = _missing_repeats(folder, settings)
         for repeat in missing:
+            # Whatever slows the machine down for a while meets another row in each repeat.
             rows = list(settings.rows)
             random.Random(repeat).shuffle(rows)
             for row in rows:
-                name = f"{repeat}-{file_word(row)}"
-                asked = {"row": row, "repeat": repeat}
-                request = {"settings": vars(settings), "plugins": [*map(str, plugins)], **asked}
-                worker = WorkerProcess(_WORKER, request, folder / "logs", name)
-                with closing(worker):
-                    failure = worker.follow(progress)
-                found = worker.found if failure is None else {"error": failure.rstrip(".")}
-                write_json(folder / "rows" / f"{name}.json", {**asked, **found})
+                _measure_row(folder, settings, plugins, row, repeat, progress)
         return bool(missing)
+
+
+def _missing_repeats(folder: Path, settings: OverheadSettings) -> list[int]:
+    """The repeats in which a row was not measured: they are measured again as a whole."""
+    measured = read_rows(folder)
+    measured = measured[measured["error"].isna()]
+    rows_of_repeats = measured.groupby("repeat")["row"].agg(set).to_dict()
+    complete = {*settings.rows}
+    return [k for k in range(settings.repeats) if rows_of_repeats.get(k, set()) != complete]
+
+
+def _measure_row(
+    folder: Path,
+    settings: OverheadSettings,
+    plugins: Sequence[Path],
+    row: str,
+    repeat: int,
+    progress: Progress,
+) -> None:
+    """Train a row in a process of its own, and write its file."""
+    name = f"{repeat}-{file_word(row)}"
+    row_of_repeat: dict[str, Any] = {"row": row, "repeat": repeat}
+    request = {"settings": vars(settings), "plugins": [*map(str, plugins)]}
+    request |= row_of_repeat
+    worker = WorkerProcess(_WORKER, request, folder / "logs", name)
+    with closing(worker):
+        failure = worker.follow(progress)
+
+    # The other rows go on; the next command measures this repeat again.
+    result = worker.found
+    if failure is not None:
+        result = {"error": failure.rstrip(".")}
+    file = folder / "rows" / f"{name}.json"
+    write_json(file, {**row_of_repeat, **result})
 
 
 def read_rows(folder: Path) -> pd.DataFrame:
@@ -65,7 +91,10 @@ def read_rows(folder: Path) -> pd.DataFrame:
 
 def _claim(folder: Path, settings: OverheadSettings) -> None:
     """Write the manifest, or check that the folder is this measurement's."""
-    manifest, wanted = read_json(folder / "manifest.json"), json.loads(json.dumps(vars(settings)))
+    manifest = read_json(folder / "manifest.json")
+    wanted = json.loads(
+        json.dumps(vars(settings))
+    )  # a file has lists where the settings have tuples
     if manifest is None:
         content = {"name": settings.folder.name, **circumstances(), "overhead": wanted}
         write_json(folder / "manifest.json", content)
@@ -82,26 +111,48 @@ def overhead_frame(rows: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
     A time is the median of the steps of a process. Times are means and sample deviations over
     repeats; a ratio is the median over repeats, with the smallest and the largest one.
     """
-    done = rows[rows["error"].isna()]
-    medians = [np.median(steps[settings.steps // 4 :], axis=0) for steps in done["steps"]]
-    wall, cpu = np.reshape(medians, (-1, 2)).T
-    values = {"wall": 1000 * wall, "cpu": 1000 * cpu, "memory": done["peak_bytes"] / 1e9}
-    tables = {  # [repeats, rows]
-        name: done.assign(value=value).pivot(index="repeat", columns="row", values="value")
-        .astype("float64").reindex(columns=list(settings.rows))
-        for name, value in values.items()
-    }  # fmt: skip
-    found: dict[str, Any] = {"repeats": tables["wall"].count()}
-    found["memory_gb"] = tables["memory"].median()
+    tables = _tables_of_repeats(rows, settings)
+    columns: dict[str, Any] = {"repeats": tables["wall"].count()}
+    columns["memory_gb"] = tables["memory"].median()
     for clock in ("wall", "cpu"):
-        found[f"{clock}_ms"] = tables[clock].mean()
-        found[f"{clock}_ms_deviation"] = tables[clock].std()
+        columns[f"{clock}_ms"] = tables[clock].mean()
+        columns[f"{clock}_ms_deviation"] = tables[clock].std()
+
+    # A ratio is taken within a repeat, so that what changes between repeats cancels.
     for against, row in {"ce": CE, "stock": STOCK}.items():
         for name, table in tables.items():
-            ratios, to = table.div(table[row], axis=0), f"{name}_to_{against}"
-            found |= {to: ratios.median(), f"{to}_low": ratios.min(), f"{to}_high": ratios.max()}
-    said: dict[str, list[str]] = {row: [] for row in settings.rows}
-    for line in rows[rows["error"].notna()].to_dict("records"):
-        said[line["row"]].append(f"repeat {line['repeat'] + 1}: {line['error']}")
-    found["error"] = pd.Series({row: "; ".join(errors) for row, errors in said.items()})
-    return pd.DataFrame(found).rename_axis("row").reset_index()
+            ratios = table.div(table[row], axis=0)
+            column = f"{name}_to_{against}"
+            columns[column] = ratios.median()
+            columns[f"{column}_low"] = ratios.min()
+            columns[f"{column}_high"] = ratios.max()
+
+    columns["error"] = _errors_of_rows(rows, settings)
+    return pd.DataFrame(columns).rename_axis("row").reset_index()
+
+
+def _tables_of_repeats(rows: pd.DataFrame, settings: OverheadSettings) -> dict[str, pd.DataFrame]:
+    """Wall and CPU time in ms and memory in GB, each as a table of [repeats, rows]."""
+    measured = rows[rows["error"].isna()]
+    # The first steps warm caches and the allocator up.
+    first = settings.steps // 4
+    medians = [np.median(steps[first:], axis=0) for steps in measured["steps"]]
+    wall, cpu = np.reshape(medians, (-1, 2)).T
+    measured = measured.assign(
+        wall=1000 * wall, cpu=1000 * cpu, memory=measured["peak_bytes"] / 1e9
+    )
+
+    tables = {}
+    for name in ("wall", "cpu", "memory"):
+        table = measured.pivot(index="repeat", columns="row", values=name)
+        table = table.astype("float64")
+        tables[name] = table.reindex(columns=list(settings.rows))
+    return tables
+
+
+def _errors_of_rows(rows: pd.DataFrame, settings: OverheadSettings) -> pd.Series[str]:
+    """What failed of each row, by repeat; empty where nothing did."""
+    errors: dict[str, list[str]] = {row: [] for row in settings.rows}
+    for failed in rows[rows["error"].notna()].to_dict("records"):
+        errors[failed["row"]].append(f"repeat {failed['repeat'] + 1}: {failed['error']}")
+    return pd.Series({row: "; ".join(sentences) for row, sentences in errors.items()})

@@ -46,7 +46,8 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
     """
 
     def __init__(self, device: str, report: Callable[[int, int], None]) -> None:
-        self.device, self.report = device, report
+        self.device = device
+        self.report = report
         self.steps: list[tuple[float, float]] = []
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -73,29 +74,42 @@ def train_row(
     """Build the model of a row and train it; the Trainer, and what was measured."""
     set_seed(repeat)
     model = build_model(settings.config, settings.recipe, settings.device)
-    clock, rows = StepClock(settings.device, report), synthetic_rows(settings, repeat)
-    kind: Any = Trainer
+    clock = StepClock(settings.device, report)
+    rows = synthetic_rows(settings, repeat)
+    trainer_class: Any = Trainer
     forward: AbstractContextManager[None] = nullcontext()
-    more = {}
+    options: dict[str, Any] = {}
     if row != STOCK:
         tokens = synthetic_vocabulary(settings.config["vocab_size"], settings.numeric_tokens)
         loss = load_loss(row).bind(tokens).to(settings.device)
-        # as in the train stage, `example` keys the noise of a loss
-        rows = [{**item, "example": torch.tensor(at)} for at, item in enumerate(rows)]
-        kind, more = ObjectiveTrainer, {"numeric_loss": loss, "sampler": None}
+        # As in the train stage, `example` keys the noise of a loss.
+        for number, item in enumerate(rows):
+            item["example"] = torch.tensor(number)
+        trainer_class = ObjectiveTrainer
+        options = {"numeric_loss": loss, "sampler": None}
         forward = objective_forward(model, loss)
+
     with tempfile.TemporaryDirectory() as folder:
         args = training_arguments(
-            settings.recipe, repeat, Path(folder), steps=settings.steps, saves=False,
+            settings.recipe,
+            repeat,
+            Path(folder),
+            steps=settings.steps,
+            saves=False,
             gpu=settings.device == "cuda",
-        )  # fmt: skip
-        trainer = kind(model=model, args=args, train_dataset=rows, callbacks=[clock], **more)
+        )
+        trainer = trainer_class(
+            model=model, args=args, train_dataset=rows, callbacks=[clock], **options
+        )
         trainer.on_halving = _refuse  # halves would be compared with whole ones
         trainer.remove_callback(PrinterCallback)
         with fast_products(model, settings.length), forward:
             trainer.train()
-    device, peak = made_with("train")["device"], peak_bytes(settings.device)
-    return trainer, {"device": device, "peak_bytes": peak, "steps": clock.steps}
+    return trainer, {
+        "device": made_with("train")["device"],
+        "peak_bytes": peak_bytes(settings.device),
+        "steps": clock.steps,
+    }
 
 
 def _refuse(size: int) -> None:
@@ -107,7 +121,7 @@ def build_model(config: Mapping[str, Any], recipe: Recipe, device: str) -> Any:
     the train stage, full fine-tuning in bfloat16 keeps float32 weights."""
     dtype = "float32" if recipe.method == "full" else recipe.dtype
     shape = AutoConfig.for_model(**config)
-    with torch.device(device):
+    with torch.device(device):  # where the weights are drawn
         model = AutoModelForCausalLM.from_config(shape, dtype=getattr(torch, dtype))
         return add_adapter(model, recipe) if recipe.method == "lora" else model
 
@@ -144,28 +158,42 @@ def synthetic_rows(settings: OverheadSettings, repeat: int) -> list[dict[str, An
     They follow from the repeat alone, so that every loss sees the same. Values of one, two, ...
     digits are alike often, so that NTIL has digits at N = 1000.
     """
-    rng, n = np.random.default_rng(repeat), settings.numeric_tokens
-    vocab_size, supervised = settings.config["vocab_size"], settings.length // 4
-    shape = settings.steps * settings.batch_size, settings.length
+    rng = np.random.default_rng(repeat)
+    n = settings.numeric_tokens
+    number = settings.steps * settings.batch_size
+    vocab_size = settings.config["vocab_size"]
     numeric = synthetic_vocabulary(vocab_size, n).token_ids.numpy()  # [N]
-    ids = rng.choice(np.setdiff1d(np.arange(vocab_size), numeric), shape)  # [rows, length]
-    powers = 10 ** rng.integers(len(str(n - 1)), size=(shape[0], supervised))
-    values = rng.integers(np.where(powers == 1, 0, powers), np.minimum(10 * powers, n))
+    words = np.setdiff1d(np.arange(vocab_size), numeric)
+    ids = rng.choice(words, (number, settings.length))  # [rows, length]
+
+    # First how many digits a value has, then the value: by value alone most would have the most.
+    supervised = settings.length // 4
+    powers = 10 ** rng.integers(len(str(n - 1)), size=(number, supervised))
+    lowest = np.where(powers == 1, 0, powers)
+    values = rng.integers(lowest, np.minimum(10 * powers, n))
     ids[:, -supervised:] = numeric[values]
+
     labels = ids.copy()
     labels[:, :-supervised] = -100
     mask = torch.ones(settings.length, dtype=torch.int64)
-    return [
-        {"input_ids": torch.from_numpy(i), "attention_mask": mask, "labels": torch.from_numpy(y)}
-        for i, y in zip(ids, labels, strict=True)
-    ]
+    rows = []
+    for row, row_labels in zip(ids, labels, strict=True):
+        rows.append(
+            {
+                "input_ids": torch.from_numpy(row),
+                "attention_mask": mask,
+                "labels": torch.from_numpy(row_labels),
+            }
+        )
+    return rows
 
 
 if __name__ == "__main__":
     with start() as (request, events):
         quiet_libraries()
-        asked = OverheadSettings(**request["settings"])
-        row, repeat = request["row"], request["repeat"]
-        label = f"{row}, repeat {repeat + 1} of {asked.repeats}"
-        _, found = train_row(asked, row, repeat, partial(events.progress, label))
-        events.send({"event": "done", "found": found})
+        settings = OverheadSettings(**request["settings"])
+        row = request["row"]
+        repeat = request["repeat"]
+        label = f"{row}, repeat {repeat + 1} of {settings.repeats}"
+        _, result = train_row(settings, row, repeat, partial(events.progress, label))
+        events.send({"event": "done", "found": result})

@@ -76,7 +76,11 @@ def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
     """Write the page of the reports that were made, and `failed.json` if any of them raised."""
     folder = run.path / "reports"
     write_text(folder / "index.html", render_page(run, sections, embedded_examples(run)))
-    failed = {s.name: {"error": s.error, "traceback": s.traceback} for s in sections if s.error}
+
+    failed = {}
+    for section in sections:
+        if section.error:
+            failed[section.name] = {"error": section.error, "traceback": section.traceback}
     (folder / FAILED).unlink(missing_ok=True)
     if failed:
         write_json(folder / FAILED, failed)
@@ -106,13 +110,23 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
         table=_table,
         link=lambda file: file.relative_to(run.path / "reports").as_posix(),
     )
-    manifest, script, path = run.manifest, _text("page.js"), run.path.resolve()
+    manifest = run.manifest
     name = str(manifest.get("name") or run.path.name)
-    # no folder above `runs`, so that the page is the same anywhere
+    # The command names no folder above `runs`, so that the page is the same anywhere.
+    path = run.path.resolve()
     place = f"runs/{path.name}" if path.parent.name == "runs" else path.name
-    shown = [section for section in sections if section.skipped is None]
-    notes = [note for s in sections if s.artefact is not None for note in s.artefact.notes]
+
+    # A note that several reports give stands once.
+    notes: dict[str, None] = {}
+    for section in sections:
+        if section.artefact is not None:
+            notes |= dict.fromkeys(section.artefact.notes)
+
+    # The browser runs the script whose digest the page's policy names, and no other.
+    script = _text("page.js")
+    digest = hashlib.sha256(script.encode()).digest()
     packed = gzip.compress(json.dumps(examples, ensure_ascii=False).encode(), 6, mtime=0)
+    displayed = [section for section in sections if section.skipped is None]
     return environment.get_template("page.html.jinja").render(
         name=name,
         title=str((manifest.get("experiment") or {}).get("title") or name),
@@ -121,17 +135,17 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
         counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),
         parts={
-            "Tables": [section for section in shown if section.image is None],
-            "Figures": [section for section in shown if section.image is not None],
+            "Tables": [section for section in displayed if section.image is None],
+            "Figures": [section for section in displayed if section.image is not None],
         },
-        notes=[*dict.fromkeys(notes)],
+        notes=[*notes],
         skipped=[section for section in sections if section.skipped is not None],
         cells=run.cells.to_dict("records"),
         examples=examples,
         packed=_base64(packed),
         style=Markup(_text("page.css")),
         script=Markup(script),
-        digest=_base64(hashlib.sha256(script.encode()).digest()),
+        digest=_base64(digest),
     )
 
 
@@ -147,6 +161,7 @@ def _base64(content: bytes) -> str:
 def _picture(section: Section) -> str:
     """The figure as a data URI: as SVG or PNG, whichever is smaller."""
     files = filter(None, (section.file(".svg"), section.file(".png")))
+    # A scatter of many points is larger as SVG, a chart of bars as PNG.
     file = min(files, key=lambda file: file.stat().st_size)
     kind = "svg+xml" if file.suffix == ".svg" else "png"
     return f"data:image/{kind};base64,{_base64(file.read_bytes())}"
@@ -157,15 +172,22 @@ def _table(frame: pd.DataFrame) -> dict[str, Any]:
 
     constant: what the columns say that never change.
     """
-    whole, bold, links = as_text(frame), bold_cells(frame), frame.attrs.get("links", {})
-    text = varying(whole)
-    text = whole if text.columns.empty else text
-    rows = text.to_dict("records")
+    text = as_text(frame)
+    columns = varying(text)
+    if columns.columns.empty:
+        columns = text
+
+    bold = bold_cells(frame)
+    links = frame.attrs.get("links", {})
+    rows = []
+    for place, row in enumerate(columns.to_dict("records")):
+        cells = []
+        for name, cell in row.items():
+            key = (place, name)
+            cells.append((cell, key in bold, links.get(key)))
+        rows.append(cells)
     return {
-        "columns": [(name, is_numeric(text[name])) for name in text],
-        "rows": [
-            [(row[n], (at, n) in bold, links.get((at, n))) for n in row]
-            for at, row in enumerate(rows)
-        ],
-        "constant": constant_line(whole, text),
+        "columns": [(name, is_numeric(columns[name])) for name in columns],
+        "rows": rows,
+        "constant": constant_line(text, columns),
     }

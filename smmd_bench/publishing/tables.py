@@ -52,7 +52,9 @@ def number(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
     if value is None or not math.isfinite(value):
         return DASH
     plus = "+" if sign else ""
-    text = f"{value:{plus}.{digits}f}" if abs(value) < 1e6 else f"{value:{plus}.2g}"
+    form = f"{plus}.{digits}f" if abs(value) < 1e6 else f"{plus}.2g"
+    text = format(value, form)
+    # A difference that rounds to nothing has no direction.
     if float(text) == 0:
         text = text.lstrip("+-")
     return text.replace("-", "−", 1) if text.startswith("-") else text
@@ -74,8 +76,9 @@ def with_deviation(
 ) -> str:
     """`43.4 ± 0.5`; the mean alone where there is no deviation."""
     text = number(mean, digits, sign=sign)
-    known = deviation is not None and math.isfinite(deviation)
-    return f"{text} ± {number(deviation, digits)}" if known else text
+    if deviation is None or not math.isfinite(deviation):
+        return text
+    return f"{text} ± {number(deviation, digits)}"
 
 
 def count(value: int) -> str:
@@ -112,8 +115,8 @@ def bold_cells(frame: pd.DataFrame) -> frozenset[tuple[int, str]]:
 
 def to_csv(frame: pd.DataFrame) -> str:
     """CSV with numbers in full; text cells keep their text, with ASCII minus and no dashes."""
-    text = frame.select_dtypes(include=["str", "object"]).columns
-    plain = frame.assign(**{name: frame[name].map(_plain) for name in text})
+    texts = frame.select_dtypes(include=["str", "object"]).columns
+    plain = frame.assign(**{name: frame[name].map(_plain) for name in texts})
     plain = plain.rename(columns=_without_returns)
     return str(plain.to_csv(index=False, lineterminator="\n"))
 
@@ -130,34 +133,48 @@ def to_markdown(frame: pd.DataFrame) -> str:
 def to_latex(frame: pd.DataFrame, caption: str, label: str, notes: Iterable[str] = ()) -> str:
     """The table with its caption, label and notes; bold cells are bold."""
     text = as_text(frame)
+    alignment = ""
+    for name in text.columns:
+        alignment += "r" if is_numeric(text[name]) else "l"
+
+    # The styler sets bold what a frame of marks says, so that no escaped text is parsed again.
     marks = mark_bold(text.map(lambda _: ""), lambda _: "textbf:--rwrap;")
-    styler = _spanned(text.map(_escape)).style.format_index(_escape, axis="columns")
-    written = styler.hide(axis="index").apply(lambda _: marks, axis=None)
-    sized = written.to_latex(
-        column_format="".join("r" if is_numeric(text[name]) else "l" for name in text.columns),
+    styler = _span_rows(text.map(_escape)).style
+    styler.format_index(_escape, axis="columns").hide(axis="index")
+    styler.apply(lambda _: marks, axis=None)
+    latex = styler.to_latex(
+        column_format=alignment,
         hrules=True,
         position="t",
         position_float="centering",
         caption=_escape(caption),
         label=label,
         environment="table*" if width_of(text) > COLUMN else None,
-    ).replace("\\begin{tabular}", _SIZED)
+    )
+
     below = _NOTES.format(_escape(" ".join(notes))) if notes else ""
-    return PREAMBLE + sized.replace("\\end{tabular}\n", "\\end{tabular}}\n" + below)
+    latex = latex.replace("\\begin{tabular}", _SIZED)
+    return PREAMBLE + latex.replace("\\end{tabular}\n", "\\end{tabular}}\n" + below)
 
 
-def _spanned(cells: pd.DataFrame) -> pd.DataFrame:
+def _span_rows(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells with each model and task once, over all of its rows."""
-    spanned, first = cells.copy(), pd.Series(data=False, index=cells.index)
-    for name in (name for name in SPANNING if name in cells):
-        first = first | (cells[name] != cells[name].shift())
-        rows = first.cumsum().map(first.cumsum().value_counts())
-        over = [
-            c if n == 1 else rf"\multirow[t]{{{n}}}{{*}}{{{c}}}"
-            for c, n in zip(cells[name], rows, strict=True)
-        ]
-        spanned[name] = pd.Series(over, cells.index).where(first, "")
+    spanned = cells.copy()
+    # A cell ends where one to the left of it does: a task of another model stands again.
+    is_first = pd.Series(data=False, index=cells.index)
+    for name in SPANNING:
+        if name not in cells:
+            continue
+        is_first = is_first | (cells[name] != cells[name].shift())
+        block = is_first.cumsum()
+        heights = block.map(block.value_counts())
+        over_rows = [*map(_over_rows, cells[name], heights)]
+        spanned[name] = pd.Series(over_rows, cells.index).where(is_first, "")
     return spanned
+
+
+def _over_rows(cell: str, height: int) -> str:
+    return cell if height == 1 else rf"\multirow[t]{{{height}}}{{*}}{{{cell}}}"
 
 
 def _escape(text: object) -> str:
@@ -170,24 +187,30 @@ def _letter(letter: str) -> str:
     """A letter as LaTeX sets it: Greek ones, those above the line such as ᵀ, and those below it."""
     if letter in _SIGNS or letter.isascii():
         return _SIGNS.get(letter, letter)
+
+    # Unicode says of ᵀ "<super> 0054": the plain letter, and where it stands.
     kind, _, code = unicodedata.decomposition(letter).partition("> ")
     if kind in _RAISED:
-        plain = "".join(chr(int(point, 16)) for point in code.split()).replace("−", "-")
+        plain = "".join(chr(int(point, 16)) for point in code.split())
+        plain = plain.replace("−", "-")
         return f"${_RAISED[kind]}{{{plain}}}$"
+
     greek = re.fullmatch("GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)", unicodedata.name(letter, ""))
     if greek is None:
         return letter
-    name = greek[2].replace("LAMDA", "LAMBDA")
-    return f"$\\{name.lower() if greek[1] == 'SMALL' else name.capitalize()}$"
+    name = greek[2].replace("LAMDA", "LAMBDA")  # Unicode's own spelling
+    command = name.lower() if greek[1] == "SMALL" else name.capitalize()
+    return f"$\\{command}$"
 
 
 def varying(text: pd.DataFrame) -> pd.DataFrame:
     """Without the columns that never change; those that `attrs["values"]` names stay unless they
     hold only dashes. Of one row without such values all stay."""
     values = text.columns.intersection([*text.attrs.get("values", ())])
-    stay = {name for name in values if (text[name] != DASH).any()}
-    whole = len(text) < 2 and not stay
-    return text[[n for n in text.columns if whole or n in stay or text[n].nunique() > 1]]
+    filled = {name for name in values if (text[name] != DASH).any()}
+    if len(text) < 2 and not filled:
+        return text
+    return text[[n for n in text.columns if n in filled or text[n].nunique() > 1]]
 
 
 def constant_line(text: pd.DataFrame, rows: pd.DataFrame) -> str:
@@ -204,9 +227,13 @@ def width_of(text: pd.DataFrame) -> int:
 
 def mark_bold(text: pd.DataFrame, mark: Callable[[str], str]) -> pd.DataFrame:
     """The text of a table with its bold cells marked."""
-    marked, bold = text.copy(), bold_cells(text)
+    marked = text.copy()
+    bold = bold_cells(text)
     for name in text.columns:
-        marked[name] = [mark(c) if (at, name) in bold else c for at, c in enumerate(text[name])]
+        cells = []
+        for row, cell in enumerate(text[name]):
+            cells.append(mark(cell) if (row, name) in bold else cell)
+        marked[name] = cells
     return marked
 
 
@@ -228,6 +255,8 @@ def _without_returns(value: Any) -> Any:
 def _cell(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+    if value is None or value is pd.NA:
         return DASH
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return DASH if math.isnan(value) else f"{value:.6g}"
+    return str(value)

@@ -11,7 +11,7 @@ from smmd_bench.reports.verdict import Verdict
 
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.results.compare import contrasts, tied_losses
-from smmd_bench.results.ties import _tested, compact_letters
+from smmd_bench.results.ties import _test_difference, compact_letters
 from smmd_bench.scoring.gain import holm
 from tests.in_process import call
 from tests.runs import planted_run
@@ -30,7 +30,7 @@ def test_the_letters_are_those_of_the_example_by_hand():
 
 
 @given(st.sets(st.sampled_from([frozenset(pair) for pair in combinations("ABCDEF", 2)])))
-def test_two_share_a_letter_where_they_are_not_told_apart_and_no_letter_says_less(apart):
+def test_two_share_a_letter_where_they_are_not_find_different_and_no_letter_says_less(apart):
     letters = compact_letters("ABCDEF", apart)
     for pair in combinations("ABCDEF", 2):
         assert ({*letters[pair[0]]} & {*letters[pair[1]]} == set()) == (frozenset(pair) in apart)
@@ -53,7 +53,7 @@ def run(request, tmp_path_factory):
     return planted_run(tmp_path_factory.mktemp("run"), ANSWERS, texts, seeds=request.param)
 
 
-def test_told_apart_are_the_pairs_whose_test_is_significant_after_holm(run):
+def test_find_different_are_the_pairs_whose_test_is_significant_after_holm(run):
     pairs = [*combinations(RIGHT, 2)]
     p_values = holm([contrasts(run, pair, resamples=2)["p"].item() for pair in pairs])
     assert 0 < sum(p < 0.05 for p in p_values) < len(pairs)
@@ -81,6 +81,6 @@ def test_the_verdict_and_compare_show_them_and_four_losses_need_none(run, tmp_pa
 
 
 def test_of_one_seed_a_mean_is_tested_by_its_pseudo_values():
-    assert _tested(ExactMatch(), [100.0, 0.0, -100.0, 100.0])["p"] == 1
-    found = _tested(None, [1.0, 2.0, 3.0, 4.0])
+    assert _test_difference(ExactMatch(), [100.0, 0.0, -100.0, 100.0])["p"] == 1
+    found = _test_difference(None, [1.0, 2.0, 3.0, 4.0])
     assert found["p"] == pytest.approx(0.0305, abs=1e-4)  # t = 3.873 of 3 degrees of freedom
