@@ -6,6 +6,8 @@ OUT/rows/REPEAT-ROW.json   row, repeat, device, peak_bytes, steps: wall and CPU 
 OUT/logs/                  what each process was asked, and what it wrote
 """
 
+from __future__ import annotations
+
 import json
 import random
 from collections.abc import Sequence

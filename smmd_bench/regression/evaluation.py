@@ -141,8 +141,8 @@ def _base_target(card: ModelCard, cells: pd.DataFrame) -> Target:
 
 def _cell_target(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> Target | str:
     """The selected checkpoint of a trained cell; a sentence where it has none."""
-    address = str(cell["address"])
-    stored = run.current(address)
+    key = str(cell["address"])
+    stored = run.current(key)
     name = f"{cell['task']} {cell['loss']} seed {cell['seed']}"
     if cell["status"] != "done" or stored.receipt is None or stored.tested is None:
         return f"{cell['model']} {name} is {cell['status']} and is left out."
@@ -155,10 +155,10 @@ def _cell_target(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> Targe
         "task": str(cell["task"]),
         "loss": str(cell["loss"]),
         "seed": cell["seed"],
-        "cell": address,
+        "cell": key,
         "epoch": stored.tested.epoch,
         "kind": stored.receipt["kind"],
-        "identity": {"cell": address, "weights": stored.tested.digest},
+        "identity": {"cell": key, "weights": stored.tested.digest},
     }
     path = str(stored.checkpoint.resolve())
     return Target(f"{card.label} {name}", str(card.folder), path, facts)
@@ -207,8 +207,9 @@ def _choose_engine(targets: Sequence[Target], engine: str) -> str:
     refused = None
     for target in targets:
         reason = vllm.refuses(Path(target.base))
-        if reason and refused is None:
+        if reason:
             refused = f"{target.facts['model']} ({reason})"
+            break
     if engine == "vllm" and refused:
         raise UserError(f"--engine vllm cannot run {refused}: give --engine transformers.")
     if engine == "auto":
@@ -228,8 +229,8 @@ def regress(
     runner: Executor = load("executors", executor)
     with RunDirectory(path).locked():
         missing = {e.address: e for e in evaluations if not e.folder(path).exists()}
-        for address in missing:
-            failure_file(path, address).unlink(missing_ok=True)
+        for key in missing:
+            failure_file(path, key).unlink(missing_ok=True)
 
         # A job evaluates one checkpoint, which it opens once for all suites.
         payload = {"plugins": [*map(str, plugin_files())], "batch_size": batch_size}
@@ -241,8 +242,8 @@ def regress(
         write_comparisons(read_run(path))
 
     failed = {}
-    for address, evaluation in missing.items():
-        failure = read_json(failure_file(path, address))
+    for key, evaluation in missing.items():
+        failure = read_json(failure_file(path, key))
         if failure:
             failed[evaluation.label] = str(failure["error"])
     return Outcome(path, bool(missing), failed)
@@ -252,10 +253,10 @@ def _record_failures(path: Path, result: JobResult, evaluations: Mapping[str, Ev
     """Record how a job ended for each of its evaluations that it has neither made nor failed."""
     if not result.failure:
         return
-    for address in result.job.cells:
-        is_made = evaluations[address].folder(path).exists()
-        if not is_made and not failure_file(path, address).exists():
-            record_failure(path, address, "regress", result.failure)
+    for key in result.job.cells:
+        is_made = evaluations[key].folder(path).exists()
+        if not is_made and not failure_file(path, key).exists():
+            record_failure(path, key, "regress", result.failure)
 
 
 def _job(evaluations: Sequence[Evaluation], payload: Mapping[str, Any]) -> Job:
