@@ -53,7 +53,7 @@ def _describe_crash(error: Exception) -> str:
     return f"{type(error).__name__}: {message.splitlines()[0]} ({place})"
 
 
-def require(holds: bool, otherwise: str) -> None:
+def require(holds: Any, otherwise: str) -> None:
     """Raise ViolationError with the sentence `otherwise` unless something holds."""
     if not holds:
         raise ViolationError(otherwise)

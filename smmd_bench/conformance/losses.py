@@ -113,8 +113,8 @@ def _units(loss: Loss) -> None:
     # A step divides by what units() counts before it has any logits.
     counted = count_units(bound, labels)
     for total, units in returned:
+        require(not total.dim(), f"forward returns a sum of shape {list(total.shape)}")
         number = int(units)
-        require(total.dim() == 0, f"forward returns a sum of shape {list(total.shape)}")
         require(number == counted, f"forward says {number} units and units() {counted}")
 
 
@@ -132,9 +132,12 @@ def _micro_batches(loss: Loss) -> None:
         out = numeric_objective(bound, leaf[rows], labels[rows], tokens, units, keys[rows])
         return out.total
 
-    at_once = total(slice(None))
-    in_two = total(slice(0, 1)) + total(slice(1, None))
-    _require_same(in_two, at_once, leaf, "1 + 3 rows is not that of 4: draw noise by its keys")
+    _require_same(
+        total(slice(0, 1)) + total(slice(1, None)),
+        total(slice(None)),
+        leaf,
+        "1 + 3 rows is not that of 4: draw noise by its keys",
+    )
 
 
 def _head_passes(loss: Loss) -> None:
@@ -162,14 +165,14 @@ def _no_targets(loss: Loss) -> None:
     bound = loss.bind(integers(10))
     leaf = logits.requires_grad_()
     is_numeric = bound.vocabulary.index_of(labels) >= 0
-    labels = labels.masked_fill(is_numeric, -100)
+    labels[is_numeric] = -100
     out = numeric_objective(bound, leaf, labels, keys=keys)
     require(not out.units, f"units() counts {out.units} without numeric targets")
     require(float(out.auxiliary.detach()) == 0.0, "the auxiliary is not 0 without targets")
 
     # 0 / 0 units would make it nan.
     (gradient,) = torch.autograd.grad(out.total, leaf)
-    require(bool(gradient.isfinite().all()), "the gradient is not finite without targets")
+    require(gradient.isfinite().all(), "the gradient is not finite without targets")
 
 
 LOSS_CHECKS: dict[str, Callable[[Loss], None]] = {
@@ -188,9 +191,9 @@ def _require_finite(
 ) -> None:
     leaf = logits.clone().requires_grad_()
     value = numeric_objective(bound, leaf, labels, keys=keys).total
-    require(bool(value.isfinite()), f"the value is {value.item()} {where}")
+    require(value.isfinite(), f"the value is {value.item()} {where}")
     (gradient,) = torch.autograd.grad(value, leaf)
-    require(bool(gradient.isfinite().all()), f"the gradient is not finite {where}")
+    require(gradient.isfinite().all(), f"the gradient is not finite {where}")
 
 
 def _require_same(value: Tensor, wanted: Tensor, leaf: Tensor, otherwise: str) -> None:

@@ -60,8 +60,10 @@ def _full(report: Report, own_run: Path | None) -> None:
             continue
 
         # All reports of a run read the same frames.
-        is_unchanged = run.metrics.equals(metrics) and run.cells.equals(cells)
-        require(is_unchanged, "it changes a frame of the run in place: work on a copy")
+        require(
+            run.metrics.equals(metrics) and run.cells.equals(cells),
+            "it changes a frame of the run in place: work on a copy",
+        )
         repeated = _build(report, read_run(folder), folder.name)
         require(texts == repeated, "made again, it is another one")
     if len(reasons) == len(folders):
@@ -75,8 +77,10 @@ def _build(report: Report, run: RunFrames, name: str) -> list[str] | None:
     """What it makes of a run, in every format; None: it skips the run."""
     reason = report.skip(run)
     if reason is not None:
-        is_sentence = isinstance(reason, str) and bool(reason.strip())
-        require(is_sentence, f"skip gives {reason!r} for the run {name}: a reason, or None")
+        require(
+            isinstance(reason, str) and reason.strip(),
+            f"skip gives {reason!r} for the run {name}: a reason, or None",
+        )
         return None
 
     with figure_style():
@@ -84,10 +88,14 @@ def _build(report: Report, run: RunFrames, name: str) -> list[str] | None:
         require(isinstance(artefact, Artefact), f"build returns a {type(artefact).__name__}")
         if artefact.figure is not None:
             artefact.figure.savefig(io.BytesIO(), format="png")
-    is_named = bool(report.title.strip() and artefact.caption.strip())
-    require(is_named, f"the title or the caption of the run {name} is empty")
-    has_content = artefact.table is not None or artefact.figure is not None
-    require(has_content, f"there is neither a table nor a figure of the run {name}")
+    require(
+        report.title.strip() and artefact.caption.strip(),
+        f"the title or the caption of the run {name} is empty",
+    )
+    require(
+        artefact.table is not None or artefact.figure is not None,
+        f"there is neither a table nor a figure of the run {name}",
+    )
 
     texts = []
     if artefact.table is not None:

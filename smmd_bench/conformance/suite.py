@@ -31,6 +31,7 @@ def targets(words: Sequence[str]) -> list[Target]:
     for word in words or GROUPS:
         if word in GROUPS:
             plugins += [(word, name) for name in names(word)]
+        # A parameter may hold a slash, such as a path; a name never does.
         elif word.endswith(".py") or "/" in word.partition("[")[0]:
             load_plugin_file(word)
             plugins += plugins_of_file(Path(word))
@@ -42,6 +43,7 @@ def targets(words: Sequence[str]) -> list[Target]:
 def findings(target: Target, own_run: Path | None = None) -> list[Finding]:
     """What came of every check of a plugin; reports are tried on a run of one's own, too."""
     group, spec = target
+    # A plugin that cannot be made has nothing to try.
     usable = run_checks({"plugin": _usable}, group, spec)
     if usable[0].state == "failed":
         return usable
@@ -77,16 +79,16 @@ def _usable(group: Group, spec: str) -> None:
 
     require(plugin.name == name, f"it is registered as {name}, and its name is {plugin.name}")
     version = getattr(plugin, "version", 1)
-    is_version = type(version) is int and version > 0
-    require(is_version, f"version is {version!r}, not an integer > 0")
+    require(type(version) is int and version > 0, f"version is {version!r}, not an integer > 0")
 
     # A plugin is a part of addresses: it may not change once they are computed.
     cls: Any = type(plugin)
-    is_frozen = cls.__dataclass_params__.frozen
-    require(is_frozen, "it can be changed: put @dataclass(frozen=True) on the class")
-    without_help = [p.name for p in parameters_of(cls).values() if not p.help]
-    listed = ", ".join(without_help)
-    require(not without_help, f"the parameter {listed} has no help: use parameter()")
+    require(
+        cls.__dataclass_params__.frozen,
+        "it can be changed: put @dataclass(frozen=True) on the class",
+    )
+    silent = [parameter.name for parameter in parameters_of(cls).values() if not parameter.help]
+    require(not silent, f"the parameter {', '.join(silent)} has no help: use parameter()")
 
 
 def _find_by_spec(word: str) -> list[Target]:
