@@ -6,10 +6,10 @@
 
 from __future__ import annotations
 
-import itertools
 import random
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from itertools import chain, product
 from typing import Any, NamedTuple
 
 from ..errors import UserError, did_you_mean
@@ -85,7 +85,8 @@ def _require_tunable(axes: _Axes, losses: Sequence[str]) -> None:
             hint = did_you_mean(name, losses)
             raise UserError(f"--tune names '{name}', which is not in the losses: {hint}")
 
-        tunable = set().union(*map(_tunable_keys, meant))
+        # One of them is enough: the others keep to what they have.
+        tunable = set(chain(*map(_tunable_keys, meant)))
         if key not in tunable:
             owner = name or "the losses"
             hint = did_you_mean(key, tunable)
@@ -107,14 +108,16 @@ def _grid(loss: str, axes: _Axes) -> tuple[Configuration, ...]:
     tunable = _tunable_keys(loss)
     values: dict[str, Sequence[str]] = {}
     # The axes that are for more losses come first, so that the others replace theirs.
-    for name, key in sorted(axes, key=lambda axis: (bool(axis[0]), "[" in axis[0])):
+    ordered = sorted(axes, key=lambda axis: (bool(axis[0]), "[" in axis[0]))
+    for name, key in ordered:
         if key in tunable and _is_for(name, loss):
             values[key] = axes[name, key]
 
     # Values that are spelled in two ways, as 0.1 and 1e-1, make one configuration.
     grid = {}
-    for point in itertools.product(*values.values()):
-        configuration = _configuration(loss, dict(zip(values, point, strict=True)))
+    for combination in product(*values.values()):
+        point = dict(zip(values, combination, strict=True))
+        configuration = _configuration(loss, point)
         grid[configuration[1:]] = configuration
     return tuple(grid.values())
 
@@ -122,7 +125,7 @@ def _grid(loss: str, axes: _Axes) -> tuple[Configuration, ...]:
 def _configuration(loss: str, values: Mapping[str, str]) -> Configuration:
     parameters = parameters_of(type(load_loss(loss)))
     name, in_spec = split_spec(loss)
-    of_recipe = {}
+    of_recipe: dict[str, str] = {}
     for key, value in values.items():
         if key in parameters:
             in_spec[key] = value
@@ -144,21 +147,24 @@ def _require_as_many(grids: Mapping[str, Sequence[Configuration]]) -> None:
     if largest == 1:
         raise UserError("--tune gives each loss one configuration: give at least two values.")
 
-    smaller = [loss for loss, count in counts.items() if count < largest]
-    if smaller:
-        listed = ", ".join(f"{loss} {count}" for loss, count in counts.items())
-        example = f"--tune '{smaller[0]}: learning_rate=...'"
-        raise UserError(
-            f"--tune gives the losses unequal numbers of configurations ({listed}): give "
-            f"{smaller[0]} {largest}, such as {example}, or give --tune-trials."
-        )
+    # The best of more configurations is better by chance alone.
+    for loss, count in counts.items():
+        if count < largest:
+            listed = ", ".join(f"{name} {number}" for name, number in counts.items())
+            raise UserError(
+                f"--tune gives the losses unequal numbers of configurations ({listed}): give "
+                f"{loss} {largest}, such as --tune '{loss}: learning_rate=...', or give "
+                "--tune-trials."
+            )
 
 
 def _require_different(grids: Mapping[str, Sequence[Configuration]]) -> None:
     """Raise UserError where two losses, such as variants of one, have the same configurations."""
     owners: dict[frozenset[Any], str] = {}
     for loss, grid in grids.items():
-        owner = owners.setdefault(frozenset(point[1:] for point in grid), loss)
+        # The first of a configuration is its text, which may spell a number otherwise.
+        configurations = frozenset(point[1:] for point in grid)
+        owner = owners.setdefault(configurations, loss)
         if owner != loss:
             raise UserError(
                 f"--tune gives {owner} and {loss} the same configurations, so that one is tuned "

@@ -89,12 +89,15 @@ def find_geometry(text: str) -> Geometry:
     """The geometry of that name, or of a config.json, or of the folder of a checkpoint."""
     if text in named_geometries():
         return named_geometries()[text]
+
     path = Path(text).expanduser()
     if not path.exists():
         raise UserError(
             f"Unknown geometry '{text}': {did_you_mean(text, named_geometries())} (Or give the "
             "path of a config.json or of a checkpoint folder.)"
         )
+
+    # A folder may hold the config.json of a processor or a dataset instead.
     file = path / "config.json" if path.is_dir() else path
     config = read_given_json(file)
     if not {"model_type", "vocab_size"} <= set(config):

@@ -57,13 +57,14 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """An optimiser step is done."""
-        now = self._now()
-        self.steps.append((now[0] - self.last[0], now[1] - self.last[1]))
+        wall, cpu = self._now()
+        self.steps.append((wall - self.last[0], cpu - self.last[1]))
+        # What the report takes is no part of the next step.
         self.report(state.global_step, state.max_steps)
         self.last = self._now()
 
     def _now(self) -> tuple[float, float]:
-        if self.device == "cuda":
+        if self.device == "cuda":  # kernels run on after the call returns
             torch.cuda.synchronize()
         return time.perf_counter(), time.process_time()
 

@@ -118,8 +118,11 @@ def _groups(run: RunFrames) -> Iterator[_Group]:
         base = cells[is_base]
         trained = cells[~is_base]
         with_seeds = base if trained.empty else trained
-        for seed in sorted(set(with_seeds["seed"])):
-            of_seed = pd.concat([base[:1], trained[trained["seed"] == seed]])
+        seeds = sorted(set(with_seeds["seed"]))
+        for seed in seeds:
+            # The base has no seed of its own, and stands beside each.
+            of_seed = trained[trained["seed"] == seed]
+            of_seed = pd.concat([base[:1], of_seed])
             title = {
                 "model": str(model),
                 "task": str(task),
@@ -160,6 +163,7 @@ def _category(scores: pd.DataFrame) -> NDArray[np.intp]:
     """[examples] the place of each category in `CATEGORIES`; -1 where the target is no number."""
     if "category" not in scores or "answer" not in scores:
         return np.full(len(scores), -1)
+    # Categories of an older run that are no longer told apart have the place -1, too.
     codes = pd.Index(CATEGORIES).get_indexer(pd.Index(scores["category"].astype("str")))
     return np.where(scores["answer"].notna(), codes, -1)
 
@@ -202,12 +206,13 @@ def small_picture(path: object, largest: int = PIXELS) -> Image | None:
         small = read_image(Path(path))
     except UserError:
         return None
-    small.thumbnail((largest, largest))
+    small.thumbnail((largest, largest))  # in place; it never enlarges
     return small
 
 
 def _data_uri(path: object) -> str | None:
-    if (picture := small_picture(path)) is None:
+    picture = small_picture(path)
+    if picture is None:
         return None
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", quality=75)

@@ -103,7 +103,7 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        undefined=StrictUndefined,
+        undefined=StrictUndefined,  # a misspelled name raises
     )
     environment.filters.update(
         picture=_picture,
@@ -174,6 +174,7 @@ def _table(frame: pd.DataFrame) -> dict[str, Any]:
     """
     text = as_text(frame)
     columns = varying(text)
+    # A table of one row may say nothing that varies: then it is shown as it is.
     if columns.columns.empty:
         columns = text
 
@@ -183,6 +184,7 @@ def _table(frame: pd.DataFrame) -> dict[str, Any]:
     for place, row in enumerate(columns.to_dict("records")):
         cells = []
         for name, cell in row.items():
+            # Marks and links name a cell by its row and column, as `tables` says.
             key = (place, name)
             cells.append((cell, key in bold, links.get(key)))
         rows.append(cells)

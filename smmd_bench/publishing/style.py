@@ -93,6 +93,7 @@ _SPARE = (
 
 def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
     """A style for each loss spec; losses of the package always have the same, others in order."""
+    # There are as many as people tell apart in one figure; then they come again.
     spare = cycle(_SPARE)
     return {loss: _KNOWN.get(loss) or next(spare) for loss in dict.fromkeys(losses)}
 
@@ -127,7 +128,7 @@ def shortened(label: str, letters: int) -> str:
     """A label of at most so many letters: its start and its end, which tell files apart."""
     if len(label) <= letters:
         return label
-    end = (letters - 1) // 2
+    end = (letters - 1) // 2  # one letter is the dots
     return f"{label[: letters - 1 - end]}…{label[len(label) - end :]}"
 
 

@@ -66,6 +66,7 @@ def with_interval(
 ) -> str:  # fmt: skip
     """`43.4 [42.4, 44.4]`; the value alone where there is no interval."""
     text = number(value, digits, sign=sign)
+    # One seed, or too few examples, have no interval.
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return text
     return f"{text} [{number(low, digits, sign=sign)}, {number(high, digits, sign=sign)}]"
@@ -104,6 +105,7 @@ def as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 def is_numeric(column: pd.Series[str]) -> bool:
     """Whether every filled text cell reads as a number, so that the column is right-aligned."""
+    # `<0.001` is a number, too.
     filled = [cell for cell in column if cell not in (DASH, "") and not cell.startswith(HOLES)]
     return bool(filled) and all(_NUMBER.match(cell) or cell[0] == "<" for cell in filled)
 
@@ -115,6 +117,7 @@ def bold_cells(frame: pd.DataFrame) -> frozenset[tuple[int, str]]:
 
 def to_csv(frame: pd.DataFrame) -> str:
     """CSV with numbers in full; text cells keep their text, with ASCII minus and no dashes."""
+    # Numbers keep all their digits, and a program reads text as it is spelled on a keyboard.
     texts = frame.select_dtypes(include=["str", "object"]).columns
     plain = frame.assign(**{name: frame[name].map(_plain) for name in texts})
     plain = plain.rename(columns=_without_returns)
@@ -168,12 +171,13 @@ def _span_rows(cells: pd.DataFrame) -> pd.DataFrame:
         is_first = is_first | (cells[name] != cells[name].shift())
         block = is_first.cumsum()
         heights = block.map(block.value_counts())
-        over_rows = [*map(_over_rows, cells[name], heights)]
-        spanned[name] = pd.Series(over_rows, cells.index).where(is_first, "")
+        tall = [*map(_set_over_rows, cells[name], heights)]
+        column = pd.Series(tall, cells.index)
+        spanned[name] = column.where(is_first, "")
     return spanned
 
 
-def _over_rows(cell: str, height: int) -> str:
+def _set_over_rows(cell: str, height: int) -> str:
     return cell if height == 1 else rf"\multirow[t]{{{height}}}{{*}}{{{cell}}}"
 
 
@@ -207,6 +211,7 @@ def varying(text: pd.DataFrame) -> pd.DataFrame:
     """Without the columns that never change; those that `attrs["values"]` names stay unless they
     hold only dashes. Of one row without such values all stay."""
     values = text.columns.intersection([*text.attrs.get("values", ())])
+    # A value is worth showing though it never changes: it is the result.
     filled = {name for name in values if (text[name] != DASH).any()}
     if len(text) < 2 and not filled:
         return text

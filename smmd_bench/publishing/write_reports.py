@@ -208,7 +208,8 @@ def _make_reports(
     """The reports of these names, in their order."""
     run = read_run(folder)
     require_plugins(run)
-    if missing_comparisons(run):  # which a killed command left out
+    # A killed command has left some out; a folder that may not be written goes without.
+    if missing_comparisons(run):
         with suppress(UserError), RunDirectory(folder).locked():
             write_comparisons(read_run(folder))
         run = read_run(folder)
@@ -258,15 +259,18 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
 
 
 def _with_columns(section: Section, columns: Sequence[str]) -> Section:
-    table = section.table
-    if section.artefact is None or table is None:
+    artefact = section.artefact
+    if artefact is None or artefact.table is None:
         return section
+    table = artefact.table
     for name in columns:
         if name not in table:
             hint = did_you_mean(name, map(str, table))
             raise UserError(f"Unknown column '{name}': {hint}")
+
     chosen = table[[*dict.fromkeys(columns)]]
-    return replace(section, artefact=replace(section.artefact, table=chosen))
+    artefact = replace(artefact, table=chosen)
+    return replace(section, artefact=artefact)
 
 
 def table_texts(section: Section) -> dict[str, str]:
@@ -279,6 +283,7 @@ def table_texts(section: Section) -> dict[str, str]:
     title = section.title
     notes = "\n".join(f"- {note}" for note in artefact.notes)
     paragraphs = [f"**{title}**", to_markdown(table).rstrip(), artefact.caption, notes]
+    # Some titles are questions.
     stop = "" if title.endswith("?") else "."
     caption = f"{title}{stop} {artefact.caption}"
     return {
@@ -296,15 +301,17 @@ def _write_artefact(
     texts = {}
     for ending, text in table_texts(replace(section, artefact=artefact)).items():
         texts[f"tables/{name}.{ending}"] = text
+    # The numbers stand beside what they are behind.
     if artefact.data is not None:
         place = f"figures/{name}.csv" if artefact.figure else f"tables/{name}_data.csv"
         texts[place] = to_csv(artefact.data)
 
     files = []
     for place, text in texts.items():
-        if place.rpartition(".")[2] in formats:
-            files.append(folder / place)
-            write_text(files[-1], text)
+        file = folder / place
+        if file.suffix[1:] in formats:
+            write_text(file, text)
+            files.append(file)
     if artefact.figure is not None:
         files += _draw(artefact.figure, folder, name, formats)
     return files

@@ -33,6 +33,7 @@ def is_share(metric: str, values: pd.Series[float] | None) -> bool:
     """Whether a metric is known by name as a share, and its documents have values from 0 to 1."""
     if _plain(metric) not in SHARES or values is None:
         return False
+    # A name says what lm-eval's own tasks mean by it; other tasks may mean another thing.
     scored = values.dropna()
     return len(scored) > 0 and bool(scored.between(0, 1).all())
 
@@ -47,7 +48,8 @@ def write_comparisons(run: RunFrames) -> None:
         metrics = {}
         for metric in map(str, ours.columns):
             # A difference in points is one of shares: of perplexities, say, it would be none.
-            if is_share(metric, ours[metric]) and is_share(metric, theirs.get(metric)):
+            are_shares = is_share(metric, ours[metric]) and is_share(metric, theirs.get(metric))
+            if are_shares:
                 comparison = compare(ours, theirs, metric)
                 if comparison:
                     metrics[metric] = comparison

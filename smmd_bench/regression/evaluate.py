@@ -164,6 +164,7 @@ def _result_rows(output: Mapping[str, Any], samples: pd.DataFrame) -> list[dict[
 def rows_of(metrics: Mapping[str, Any], samples: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """lm-eval's numbers of a task: in percent if the documents say that one is a share of one."""
     for key, value in metrics.items():
+        # Beside its numbers lm-eval tells the alias of a task, without a comma.
         metric, comma, rule = str(key).partition(",")
         if not comma or metric.endswith("_stderr") or not isinstance(value, Real):
             continue

@@ -95,15 +95,20 @@ def find_targets(path: Path, losses: Sequence[str] = ()) -> tuple[list[Target], 
     _require_losses(path, cells, losses)
     require_plugins(run)
 
-    of_losses = cells["loss"].isin(losses) | cells["loss_name"].isin(losses)
-    trained = cells[(of_losses | (not losses)) & (cells["loss"] != BASE)]
+    # A name, such as `smmd`, means every variant of the loss.
+    trained = cells[cells["loss"] != BASE]
+    if losses:
+        is_named = trained["loss"].isin(losses) | trained["loss_name"].isin(losses)
+        trained = trained[is_named]
+
     targets: list[Target] = []
     notes: list[str] = []
     for model, of_model in cells.groupby("model", observed=True):
         card = card_of_run(str(model), run)
         if not losses or BASE in losses:
             targets.append(_base_target(card, of_model))
-        for cell in trained[trained["model"] == model].to_dict("records"):
+        of_model = trained[trained["model"] == model]
+        for cell in of_model.to_dict("records"):
             target = _cell_target(card, cell, run)
             if isinstance(target, Target):
                 targets.append(target)
@@ -144,6 +149,7 @@ def _cell_target(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> Targe
     key = str(cell["address"])
     stored = run.current(key)
     name = f"{cell['task']} {cell['loss']} seed {cell['seed']}"
+    # A cell that is done has all of its stages; the weights may have been removed since.
     if cell["status"] != "done" or stored.receipt is None or stored.tested is None:
         return f"{cell['model']} {name} is {cell['status']} and is left out."
     if stored.checkpoint is None:

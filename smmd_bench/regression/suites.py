@@ -180,6 +180,7 @@ def subjects() -> list[str]:
 
 def is_mmlu(name: str) -> bool:
     """Whether a suite is MMLU, one of its four groups, or one of its subjects."""
+    # `mmlu`, `mmlu_stem`, `mmlu_anatomy`: each has a file of its own.
     return name in {file.stem.removeprefix("_") for file in _mmlu_files().glob("*mmlu*.yaml")}
 
 

@@ -106,6 +106,7 @@ def _rows(left: Side, right: Side, metric: str | None, resamples: int) -> Iterat
     is_paired = _asked_examples(left).equals(_asked_examples(right))
     tests = _differences(right, left, resamples, names) if names and is_paired else {}
     cell = left[1]
+    # b - a, so that what is better in the second run is above 0.
     for name in names:
         yield {
             "difference": values_b[name] - values_a[name],
@@ -130,6 +131,7 @@ def _values(side: Side) -> pd.Series[float]:
 
 def _asked_examples(side: Side) -> pd.DataFrame:
     run, cell = side
+    # Only what an example asks matters, not where it stands in the split.
     columns = ["uid", "prompt", "target"]
     rows = run.read("completions", columns, [cell["address"]])
     return rows[columns].set_index("uid").sort_index()
@@ -158,7 +160,8 @@ def _settings(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
         if name not in WITHOUT_EFFECT:
             settings[f"{task}: {name}"] = value
     grid = run.described[cell["address"]].get("grid") or ()
-    settings[f"{task}: what was tried of {cell['loss']}"] = [point["text"] for point in grid]
+    tried = [point["text"] for point in grid]
+    settings[f"{task}: what was tried of {cell['loss']}"] = tried
 
     stored = run.current(cell["address"])
     for name, value in _training_circumstances(stored).items():
@@ -229,7 +232,7 @@ def tied_losses(run: RunFrames, losses: Sequence[str], metric: str | None = None
 
 def _wanted_metrics(task: str, metric: str | None) -> list[Metric]:
     metrics = load_task(task).metrics()
-    if metric is None:
+    if metric is None:  # a task lists its main metric first
         return [*metrics[:1]]
     return [candidate for candidate in metrics if metric in ("all", candidate.name)]
 

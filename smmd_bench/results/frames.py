@@ -76,8 +76,12 @@ class RunFrames:
         frame = frame.astype({"seed": "int64", "params": "Int64"})
         frame = frame.astype(dict.fromkeys(("stage", "error", "trained_on"), "str"))
         for column in _NAMES:
-            frame[column] = pd.Categorical(frame[column], categories=[*frame[column].unique()])
-        return frame if "predictions" in self.manifest else with_settings(frame)
+            order = [*frame[column].unique()]
+            frame[column] = pd.Categorical(frame[column], order)
+        # The losses of completions made elsewhere are labels without parameters.
+        if "predictions" in self.manifest:
+            return frame
+        return with_settings(frame)
 
     def current(self, address: str) -> StoredCell:
         """The folders of a cell."""
@@ -254,7 +258,7 @@ class RunFrames:
     def only(self, cells: pd.DataFrame) -> RunFrames:
         """The run as if it had these of its cells alone; categories that none has are dropped."""
         cells = cells.copy()
-        for column in _NAMES:
+        for column in _NAMES:  # a groupby would have a row for each category
             cells[column] = cells[column].cat.remove_unused_categories()
 
         # What is of the whole run is not read again: `__dict__` is where cached_property looks.

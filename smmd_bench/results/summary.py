@@ -150,6 +150,7 @@ def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
 
     is_trained = cells["loss"] != BASE
     recipes = pd.DataFrame([*cells["recipe"].where(is_trained, {})], cells.index)
+    # A parameter of a loss may be called as a setting; what changes no score splits no rows.
     present = [*cells, *columns, *WITHOUT_EFFECT]
     for setting in recipes.columns.difference(present, sort=False):
         # As text, since a setting may be a list.
@@ -198,6 +199,7 @@ def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[st
     validated = {line["address"]: line for line in choice.get("trials", ())}
     points = zip(content.get("grid") or (), now.trials, strict=False)
     for place, (point, trial) in enumerate(points):
+        # Nothing is known of the trials of a cell that has not chosen yet.
         line = validated.get(trial.address, {})
         yield {
             "untuned": untuned_label(str(content["loss"])),
@@ -233,6 +235,7 @@ def card_of_run(name: str, run: Run) -> ModelCard:
         card = model_card(f"{identity['hub']}@{identity['commit']}")
     else:
         card = card_at(name, _path_of_model(name, run))
+    # A name may lead to other weights by now; those of the run are told by their digest.
     if dict(card.identity) == identity:
         return replace(card, name=name)
     raise UserError(
@@ -293,7 +296,8 @@ def concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
 
 def require_plugins(run: Run) -> None:
     """Raise UserError where the run was made with a task or loss that is not here."""
-    lacking = {*run.cells["task_name"]} - {*names("tasks")}
+    tasks = {*run.cells["task_name"]}
+    lacking = tasks - {*names("tasks")}
     # The losses of completions made elsewhere are labels.
     if "predictions" not in run.manifest:
         lacking |= {*run.cells["loss_name"]} - {BASE, *names("losses")}

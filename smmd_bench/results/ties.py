@@ -35,34 +35,30 @@ def tie_letters(run: Run, metrics: Callable[[str], Sequence[Metric]]) -> pd.Data
     """
     import pandas as pd
 
-    rows: list[dict[str, Any]] = []
-    is_trained = (run.cells["status"] == "done") & (run.cells["loss"] != BASE)
-    for (model, task), cells in run.cells[is_trained].groupby(["model", "task"], observed=True):
+    rows = []
+    measured = run.cells[run.cells["status"] == "done"]
+    trained = measured[measured["loss"] != BASE]
+    for (model, task), cells in trained.groupby(["model", "task"], observed=True):
         if cells["loss"].nunique() < LEAST:
             continue
+
+        # Read once for all metrics: the scores of a run are its largest files.
         scores = run.read("scores", None, cells["address"]).set_index("uid")
         by_cell = dict([*scores.groupby("address", observed=True)])
         for metric in metrics(str(task)):
             means = _rank_losses(run, cells, metric)
             apart = _find_different(run, cells, by_cell, metric)
             for loss, letters in compact_letters([*means.index], apart).items():
-                rows.append(
-                    {
-                        "model": model,
-                        "task": task,
-                        "metric": metric.name,
-                        "loss": loss,
-                        "value": means[loss],
-                        "letters": letters,
-                    }
-                )
-    return pd.DataFrame(rows, columns=["model", "task", "metric", "loss", "value", "letters"])
+                rows.append((model, task, metric.name, loss, means[loss], letters))
+    columns = ["model", "task", "metric", "loss", "value", "letters"]
+    return pd.DataFrame(rows, columns=columns)
 
 
 def _rank_losses(run: Run, cells: pd.DataFrame, metric: Metric) -> pd.Series[float]:
     """The mean of each loss over its cells, the best first."""
     of_cells = run.metrics["address"].isin(cells["address"])
     values = run.metrics[of_cells & (run.metrics["metric"] == metric.name)]
+    # A loss whose metric has no value, as an error without a valid answer, has no place.
     means = values.groupby("loss", observed=True)["value"].mean().dropna()
     return means.sort_values(ascending=metric.better == "lower")
 
@@ -74,6 +70,7 @@ def compact_letters(names: Sequence[str], apart: Collection[frozenset[str]]) -> 
         groups = _split_groups(groups, pair)
     groups.sort(key=lambda group: sorted(map(names.index, group)))
 
+    # The group that holds the first names gets the first letter.
     letters = dict.fromkeys(names, "")
     for group, letter in zip(groups, ascii_letters, strict=False):
         for name in group:
@@ -83,12 +80,14 @@ def compact_letters(names: Sequence[str], apart: Collection[frozenset[str]]) -> 
 
 def _split_groups(groups: Sequence[frozenset[str]], pair: frozenset[str]) -> list[frozenset[str]]:
     """Groups of which none has both of a pair, and none is a part of another one."""
-    kept = [group for group in groups if not pair <= group]
-    # A group with both becomes two, each without one of them: Piepho's insertion step.
+    kept: list[frozenset[str]] = []
     halves: set[frozenset[str]] = set()
     for group in groups:
+        # A group with both becomes two, each without one of them: Piepho's insertion step.
         if pair <= group:
             halves.update(group - {name} for name in pair)
+        else:
+            kept.append(group)
 
     # What lies in a larger group says nothing of its own: his absorption step.
     candidates = [*kept, *halves]
@@ -159,6 +158,7 @@ def _test_difference(metric: Metric, values: list[float]) -> dict[str, Any]:
         low, high = tango(b, c, n)
         return {**comparison, "b": b, "c": c, "p": mcnemar_p(b, c), "low": low, "high": high}
 
+    # Values that are all the same have no error to test by.
     model = fit([values])
     p = 2 * t.sf(abs(mean) / model.error, model.df) if model.error else math.nan
     absent = dict.fromkeys(("b", "c", "low", "high"), math.nan)

@@ -7,7 +7,7 @@ untuned base goes first, and nothing is trained on it before it is decoded: an e
 run a model says so at once. A tuned cell waits for its trials.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from typing import Any
@@ -81,18 +81,19 @@ class Schedule(JobQueue):
     def _update(self) -> None:
         """Find the jobs that can start now; cells that are finished, or have failed, leave."""
         self._select_weights()
-        missing = self._without_failed(self.run.missing(self.todo))
+        missing = self._drop_failed(self.run.missing(self.todo))
         self.todo = [*missing]
-        self.waiting = [job for job in self.waiting if missing.keys() >= {*self.cells[job.name]}]
 
+        # A job of which a cell has failed since is made anew, of the others.
+        self.waiting = [job for job in self.waiting if missing.keys() >= {*self.cells[job.name]}]
         busy = self._busy_cells()
         jobs = [
-            *self._measurements(missing, busy),
-            *self._trainings(missing, busy),
-            *self._decodings(missing, busy),
+            *self._find_measurements(missing, busy),
+            *self._find_trainings(missing, busy),
+            *self._find_decodings(missing, busy),
         ]
         for stage, cells in jobs:
-            job = self._job(stage, cells)
+            job = self._make_job(stage, cells)
             self.cells[job.name] = cells
             self.waiting.append(job)
         self.waiting.sort(key=self._rank)
@@ -113,7 +114,7 @@ class Schedule(JobQueue):
             except Exception as error:  # a plugin's own: the other cells go on
                 self._fail(cell, "decode", error)
 
-    def _without_failed(self, missing: Missing) -> Missing:
+    def _drop_failed(self, missing: Missing) -> Missing:
         """The cells that have not failed; those that depend on a failed one fail with it."""
         failed: set[Cell] = set()
         while new := [c for c in missing if c not in failed and self.run.failure(c)]:
@@ -133,12 +134,12 @@ class Schedule(JobQueue):
             if reason is not None and not self.run.failure(other):
                 self._fail(other, str(failure["stage"]), _error_like(failure, reason))
 
-    def _measurements(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
+    def _find_measurements(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
         unmeasured = [c for c, stage in missing.items() if stage == "measure" and c not in busy]
         for start in range(0, len(unmeasured), MEASURED_AT_A_TIME):
             yield "measure", unmeasured[start : start + MEASURED_AT_A_TIME]
 
-    def _trainings(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
+    def _find_trainings(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
         # A base that is not decoded yet holds its trainings back: its engine may not run it.
         held_back = set()
         for cell, stage in missing.items():
@@ -153,30 +154,30 @@ class Schedule(JobQueue):
                 begun.add(cell.parts["train"])
                 yield "train", [cell]
 
-    def _decodings(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
+    def _find_decodings(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
         # A training whose job still runs is to come, though its weights may be there already.
         in_training = set()
         for name, cells in self.running.items():
             if name.startswith("train-"):
                 in_training.update(cells)
 
-        waiting: dict[Base, list[Cell]] = {}
+        waiting: defaultdict[Base, list[Cell]] = defaultdict(list)
         number_to_come: Counter[Base] = Counter()
         for cell, stage in missing.items():
-            base = base_of(cell)
-            waiting.setdefault(base, [])
             if stage == "decode" and cell not in busy:
-                waiting[base].append(cell)
-            if not cell.is_base:
-                number_to_come[base] += stage == "train" or cell in in_training
+                waiting[base_of(cell)].append(cell)
+            is_to_come = stage == "train" or cell in in_training
+            # The base has nothing to train, and is never waited for.
+            if is_to_come and not cell.is_base:
+                number_to_come[base_of(cell)] += 1
 
-        for base, cells in waiting.items():
-            ready = self._with_weights(cells)
+        for base in dict.fromkeys(map(base_of, missing)):
+            ready = self._select_ready(waiting[base])
             decodable = DecodableBase(ready, number_to_come[base])
             for batch in decodable.split_into_jobs(self.slots):
                 yield "decode", batch
 
-    def _with_weights(self, waiting: Sequence[Cell]) -> list[Cell]:
+    def _select_ready(self, waiting: Sequence[Cell]) -> list[Cell]:
         ready = [cell for cell in waiting if self._has_weights(cell)]
         # The job that selects a cell's epoch can test it on another task in the same go.
         following = [c for c in waiting if c not in ready and c.source in ready]
@@ -191,7 +192,7 @@ class Schedule(JobQueue):
     def _fail(self, cell: Cell, stage: str, error: BaseException | str) -> None:
         record_failure(self.run.path, self.run.current(cell).key, stage, error)
 
-    def _job(self, stage: str, cells: list[Cell]) -> Job:
+    def _make_job(self, stage: str, cells: list[Cell]) -> Job:
         first = cells[0]
         # An engine serves the cells of a model, whatever their tasks are.
         place = first.card.label if stage == "decode" else f"{first.card.label} {first.task_label}"
@@ -259,11 +260,14 @@ def resources_of(stage: str, cell: Cell) -> Resources:
         return Resources(memory_gb=_PROCESS_GB)
 
     weights = cell.card.parameter_count()
-    floats = _FLOATS_A_WEIGHT[cell.recipe.method] if stage == "train" else 1
-    memory = _PROCESS_GB + 4 * floats * weights / 2**30
-    if stage != "train":
+    memory = _PROCESS_GB
+    # An engine holds the weights and its cache, a training their gradients and moments.
+    if stage == "train":
+        memory += _FLOATS_A_WEIGHT[cell.recipe.method] * 4 * weights / 2**30
+    else:
+        memory += 4 * weights / 2**30
         memory += cell.engine_settings.memory_gb
-    return Resources(1, 1 if weights < _SMALL[stage] else None, memory)
+    return Resources(gpus=1, threads=1 if weights < _SMALL[stage] else None, memory_gb=memory)
 
 
 def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
@@ -277,12 +281,16 @@ def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
     for cell in cells:
         if cell.is_base or cell.source or cell.grid:  # trains nothing
             continue
+        bases.add(base_of(cell))
         size = 4 * _saved_weights(cell)  # float32
         epochs = size * cell.recipe.epochs
-        kept += size + epochs * cell.recipe.keep_epochs
         single.append(size)
         every_epoch.append(epochs)
-        bases.add(base_of(cell))
+
+        # The selected epoch stays beside the others, where these are kept.
+        kept += size
+        if cell.recipe.keep_epochs:
+            kept += epochs
 
     # While an engine decodes as many cells of a base as it is worth, as many more are trained.
     number_waiting = slots + 2 * ENOUGH * len(bases)
