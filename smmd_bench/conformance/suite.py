@@ -29,10 +29,11 @@ def targets(words: Sequence[str]) -> list[Target]:
     """Plugins by name or spec, groups, and files that define some; all without words."""
     plugins: list[Target] = []
     for word in words or GROUPS:
+        # A parameter may hold a slash, such as a path; a name never does.
+        before_parameters = word.partition("[")[0]
         if word in GROUPS:
             plugins += [(word, name) for name in names(word)]
-        # A parameter may hold a slash, such as a path; a name never does.
-        elif word.endswith(".py") or "/" in word.partition("[")[0]:
+        elif word.endswith(".py") or "/" in before_parameters:
             load_plugin_file(word)
             plugins += plugins_of_file(Path(word))
         else:
@@ -50,13 +51,16 @@ def findings(target: Target, own_run: Path | None = None) -> list[Finding]:
 
     plugin = load(group, spec)
     if group == "tasks":
-        return [*usable, *task_findings(plugin)]
-    if group == "losses":
-        return [*usable, *run_checks(LOSS_CHECKS, plugin)]
-    if group == "reports":
-        return [*usable, *run_checks(REPORT_CHECKS, plugin, own_run)]
-    # What an engine, an executor or a metric does shows in a run alone.
-    return [*usable, Finding("behaviour", "unchecked", "try it in `smmd-bench train-eval`")]
+        behaviour = task_findings(plugin)
+    elif group == "losses":
+        behaviour = run_checks(LOSS_CHECKS, plugin)
+    elif group == "reports":
+        behaviour = run_checks(REPORT_CHECKS, plugin, own_run)
+    else:
+        # What an engine or an executor does shows in a run alone.
+        advice = "try it in `smmd-bench train-eval`"
+        behaviour = [Finding("behaviour", "unchecked", advice)]
+    return [*usable, *behaviour]
 
 
 def violations(name: str) -> list[str]:

@@ -65,7 +65,8 @@ def tuning_grids(
     _require_tunable(axes, losses)
     grids = {loss: _grid(loss, axes) for loss in losses}
     if trials is not None:
-        grids = {loss: _draw(grid, trials, seed) for loss, grid in grids.items()}
+        for loss, grid in grids.items():
+            grids[loss] = _draw(grid, trials, seed)
     _require_as_many(grids)
     _require_different(grids)
     return grids

@@ -42,12 +42,18 @@ def measure(
     with RunDirectory(folder).locked():
         _claim(folder, settings)
         missing = _missing_repeats(folder, settings)
+        request: dict[str, Any] = {
+            "settings": vars(settings),
+            "plugins": [str(file) for file in plugins],
+        }
         for repeat in missing:
             # Whatever slows the machine down for a while meets another row in each repeat.
             rows = list(settings.rows)
             random.Random(repeat).shuffle(rows)
             for row in rows:
-                _measure_row(folder, settings, plugins, row, repeat, progress)
+                request["row"] = row
+                request["repeat"] = repeat
+                _measure_row(folder, request, progress)
         return bool(missing)
 
 
@@ -60,19 +66,10 @@ def _missing_repeats(folder: Path, settings: OverheadSettings) -> list[int]:
     return [k for k in range(settings.repeats) if rows_of_repeats.get(k, set()) != complete]
 
 
-def _measure_row(
-    folder: Path,
-    settings: OverheadSettings,
-    plugins: Sequence[Path],
-    row: str,
-    repeat: int,
-    progress: Progress,
-) -> None:
+def _measure_row(folder: Path, request: dict[str, Any], progress: Progress) -> None:
     """Train a row in a process of its own, and write its file."""
-    name = f"{repeat}-{file_word(row)}"
-    row_of_repeat: dict[str, Any] = {"row": row, "repeat": repeat}
-    request = {"settings": vars(settings), "plugins": [*map(str, plugins)]}
-    request |= row_of_repeat
+    row_of_repeat = {key: request[key] for key in ("row", "repeat")}
+    name = f"{request['repeat']}-{file_word(request['row'])}"
     worker = WorkerProcess(_WORKER, request, folder / "logs", name)
     with closing(worker):
         failure = worker.follow(progress)

@@ -164,14 +164,17 @@ def synthetic_rows(settings: OverheadSettings, repeat: int) -> list[dict[str, An
     number = settings.steps * settings.batch_size
     vocab_size = settings.config["vocab_size"]
     numeric = synthetic_vocabulary(vocab_size, n).token_ids.numpy()  # [N]
-    words = np.setdiff1d(np.arange(vocab_size), numeric)
+    every = np.arange(vocab_size)
+    words = np.setdiff1d(every, numeric)
     ids = rng.choice(words, (number, settings.length))  # [rows, length]
 
     # First how many digits a value has, then the value: by value alone most would have the most.
     supervised = settings.length // 4
-    powers = 10 ** rng.integers(len(str(n - 1)), size=(number, supervised))
+    digits = len(str(n - 1))
+    powers = 10 ** rng.integers(digits, size=(number, supervised))
     lowest = np.where(powers == 1, 0, powers)
-    values = rng.integers(lowest, np.minimum(10 * powers, n))
+    highest = np.minimum(10 * powers, n)
+    values = rng.integers(lowest, highest)
     ids[:, -supervised:] = numeric[values]
 
     labels = ids.copy()

@@ -123,13 +123,10 @@ def _groups(run: RunFrames) -> Iterator[_Group]:
             # The base has no seed of its own, and stands beside each.
             of_seed = trained[trained["seed"] == seed]
             of_seed = pd.concat([base[:1], of_seed])
-            title = {
-                "model": str(model),
-                "task": str(task),
-                "seed": int(seed),
-                "losses": of_seed["loss"].astype("str").tolist(),
-            }
-            group = _read_group(run, title, of_seed["address"].tolist())
+            addresses = of_seed["address"].tolist()
+            losses = of_seed["loss"].astype("str").tolist()
+            title = {"model": str(model), "task": str(task), "seed": int(seed), "losses": losses}
+            group = _read_group(run, title, addresses)
             if group is not None:
                 yield group
 

@@ -168,7 +168,8 @@ def _span_rows(cells: pd.DataFrame) -> pd.DataFrame:
     for name in SPANNING:
         if name not in cells:
             continue
-        is_first = is_first | (cells[name] != cells[name].shift())
+        changes = cells[name] != cells[name].shift()
+        is_first = is_first | changes
         block = is_first.cumsum()
         heights = block.map(block.value_counts())
         tall = [*map(_set_over_rows, cells[name], heights)]

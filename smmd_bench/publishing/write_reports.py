@@ -286,10 +286,12 @@ def table_texts(section: Section) -> dict[str, str]:
     # Some titles are questions.
     stop = "" if title.endswith("?") else "."
     caption = f"{title}{stop} {artefact.caption}"
+    label = f"tab:{section.name}"
+    markdown = "\n\n".join(filter(None, paragraphs))
     return {
         "csv": to_csv(table),
-        "md": "\n\n".join(filter(None, paragraphs)) + "\n",
-        "tex": to_latex(table, caption, f"tab:{section.name}", artefact.notes),
+        "md": f"{markdown}\n",
+        "tex": to_latex(table, caption, label, artefact.notes),
     }
 
 
@@ -299,11 +301,14 @@ def _write_artefact(
     """Write the files of one artefact below `folder` in these formats; returns them."""
     name = section.name
     texts = {}
-    for ending, text in table_texts(replace(section, artefact=artefact)).items():
+    section = replace(section, artefact=artefact)
+    for ending, text in table_texts(section).items():
         texts[f"tables/{name}.{ending}"] = text
     # The numbers stand beside what they are behind.
     if artefact.data is not None:
-        place = f"figures/{name}.csv" if artefact.figure else f"tables/{name}_data.csv"
+        place = f"figures/{name}.csv"
+        if artefact.figure is None:
+            place = f"tables/{name}_data.csv"
         texts[place] = to_csv(artefact.data)
 
     files = []

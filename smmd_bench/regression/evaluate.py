@@ -171,11 +171,12 @@ def rows_of(metrics: Mapping[str, Any], samples: pd.DataFrame) -> Iterator[dict[
         spelled = _spell(metric, rule)
         is_percent = is_share(spelled, samples.get(spelled)) and 0 <= float(value) <= 1
         scale = 100 if is_percent else 1
+        error = metrics.get(f"{metric}_stderr,{rule}")
         yield {
             "metric": spelled,
             "unit": "percent" if is_percent else "",
             "value": _scaled(value, scale),
-            "stderr": _scaled(metrics.get(f"{metric}_stderr,{rule}"), scale),
+            "stderr": _scaled(error, scale),
             "n": int(metrics["sample_len"]),
         }
 

@@ -115,7 +115,8 @@ def find_targets(path: Path, losses: Sequence[str] = ()) -> tuple[list[Target], 
             else:
                 notes.append(target)
     if not targets:
-        raise UserError(f"{path} has no finished cell to evaluate: {' '.join(notes)}")
+        sentences = " ".join(notes)
+        raise UserError(f"{path} has no finished cell to evaluate: {sentences}")
     return targets, notes
 
 

@@ -103,9 +103,9 @@ def lm_eval_tasks(suite: Suite) -> Iterator[dict[str, Any]]:
         shutil.copytree(_mmlu_files(), copy, dirs_exist_ok=True)
         template = Path(copy) / "_default_template_yaml"
         text = template.read_text("utf-8")
-        folder = json.dumps(suite.folder)
-        text = text.replace(f"dataset_path: {REPOSITORY}", f"dataset_path: {folder}")
-        template.write_text(text, "utf-8")
+        on_hub = f"dataset_path: {REPOSITORY}"
+        on_disk = f"dataset_path: {json.dumps(suite.folder)}"
+        template.write_text(text.replace(on_hub, on_disk), "utf-8")
         manager = TaskManager(include_path=copy, include_defaults=False)
         yield {"tasks": [suite.name], "num_fewshot": suite.shots, "task_manager": manager}
 

@@ -175,7 +175,8 @@ def _parameters_of_losses(cells: pd.DataFrame) -> dict[str, dict[str, str | None
             column = columns.setdefault(parameter, {})
             for spec, (name, values) in specs.items():
                 if name == loss and spec not in column:
-                    column[spec] = values.get(parameter) or _default(loss, parameter)
+                    value = values.get(parameter)
+                    column[spec] = value or _default(loss, parameter)
     return columns
 
 
@@ -197,15 +198,17 @@ def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[st
     """
     choice = now.choice or {}
     validated = {line["address"]: line for line in choice.get("trials", ())}
+    untuned = untuned_label(str(content["loss"]))
     points = zip(content.get("grid") or (), now.trials, strict=False)
     for place, (point, trial) in enumerate(points):
         # Nothing is known of the trials of a cell that has not chosen yet.
         line = validated.get(trial.address, {})
+        status = _status(trial, done=trial.tested is not None)
         yield {
-            "untuned": untuned_label(str(content["loss"])),
+            "untuned": untuned,
             "trial": trial.address,
             "text": point["text"],
-            "trial_status": _status(trial, done=trial.tested is not None),
+            "trial_status": status,
             "metric": choice.get("metric"),
             **{name: line.get(name) for name in _VALUES},
             "chosen": place == choice.get("chosen"),

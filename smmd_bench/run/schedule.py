@@ -233,15 +233,18 @@ def explain_failure(
     if cell.is_base:
         # Nothing is trained on a model that its engine cannot run.
         stops_training = failure["stage"] == "decode" and lacks == "train"
-        return error if stops_training and base_of(other) == base_of(cell) else None
+        if stops_training and base_of(other) == base_of(cell):
+            return error
+        return None
     if lacks != "decode":
         return None
 
     # A tuned cell needs all of its trials: a choice among the others would not be the same search.
     if other.owner.grid:
         trainings = [trial.parts["train"] for trial in other.owner.trials]
-        is_trial = cell.parts.get("train") in trainings
-        return f"{error} (in the trial {cell.short_label})" if is_trial else None
+        if cell.parts.get("train") in trainings:
+            return f"{error} (in the trial {cell.short_label})"
+        return None
     if other.source == cell:
         return f"{error} (in training on {other.trained_on})"
     return None
@@ -260,13 +263,12 @@ def resources_of(stage: str, cell: Cell) -> Resources:
         return Resources(memory_gb=_PROCESS_GB)
 
     weights = cell.card.parameter_count()
-    memory = _PROCESS_GB
+    weights_gb = 4 * weights / 2**30  # float32
     # An engine holds the weights and its cache, a training their gradients and moments.
     if stage == "train":
-        memory += _FLOATS_A_WEIGHT[cell.recipe.method] * 4 * weights / 2**30
+        memory = _PROCESS_GB + _FLOATS_A_WEIGHT[cell.recipe.method] * weights_gb
     else:
-        memory += 4 * weights / 2**30
-        memory += cell.engine_settings.memory_gb
+        memory = _PROCESS_GB + weights_gb + cell.engine_settings.memory_gb
     return Resources(gpus=1, threads=1 if weights < _SMALL[stage] else None, memory_gb=memory)
 
 
