@@ -45,7 +45,7 @@ def make_batch(n: int = 10) -> tuple[Tensor, Tensor, Tensor]:
     return 2 * logits, labels, keys
 
 
-def _contract(loss: Loss) -> None:
+def _check_contract(loss: Loss) -> None:
     """It binds to ten digits and has no trainable parameters."""
     weight = loss.weight
     require(math.isfinite(weight) and weight >= 0, f"weight is {weight}, not a number >= 0")
@@ -56,7 +56,7 @@ def _contract(loss: Loss) -> None:
     require(not trainable, f"the module has trainable parameters: {', '.join(trainable)}")
 
 
-def _gradient(loss: Loss) -> None:
+def _check_gradient(loss: Loss) -> None:
     """The gradient is that of finite differences, and zero outside numeric positions."""
     # Finite differences take two passes for each logit: two rows are enough.
     logits, labels, keys = (part[:2] for part in make_batch())
@@ -82,7 +82,7 @@ def _gradient(loss: Loss) -> None:
         require(not outside.any(), "the auxiliary has a gradient outside numeric positions")
 
 
-def _logits(loss: Loss) -> None:
+def _check_logits(loss: Loss) -> None:
     """Finite at equal, right and wrong certain logits, of 10 numeric tokens and of 1,000."""
     logits, labels, keys = make_batch()
     bound = loss.bind(integers(10))
@@ -102,7 +102,7 @@ def _logits(loss: Loss) -> None:
     _require_finite(many, *make_batch(1000), "with 1,000 numeric tokens")
 
 
-def _units(loss: Loss) -> None:
+def _check_units(loss: Loss) -> None:
     """A scalar sum; forward, with logits, and units(), without, count alike."""
     logits, labels, keys = make_batch()
     bound = loss.bind(integers(10))
@@ -118,7 +118,7 @@ def _units(loss: Loss) -> None:
         require(number == counted, f"forward says {number} units and units() {counted}")
 
 
-def _micro_batches(loss: Loss) -> None:
+def _check_micro_batches(loss: Loss) -> None:
     """The micro-batches of a step add up to the whole, in value and gradient."""
     logits, labels, keys = make_batch()
     bound = loss.bind(integers(10))
@@ -140,7 +140,7 @@ def _micro_batches(loss: Loss) -> None:
     )
 
 
-def _head_passes(loss: Loss) -> None:
+def _check_head_passes(loss: Loss) -> None:
     """The passes over the output head give the same, also where it is declared separable."""
     logits, labels, keys = make_batch()
     bound = loss.bind(integers(10))
@@ -159,7 +159,7 @@ def _head_passes(loss: Loss) -> None:
     )
 
 
-def _no_targets(loss: Loss) -> None:
+def _check_no_targets(loss: Loss) -> None:
     """A batch without numbers has no unit and a finite gradient."""
     logits, labels, keys = make_batch()
     bound = loss.bind(integers(10))
@@ -176,13 +176,13 @@ def _no_targets(loss: Loss) -> None:
 
 
 LOSS_CHECKS: dict[str, Callable[[Loss], None]] = {
-    "contract": _contract,
-    "gradient": _gradient,
-    "logits": _logits,
-    "units": _units,
-    "micro-batches": _micro_batches,
-    "head passes": _head_passes,
-    "no numeric targets": _no_targets,
+    "contract": _check_contract,
+    "gradient": _check_gradient,
+    "logits": _check_logits,
+    "units": _check_units,
+    "micro-batches": _check_micro_batches,
+    "head passes": _check_head_passes,
+    "no numeric targets": _check_no_targets,
 }
 
 

@@ -37,13 +37,13 @@ def specimen() -> Path:
     return folder
 
 
-def _parts(report: Report, _: Path | None) -> None:
+def _check_parts(report: Report, _: Path | None) -> None:
     """It skips, or shows, a run without results and one of one cell."""
     for name in ("pending", "one_cell"):
         _build(report, read_run(specimen() / name), name)
 
 
-def _full(report: Report, own_run: Path | None) -> None:
+def _check_full(report: Report, own_run: Path | None) -> None:
     """It shows a run, and the same when made again."""
     folders = [specimen() / "run", specimen() / "overhead"]
     if own_run:
@@ -70,7 +70,7 @@ def _full(report: Report, own_run: Path | None) -> None:
         raise UncheckedError(f"it skips all ({'; '.join(reasons)}): give a run of yours with --run")
 
 
-REPORT_CHECKS = {"parts of a run": _parts, "a full run": _full}
+REPORT_CHECKS = {"parts of a run": _check_parts, "a full run": _check_full}
 
 
 def _build(report: Report, run: RunFrames, name: str) -> list[str] | None:

@@ -19,7 +19,7 @@ from ..plugin_system.registry import (
 from .checks import Finding, ViolationError, require, run_checks
 from .losses import LOSS_CHECKS
 from .reports import REPORT_CHECKS
-from .tasks import task_findings
+from .tasks import check_task
 
 Target = tuple[Group, str]
 """A plugin to check: its group, and how it is spelled, such as `huber[delta=2]`."""
@@ -45,13 +45,13 @@ def findings(target: Target, own_run: Path | None = None) -> list[Finding]:
     """What came of every check of a plugin; reports are tried on a run of one's own, too."""
     group, spec = target
     # A plugin that cannot be made has nothing to try.
-    usable = run_checks({"plugin": _usable}, group, spec)
+    usable = run_checks({"plugin": _check_usable}, group, spec)
     if usable[0].state == "failed":
         return usable
 
     plugin = load(group, spec)
     if group == "tasks":
-        behaviour = task_findings(plugin)
+        behaviour = check_task(plugin)
     elif group == "losses":
         behaviour = run_checks(LOSS_CHECKS, plugin)
     elif group == "reports":
@@ -73,7 +73,7 @@ def violations(name: str) -> list[str]:
     ]
 
 
-def _usable(group: Group, spec: str) -> None:
+def _check_usable(group: Group, spec: str) -> None:
     """It can be made from its spelling, and says what it is."""
     name, _ = split_spec(spec)
     try:

@@ -41,7 +41,7 @@ _FEW = {Modality.TEXT: 200, Modality.VISION: 6}
 _STRANGE = ("", " ", "####", "nan", "inf", "1/0", "-", "\u0663", "9" * 5000, "1e999", "1:2:3", "[")
 
 
-def task_findings(task: Task) -> list[Finding]:
+def check_task(task: Task) -> list[Finding]:
     """Every check of a task; its data are those that are here."""
     examples: Examples = {}
     of_task = run_checks(_TASK_CHECKS, task, examples)
@@ -50,7 +50,7 @@ def task_findings(task: Task) -> list[Finding]:
     return [*of_task, Finding(", ".join(_EXAMPLE_CHECKS), "unchecked", "they need the examples")]
 
 
-def _contract(task: Task, _: Examples) -> None:
+def _check_contract(task: Task, _: Examples) -> None:
     """It has a modality, a length, sizes of its splits and a licence."""
     require(task.modality in Modality, f"modality is {task.modality!r}, not one of Modality")
     require(task.max_new_tokens > 0, f"max_new_tokens is {task.max_new_tokens}, not > 0")
@@ -60,7 +60,7 @@ def _contract(task: Task, _: Examples) -> None:
     require(licence, 'the data have no licence: add `licence: ClassVar[str] = "..."`')
 
 
-def _strange(task: Task, _: Examples) -> None:
+def _check_strange(task: Task, _: Examples) -> None:
     """Strange completions raise nothing, and an empty one has no answer."""
     for text in _STRANGE:
         answer = task.parse(text)
@@ -68,9 +68,9 @@ def _strange(task: Task, _: Examples) -> None:
         require(fits, f"parse({text[:20]!r}) gives {answer!r}")
 
 
-def _examples(task: Task, examples: Examples) -> None:
+def _check_examples(task: Task, examples: Examples) -> None:
     """Every split has its examples, each with a prompt, a target and an id of its own."""
-    for split in _splits_of(task):
+    for split in _find_splits(task):
         wanted = min(_MOST[task.modality], task.paper_sizes[split])
         examples[split] = list(task.examples(split, 0, wanted))
         number = len(examples[split])
@@ -97,11 +97,11 @@ def _require_complete(task: Task, example: Example) -> None:
     require(fits, f"{example.uid} has pictures that are absent, or not of its modality")
 
 
-def _splits(task: Task, examples: Examples) -> None:
+def _check_splits(task: Task, examples: Examples) -> None:
     """No question is in two splits, and hardly any twice in one."""
     first_asked: dict[tuple[str, ...], tuple[Split, str]] = {}
     for split, of_split in examples.items():
-        questions = {_content(example): example.uid for example in of_split}
+        questions = {_read_content(example): example.uid for example in of_split}
         for question, uid in questions.items():
             other_split, other_uid = first_asked.setdefault(question, (split, uid))
             # Who has trained on a question is not tested by it.
@@ -118,7 +118,7 @@ def _splits(task: Task, examples: Examples) -> None:
         )
 
 
-def _reproducible(task: Task, examples: Examples) -> None:
+def _check_reproducible(task: Task, examples: Examples) -> None:
     """Examples and identity are those of another process; both follow the seed, or neither."""
     of_seed_0 = digests(task)
     require(
@@ -143,7 +143,7 @@ def _reproducible(task: Task, examples: Examples) -> None:
         )
 
 
-def _answers(task: Task, examples: Examples) -> None:
+def _check_answers(task: Task, examples: Examples) -> None:
     """The target, read as a completion, gives the answer, which begins at answer_start."""
     needs_numbers = reads_numbers(task)
     for example in chain(*examples.values()):
@@ -176,7 +176,7 @@ def _require_start(example: Example) -> None:
     require(fits, f"the answer of {example.uid} does not begin at answer_start")
 
 
-def _metrics(task: Task, examples: Examples) -> None:
+def _check_metrics(task: Task, examples: Examples) -> None:
     """Metrics are bounded, best for right answers, and vectorised."""
     *_, of_last_split = examples.values()
     measured = of_last_split[: _FEW[Modality.TEXT]]
@@ -240,21 +240,21 @@ def _require_vectorised(metric: Metric, scores: pd.DataFrame) -> None:
         )
 
 
-_TASK_CHECKS = {"contract": _contract, "parse": _strange, "examples": _examples}
+_TASK_CHECKS = {"contract": _check_contract, "parse": _check_strange, "examples": _check_examples}
 _EXAMPLE_CHECKS: Mapping[str, Callable[[Task, Examples], None]] = {
-    "splits": _splits,
-    "reproducible": _reproducible,
-    "parse(target)": _answers,
-    "metrics": _metrics,
+    "splits": _check_splits,
+    "reproducible": _check_reproducible,
+    "parse(target)": _check_answers,
+    "metrics": _check_metrics,
 }
 """Those that look at examples, which must be here."""
 
 
-def _splits_of(task: Task) -> list[Split]:
+def _find_splits(task: Task) -> list[Split]:
     return [split for split in get_args(Split) if task.paper_sizes.get(split)]
 
 
-def _content(example: Example) -> tuple[str, ...]:
+def _read_content(example: Example) -> tuple[str, ...]:
     """The prompt and the digests of the pictures: what a model is asked."""
     pictures = (hashlib.blake2b(path.read_bytes()).hexdigest() for path in example.images)
     return (example.prompt, *pictures)
@@ -270,13 +270,13 @@ class Digests(NamedTuple):
 def digests(task: Task, seed: int = 0) -> dict[Split, Digests]:
     """The digests of each split of a task."""
     by_split = {}
-    for split in _splits_of(task):
+    for split in _find_splits(task):
         rows = []
         for example in task.examples(split, seed, _FEW[task.modality]):
             rows.append(
                 [
                     example.uid,
-                    *_content(example),
+                    *_read_content(example),
                     example.target,
                     str(example.answer),
                     example.answer_start,
@@ -293,10 +293,10 @@ def digests_elsewhere(task: Task) -> dict[Split, Digests]:
     with tempfile.TemporaryDirectory() as folder:
         cache = "" if getattr(task, "sources", ()) else folder
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            return pool.submit(_digests_of, canonical(task), plugin_files(), cache).result()
+            return pool.submit(_compute_digests, canonical(task), plugin_files(), cache).result()
 
 
-def _digests_of(spec: str, files: Sequence[Path], cache: str) -> dict[Split, Digests]:
+def _compute_digests(spec: str, files: Sequence[Path], cache: str) -> dict[Split, Digests]:
     # In a cache of its own, a task that generates its data makes them anew.
     if cache:
         os.environ["SMMD_BENCH_CACHE"] = cache

@@ -63,7 +63,7 @@ def tuning_grids(
     """
     axes = read_axes(tune)
     _require_tunable(axes, losses)
-    grids = {loss: _grid(loss, axes) for loss in losses}
+    grids = {loss: _make_grid(loss, axes) for loss in losses}
     if trials is not None:
         for loss, grid in grids.items():
             grids[loss] = _draw(grid, trials, seed)
@@ -87,7 +87,7 @@ def _require_tunable(axes: _Axes, losses: Sequence[str]) -> None:
             raise UserError(f"--tune names '{name}', which is not in the losses: {hint}")
 
         # One of them is enough: the others keep to what they have.
-        tunable = set(chain(*map(_tunable_keys, meant)))
+        tunable = set(chain(*map(_find_tunable, meant)))
         if key not in tunable:
             owner = name or "the losses"
             hint = did_you_mean(key, tunable)
@@ -99,14 +99,14 @@ def _is_for(name: str, loss: str) -> bool:
     return name in ("", loss.partition("[")[0], loss)
 
 
-def _tunable_keys(loss: str) -> set[str]:
+def _find_tunable(loss: str) -> set[str]:
     return {*parameters_of(type(load_loss(loss))), *TUNABLE}
 
 
-def _grid(loss: str, axes: _Axes) -> tuple[Configuration, ...]:
+def _make_grid(loss: str, axes: _Axes) -> tuple[Configuration, ...]:
     """All combinations of the values for a loss; the values of a key that are for it alone replace
     those that are for its variants, too, and these those for all."""
-    tunable = _tunable_keys(loss)
+    tunable = _find_tunable(loss)
     values: dict[str, Sequence[str]] = {}
     # The axes that are for more losses come first, so that the others replace theirs.
     ordered = sorted(axes, key=lambda axis: (bool(axis[0]), "[" in axis[0]))
@@ -118,12 +118,12 @@ def _grid(loss: str, axes: _Axes) -> tuple[Configuration, ...]:
     grid = {}
     for combination in product(*values.values()):
         point = dict(zip(values, combination, strict=True))
-        configuration = _configuration(loss, point)
+        configuration = _make_configuration(loss, point)
         grid[configuration[1:]] = configuration
     return tuple(grid.values())
 
 
-def _configuration(loss: str, values: Mapping[str, str]) -> Configuration:
+def _make_configuration(loss: str, values: Mapping[str, str]) -> Configuration:
     parameters = parameters_of(type(load_loss(loss)))
     name, in_spec = split_spec(loss)
     of_recipe: dict[str, str] = {}

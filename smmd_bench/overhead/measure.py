@@ -41,7 +41,7 @@ def measure(
     """
     with RunDirectory(folder).locked():
         _claim(folder, settings)
-        missing = _missing_repeats(folder, settings)
+        missing = _find_missing(folder, settings)
         request: dict[str, Any] = {
             "settings": vars(settings),
             "plugins": [str(file) for file in plugins],
@@ -57,7 +57,7 @@ def measure(
         return bool(missing)
 
 
-def _missing_repeats(folder: Path, settings: OverheadSettings) -> list[int]:
+def _find_missing(folder: Path, settings: OverheadSettings) -> list[int]:
     """The repeats in which a row was not measured: they are measured again as a whole."""
     measured = read_rows(folder)
     measured = measured[measured["error"].isna()]
@@ -110,7 +110,7 @@ def overhead_frame(rows: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
     A time is the median of the steps of a process. Times are means and sample deviations over
     repeats; a ratio is the median over repeats, with the smallest and the largest one.
     """
-    tables = _tables_of_repeats(rows, settings)
+    tables = _tabulate_repeats(rows, settings)
     columns: dict[str, Any] = {"repeats": tables["wall"].count()}
     columns["memory_gb"] = tables["memory"].median()
     for clock in ("wall", "cpu"):
@@ -126,11 +126,11 @@ def overhead_frame(rows: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
             columns[f"{column}_low"] = ratios.min()
             columns[f"{column}_high"] = ratios.max()
 
-    columns["error"] = _errors_of_rows(rows, settings)
+    columns["error"] = _collect_errors(rows, settings)
     return pd.DataFrame(columns).rename_axis("row").reset_index()
 
 
-def _tables_of_repeats(rows: pd.DataFrame, settings: OverheadSettings) -> dict[str, pd.DataFrame]:
+def _tabulate_repeats(rows: pd.DataFrame, settings: OverheadSettings) -> dict[str, pd.DataFrame]:
     """Wall and CPU time in ms and memory in GB, each as a table of [repeats, rows]."""
     measured = rows[rows["error"].isna()]
     # The first steps warm caches and the allocator up.
@@ -149,7 +149,7 @@ def _tables_of_repeats(rows: pd.DataFrame, settings: OverheadSettings) -> dict[s
     return tables
 
 
-def _errors_of_rows(rows: pd.DataFrame, settings: OverheadSettings) -> pd.Series[str]:
+def _collect_errors(rows: pd.DataFrame, settings: OverheadSettings) -> pd.Series[str]:
     """What failed of each row, by repeat; empty where nothing did."""
     errors: dict[str, list[str]] = {row: [] for row in settings.rows}
     for failed in rows[rows["error"].notna()].to_dict("records"):

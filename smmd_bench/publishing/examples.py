@@ -49,13 +49,13 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     share their examples are left out. Rows with disagreements come first, and the groups take
     turns, so that a small limit shows some of each.
     """
-    groups = list(_groups(run))
+    groups = list(_read_groups(run))
     chosen = _choose_examples(groups, limit)
 
     # The texts are large: those of the chosen examples alone are kept.
     texts = []
     for number, group in enumerate(groups):
-        texts.append(_texts(run, group, [place for n, place in chosen if n == number]))
+        texts.append(_read_texts(run, group, [place for n, place in chosen if n == number]))
 
     rows: list[Any] = []
     for number, place in chosen:
@@ -64,7 +64,7 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
         categories = group.category[:, place].tolist()
         differs = int(group.differing[place])
         # Pictures are large, too, and a reader looks at the first ones.
-        picture = _data_uri(file) if len(rows) < PICTURES else None
+        picture = _encode_picture(file) if len(rows) < PICTURES else None
         rows.append([number, *content, categories, differs, picture])
 
     losses = chain(*(group.title["losses"] for group in groups))
@@ -111,7 +111,7 @@ def _choose_examples(groups: Sequence[_Group], limit: int) -> list[tuple[int, in
     return chosen
 
 
-def _groups(run: RunFrames) -> Iterator[_Group]:
+def _read_groups(run: RunFrames) -> Iterator[_Group]:
     measured = run.cells[run.cells["status"] == "done"]
     for (model, task), cells in measured.groupby(["model", "task"], observed=True):
         is_base = cells["loss"] == BASE
@@ -133,12 +133,12 @@ def _groups(run: RunFrames) -> Iterator[_Group]:
 
 def _read_group(run: RunFrames, title: dict[str, Any], addresses: list[str]) -> _Group | None:
     """The answers of these cells; None: they do not share their examples."""
-    scores = _by_cell(run, "scores", ["uid", "answer", "category"], addresses)
+    scores = _read_cells(run, "scores", ["uid", "answer", "category"], addresses)
     uids = scores[0]["uid"]
     if not all(uids.equals(other["uid"]) for other in scores):
         return None
 
-    category = np.array([_category(frame) for frame in scores])
+    category = np.array([_read_categories(frame) for frame in scores])
     compared = category == CATEGORIES.index("exact")
     # That training changes an answer says little: where two losses are trained, these count.
     losses = title["losses"]
@@ -148,7 +148,7 @@ def _read_group(run: RunFrames, title: dict[str, Any], addresses: list[str]) -> 
     return _Group(title, addresses, category, differing)
 
 
-def _by_cell(
+def _read_cells(
     run: RunFrames, file: CellFile, columns: list[str], addresses: list[str]
 ) -> list[pd.DataFrame]:
     """The rows of each of the cells, read together."""
@@ -156,7 +156,7 @@ def _by_cell(
     return [rows[rows["address"] == address].reset_index(drop=True) for address in addresses]
 
 
-def _category(scores: pd.DataFrame) -> NDArray[np.intp]:
+def _read_categories(scores: pd.DataFrame) -> NDArray[np.intp]:
     """[examples] the place of each category in `CATEGORIES`; -1 where the target is no number."""
     if "category" not in scores or "answer" not in scores:
         return np.full(len(scores), -1)
@@ -165,7 +165,7 @@ def _category(scores: pd.DataFrame) -> NDArray[np.intp]:
     return np.where(scores["answer"].notna(), codes, -1)
 
 
-def _texts(run: RunFrames, group: _Group, places: list[int]) -> dict[int, list[Any]]:
+def _read_texts(run: RunFrames, group: _Group, places: list[int]) -> dict[int, list[Any]]:
     """By place in the split, of chosen examples: uid, prompt, target, completions, picture."""
     if not places:
         return {}
@@ -173,7 +173,7 @@ def _texts(run: RunFrames, group: _Group, places: list[int]) -> dict[int, list[A
     # Prompt and target are those of every cell of the group, so that the first one's are read.
     columns = ["uid", "prompt", "target", "image"]
     examples = run.read("completions", columns, group.addresses[:1])
-    frames = _by_cell(run, "completions", ["completion"], group.addresses)
+    frames = _read_cells(run, "completions", ["completion"], group.addresses)
     completions = zip(*(frame["completion"].iloc[places] for frame in frames), strict=True)
     rows = zip(places, examples.iloc[places].to_dict("records"), completions, strict=True)
     texts = {}
@@ -207,7 +207,7 @@ def small_picture(path: object, largest: int = PIXELS) -> Image | None:
     return small
 
 
-def _data_uri(path: object) -> str | None:
+def _encode_picture(path: object) -> str | None:
     picture = small_picture(path)
     if picture is None:
         return None

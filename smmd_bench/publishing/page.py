@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..contracts import Artefact
 from ..storage.files import read_own_json, write_json, write_text
 from .examples import embedded_examples
-from .tables import as_text, bold_cells, constant_line, is_numeric, varying
+from .tables import as_text, bold_cells, describe_constant, drop_constant, is_numeric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -81,6 +81,7 @@ def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
     for section in sections:
         if section.error:
             failed[section.name] = {"error": section.error, "traceback": section.traceback}
+    # A file of an earlier page would tell of failures that are mended.
     (folder / FAILED).unlink(missing_ok=True)
     if failed:
         write_json(folder / FAILED, failed)
@@ -106,8 +107,8 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
         undefined=StrictUndefined,  # a misspelled name raises
     )
     environment.filters.update(
-        picture=_picture,
-        table=_table,
+        picture=_encode_picture,
+        table=_lay_out_table,
         link=lambda file: file.relative_to(run.path / "reports").as_posix(),
     )
     manifest = run.manifest
@@ -123,7 +124,7 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
             notes |= dict.fromkeys(section.artefact.notes)
 
     # The browser runs the script whose digest the page's policy names, and no other.
-    script = _text("page.js")
+    script = _read_text("page.js")
     digest = hashlib.sha256(script.encode()).digest()
     packed = gzip.compress(json.dumps(examples, ensure_ascii=False).encode(), 6, mtime=0)
     displayed = [section for section in sections if section.skipped is None]
@@ -142,38 +143,38 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
         skipped=[section for section in sections if section.skipped is not None],
         cells=run.cells.to_dict("records"),
         examples=examples,
-        packed=_base64(packed),
-        style=Markup(_text("page.css")),
+        packed=_encode(packed),
+        style=Markup(_read_text("page.css")),
         script=Markup(script),
-        digest=_base64(digest),
+        digest=_encode(digest),
     )
 
 
-def _text(file: str) -> str:
+def _read_text(file: str) -> str:
     """A style sheet or script of this folder."""
     return (resources.files(__package__) / "web" / file).read_text(encoding="utf-8")
 
 
-def _base64(content: bytes) -> str:
+def _encode(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
-def _picture(section: Section) -> str:
+def _encode_picture(section: Section) -> str:
     """The figure as a data URI: as SVG or PNG, whichever is smaller."""
     files = filter(None, (section.file(".svg"), section.file(".png")))
     # A scatter of many points is larger as SVG, a chart of bars as PNG.
     file = min(files, key=lambda file: file.stat().st_size)
     kind = "svg+xml" if file.suffix == ".svg" else "png"
-    return f"data:image/{kind};base64,{_base64(file.read_bytes())}"
+    return f"data:image/{kind};base64,{_encode(file.read_bytes())}"
 
 
-def _table(frame: pd.DataFrame) -> dict[str, Any]:
+def _lay_out_table(frame: pd.DataFrame) -> dict[str, Any]:
     """Columns: name, whether it holds numbers; rows of cells: text, whether it is bold, its links.
 
     constant: what the columns say that never change.
     """
     text = as_text(frame)
-    columns = varying(text)
+    columns = drop_constant(text)
     # A table of one row may say nothing that varies: then it is shown as it is.
     if columns.columns.empty:
         columns = text
@@ -191,5 +192,5 @@ def _table(frame: pd.DataFrame) -> dict[str, Any]:
     return {
         "columns": [(name, is_numeric(columns[name])) for name in columns],
         "rows": rows,
-        "constant": constant_line(text, columns),
+        "constant": describe_constant(text, columns),
     }

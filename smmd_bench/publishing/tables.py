@@ -97,7 +97,7 @@ def p_value(p: float) -> str:
 
 def as_text(frame: pd.DataFrame) -> pd.DataFrame:
     """The table with every cell as the text that people read, and its `attrs`."""
-    text = {str(name): [_cell(value) for value in frame[name]] for name in frame.columns}
+    text = {str(name): [_format_cell(value) for value in frame[name]] for name in frame.columns}
     table = pd.DataFrame(text, index=range(len(frame)), dtype="str")
     table.attrs = frame.attrs
     return table
@@ -119,15 +119,15 @@ def to_csv(frame: pd.DataFrame) -> str:
     """CSV with numbers in full; text cells keep their text, with ASCII minus and no dashes."""
     # Numbers keep all their digits, and a program reads text as it is spelled on a keyboard.
     texts = frame.select_dtypes(include=["str", "object"]).columns
-    plain = frame.assign(**{name: frame[name].map(_plain) for name in texts})
-    plain = plain.rename(columns=_without_returns)
+    plain = frame.assign(**{name: frame[name].map(_to_plain) for name in texts})
+    plain = plain.rename(columns=_replace_returns)
     return str(plain.to_csv(index=False, lineterminator="\n"))
 
 
 def to_markdown(frame: pd.DataFrame) -> str:
     """A GitHub table; columns of numbers are right-aligned."""
-    text = as_text(frame).map(_in_markdown)
-    names = [_in_markdown(name) for name in text.columns]
+    text = as_text(frame).map(_escape_markdown)
+    names = [_escape_markdown(name) for name in text.columns]
     rules = ["---:" if is_numeric(text[name]) else "---" for name in text.columns]
     lines = [names, rules, *mark_bold(text, "**{}**".format).to_numpy().tolist()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
@@ -152,7 +152,7 @@ def to_latex(frame: pd.DataFrame, caption: str, label: str, notes: Iterable[str]
         position_float="centering",
         caption=_escape(caption),
         label=label,
-        environment="table*" if width_of(text) > COLUMN else None,
+        environment="table*" if measure_width(text) > COLUMN else None,
     )
 
     below = _NOTES.format(_escape(" ".join(notes))) if notes else ""
@@ -185,10 +185,10 @@ def _set_over_rows(cell: str, height: int) -> str:
 def _escape(text: object) -> str:
     """Text as LaTeX sets it; letters that it may not know, such as Hebrew ones, stay as they are. A
     first `[` or `*` would be an option of the row's end before it."""
-    return re.sub(r"^\s*([\[*])", r"{\1}", "".join(map(_letter, str(text))))
+    return re.sub(r"^\s*([\[*])", r"{\1}", "".join(map(_set_letter, str(text))))
 
 
-def _letter(letter: str) -> str:
+def _set_letter(letter: str) -> str:
     """A letter as LaTeX sets it: Greek ones, those above the line such as ᵀ, and those below it."""
     if letter in _SIGNS or letter.isascii():
         return _SIGNS.get(letter, letter)
@@ -208,7 +208,7 @@ def _letter(letter: str) -> str:
     return f"$\\{command}$"
 
 
-def varying(text: pd.DataFrame) -> pd.DataFrame:
+def drop_constant(text: pd.DataFrame) -> pd.DataFrame:
     """Without the columns that never change; those that `attrs["values"]` names stay unless they
     hold only dashes. Of one row without such values all stay."""
     values = text.columns.intersection([*text.attrs.get("values", ())])
@@ -219,13 +219,13 @@ def varying(text: pd.DataFrame) -> pd.DataFrame:
     return text[[n for n in text.columns if n in filled or text[n].nunique() > 1]]
 
 
-def constant_line(text: pd.DataFrame, rows: pd.DataFrame) -> str:
+def describe_constant(text: pd.DataFrame, rows: pd.DataFrame) -> str:
     """What the columns say that `rows` lacks: `Model builtin/tiny · Seeds 3`."""
     fixed = [n for n in text.columns if n not in rows.columns and text[n].iloc[0] != DASH]
     return " · ".join(f"{name} {text[name].iloc[0]}" for name in fixed)
 
 
-def width_of(text: pd.DataFrame) -> int:
+def measure_width(text: pd.DataFrame) -> int:
     """The letters of its widest row, with two spaces between columns."""
     widths = [max([len(name), *map(len, text[name])]) for name in text.columns]
     return sum(widths) + 2 * (len(widths) - 1)
@@ -243,22 +243,22 @@ def mark_bold(text: pd.DataFrame, mark: Callable[[str], str]) -> pd.DataFrame:
     return marked
 
 
-def _in_markdown(cell: str) -> str:
+def _escape_markdown(cell: str) -> str:
     return re.sub(r"[\r\n]", " ", cell.replace("|", "\\|"))
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    return "" if value == DASH else _without_returns(value.replace("−", "-"))
+    return "" if value == DASH else _replace_returns(value.replace("−", "-"))
 
 
-def _without_returns(value: Any) -> Any:
+def _replace_returns(value: Any) -> Any:
     """pandas writes a carriage return without quotes, and a reader ends the row there."""
     return re.sub(r"\r\n?", "\n", value) if isinstance(value, str) else value
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if isinstance(value, str):
         return value
     if value is None or value is pd.NA:

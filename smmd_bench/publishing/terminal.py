@@ -10,7 +10,15 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .tables import as_text, bold_cells, constant_line, is_numeric, mark_bold, varying, width_of
+from .tables import (
+    as_text,
+    bold_cells,
+    describe_constant,
+    drop_constant,
+    is_numeric,
+    mark_bold,
+    measure_width,
+)
 
 _LEAST = 14
 """Letters to which a column of text may shrink; columns of numbers keep their width."""
@@ -26,14 +34,14 @@ def to_terminal(
     them; a line below names the rest.
     """
     text = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
-    columns = varying(text)
+    columns = drop_constant(text)
     fitting = _choose_columns(columns, frame.attrs.get("optional", ()), width)
     omitted = [name for name in columns.columns if name not in fitting]
     if omitted:
         caption = f"{caption} Not shown at this width: {', '.join(omitted)}.".lstrip()
 
     parts: list[RenderableType] = [Text(title, style="bold")]
-    fixed = constant_line(text, columns)
+    fixed = describe_constant(text, columns)
     if fixed:
         parts.append(Text(fixed))
     parts.append(_draw_table(columns[fitting], bold_cells(frame), width))
@@ -47,8 +55,8 @@ def _choose_columns(columns: pd.DataFrame, optional: Sequence[str], width: int) 
     least = {}
     unbroken = {}
     for name in columns.columns:
-        least[name] = _least(columns[name])
-        unbroken[name] = width_of(columns[[name]])
+        least[name] = _measure_least(columns[name])
+        unbroken[name] = measure_width(columns[[name]])
 
     # Texts may break into lines to make room, but never for the sake of an optional column.
     required = [name for name in least if name not in optional]
@@ -71,7 +79,7 @@ def _add_fitting(
 
 def _draw_table(columns: pd.DataFrame, bold: Collection[tuple[int, str]], width: int) -> Table:
     # Only a table that has to break its texts gets a width: rich would stretch another one to it.
-    is_narrow = width_of(columns) > width
+    is_narrow = measure_width(columns) > width
     table = Table(
         box=None,
         pad_edge=False,
@@ -81,7 +89,7 @@ def _draw_table(columns: pd.DataFrame, bold: Collection[tuple[int, str]], width:
     )
     for name in columns.columns:
         if is_numeric(columns[name]):
-            fixed = _least(columns[name]) if is_narrow else None
+            fixed = _measure_least(columns[name]) if is_narrow else None
             table.add_column(Text(name), justify="right", width=fixed)
         else:
             table.add_column(Text(name), overflow="fold")
@@ -95,7 +103,7 @@ def _draw_table(columns: pd.DataFrame, bold: Collection[tuple[int, str]], width:
     return table
 
 
-def _least(column: pd.Series[str]) -> int:
+def _measure_least(column: pd.Series[str]) -> int:
     """The letters that a column needs at least."""
     cells = max(map(len, column), default=0)
     heading = max(map(len, str(column.name).split()), default=0)

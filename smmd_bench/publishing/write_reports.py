@@ -62,7 +62,7 @@ def write_reports(
     """
     record = folder / "reports" / MADE
     recorded = {} if anew else read_own_json(record) or {}
-    if recorded.get("state") == _state(folder):
+    if recorded.get("state") == _describe_state(folder):
         return [_section_from_record(**content) for content in recorded["shown"]]
 
     sections = _make_reports(folder, names("reports"), FORMATS, progress)
@@ -76,7 +76,7 @@ def write_reports(
     if not any(section.error for section in sections):
         with_table = [section for section in sections if section.table is not None]
         first_table = [_record_section(section) for section in with_table[:1]]
-        write_json(record, {"state": _state(folder), "shown": first_table})
+        write_json(record, {"state": _describe_state(folder), "shown": first_table})
     return sections
 
 
@@ -119,7 +119,7 @@ def _section_from_record(
     return Section(name, title, paper, artefact=Artefact(caption, frame))
 
 
-def _state(folder: Path) -> str:
+def _describe_state(folder: Path) -> str:
     """Sizes and times of a run's results and reports, of the code, and of what is installed."""
     files = [*files_of(folder / stage for stage in HELD), *plugin_files()]
     for pattern in ("manifest.json", "failed/*", "reports/**/*.*"):
@@ -162,7 +162,7 @@ def write_some_reports(
     chosen = find_reports(only) if only else names("reports")
     sections = _make_reports(folder, chosen, () if columns else formats, progress)
     if columns:
-        return [_with_columns(section, columns) for section in sections]
+        return [_select_columns(section, columns) for section in sections]
 
     if not any(section.files or section.error for section in sections):
         reasons = []
@@ -187,10 +187,10 @@ def _find_by_number(word: str) -> list[str]:
     for report in entries("reports"):
         number = _NUMBER.match(str(getattr(report.plugin, "paper", "")))
         if number is not None:
-            numbers[report.name] = _plain(number[0])
+            numbers[report.name] = _simplify(number[0])
 
     # `figure3` is also each of its panels, such as `figure3a` of "Figure 3 (a)".
-    plain = _plain(word)
+    plain = _simplify(word)
     matching = [name for name, text in numbers.items() if plain in (text, text.rstrip("ab"))]
     if not matching:
         hint = did_you_mean(word, {*names("reports"), *numbers.values()})
@@ -198,7 +198,7 @@ def _find_by_number(word: str) -> list[str]:
     return matching
 
 
-def _plain(text: str) -> str:
+def _simplify(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
@@ -258,7 +258,7 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
     return replace(section, artefact=without_figure, files=tuple(files))
 
 
-def _with_columns(section: Section, columns: Sequence[str]) -> Section:
+def _select_columns(section: Section, columns: Sequence[str]) -> Section:
     artefact = section.artefact
     if artefact is None or artefact.table is None:
         return section

@@ -31,7 +31,7 @@ them in percent already, or not for each document."""
 
 def is_share(metric: str, values: pd.Series[float] | None) -> bool:
     """Whether a metric is known by name as a share, and its documents have values from 0 to 1."""
-    if _plain(metric) not in SHARES or values is None:
+    if _drop_filter(metric) not in SHARES or values is None:
         return False
     # A name says what lm-eval's own tasks mean by it; other tasks may mean another thing.
     scored = values.dropna()
@@ -77,7 +77,7 @@ def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[st
     difference = paired_difference(ExactMatch(), ours, theirs)
     names = ["difference", "low", "high", "n"]
     # McNemar's test counts documents, so that a score between 0 and 1 has none.
-    if _plain(metric) in RIGHT_OR_WRONG:
+    if _drop_filter(metric) in RIGHT_OR_WRONG:
         names += ["b", "c", "p"]
     content = {name: getattr(difference, name) for name in names}
     return {**content, "left_out": len(shared) - len(unchanged)}
@@ -91,6 +91,6 @@ def _select_scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
     return frame[[name for name in ("uid", "exact", "doc") if name in frame]]
 
 
-def _plain(metric: str) -> str:
+def _drop_filter(metric: str) -> str:
     """Without the filter: `exact_match,strict-match` is `exact_match`."""
     return metric.partition(",")[0]

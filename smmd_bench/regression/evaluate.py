@@ -118,6 +118,7 @@ def _open_vllm(checkpoint: Checkpoint, dtype: Any, batch_size: int | None) -> It
 def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress) -> None:
     suite = evaluation.suite
     limit = evaluation.facts["limit"]
+    # lm-eval reads the data here: what the hub or a file refuses is no fault of the checkpoint.
     try:
         with lm_eval_tasks(suite) as arguments:
             output = simple_evaluate(model=model, limit=limit, log_samples=True, **arguments)
@@ -140,7 +141,7 @@ def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress)
         "documents": len(samples),
         "truncated": truncated,
         "context": int(model.max_length),
-        "rows": _result_rows(output, samples),
+        "rows": _collect_results(output, samples),
     }
     with making(evaluation.folder(run)) as folder:
         write_json(folder / "suite.json", {"address": evaluation.address, **evaluation.facts})
@@ -148,7 +149,7 @@ def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress)
         write_json(folder / "results.json", results)
 
 
-def _result_rows(output: Mapping[str, Any], samples: pd.DataFrame) -> list[dict[str, Any]]:
+def _collect_results(output: Mapping[str, Any], samples: pd.DataFrame) -> list[dict[str, Any]]:
     """A row for each group and task of lm-eval and metric, the groups first."""
     groups = output.get("groups", {})
     rows = []
@@ -175,13 +176,13 @@ def rows_of(metrics: Mapping[str, Any], samples: pd.DataFrame) -> Iterator[dict[
         yield {
             "metric": spelled,
             "unit": "percent" if is_percent else "",
-            "value": _scaled(value, scale),
-            "stderr": _scaled(error, scale),
+            "value": _scale(value, scale),
+            "stderr": _scale(error, scale),
             "n": int(metrics["sample_len"]),
         }
 
 
-def _scaled(value: Any, scale: int) -> float | None:
+def _scale(value: Any, scale: int) -> float | None:
     # lm-eval writes "N/A" where it has no standard error.
     return scale * float(value) if isinstance(value, Real) and math.isfinite(value) else None
 

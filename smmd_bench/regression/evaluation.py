@@ -27,7 +27,7 @@ from ..errors import UserError, did_you_mean
 from ..models.cards import ModelCard
 from ..plugin_system.registry import engine_identity, load, load_engine, plugin_files
 from ..results.frames import RunFrames, read_run
-from ..results.summary import again, card_of_run, require_plugins
+from ..results.summary import card_of_run, describe_retraining, require_plugins
 from ..run.run_directory import Outcome, RunDirectory, record_failure
 from ..storage.addresses import address
 from ..storage.cell import BASE, failure_file
@@ -106,10 +106,10 @@ def find_targets(path: Path, losses: Sequence[str] = ()) -> tuple[list[Target], 
     for model, of_model in cells.groupby("model", observed=True):
         card = card_of_run(str(model), run)
         if not losses or BASE in losses:
-            targets.append(_base_target(card, of_model))
+            targets.append(_describe_base(card, of_model))
         of_model = trained[trained["model"] == model]
         for cell in of_model.to_dict("records"):
-            target = _cell_target(card, cell, run)
+            target = _find_checkpoint(card, cell, run)
             if isinstance(target, Target):
                 targets.append(target)
             else:
@@ -128,10 +128,10 @@ def _require_losses(path: Path, cells: pd.DataFrame, losses: Sequence[str]) -> N
             raise UserError(f"No cell of {path} has the loss '{loss}': {hint}")
 
 
-def _base_target(card: ModelCard, cells: pd.DataFrame) -> Target:
+def _describe_base(card: ModelCard, cells: pd.DataFrame) -> Target:
     """The untuned model, as the cells of it use it."""
     facts = {
-        **_model_facts(card),
+        **_describe_model(card),
         "dtype": _dtype_of(cells.iloc[0]["recipe"]),
         "task": None,
         "seed": 0,
@@ -145,7 +145,7 @@ def _base_target(card: ModelCard, cells: pd.DataFrame) -> Target:
     return Target(f"{card.label} {BASE}", folder, folder, facts)
 
 
-def _cell_target(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> Target | str:
+def _find_checkpoint(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> Target | str:
     """The selected checkpoint of a trained cell; a sentence where it has none."""
     key = str(cell["address"])
     stored = run.current(key)
@@ -154,10 +154,11 @@ def _cell_target(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> Targe
     if cell["status"] != "done" or stored.receipt is None or stored.tested is None:
         return f"{cell['model']} {name} is {cell['status']} and is left out."
     if stored.checkpoint is None:
-        return f"{cell['model']} {name} has no weights and is left out: {again(run.path)}."
+        remedy = describe_retraining(run.path)
+        return f"{cell['model']} {name} has no weights and is left out: {remedy}."
 
     facts = {
-        **_model_facts(card),
+        **_describe_model(card),
         "dtype": _dtype_of(cell["recipe"]),
         "task": str(cell["task"]),
         "loss": str(cell["loss"]),
@@ -171,7 +172,7 @@ def _cell_target(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> Targe
     return Target(f"{card.label} {name}", str(card.folder), path, facts)
 
 
-def _model_facts(card: ModelCard) -> dict[str, Any]:
+def _describe_model(card: ModelCard) -> dict[str, Any]:
     return {"model": card.name, "model_label": card.label, "params": card.parameter_count()}
 
 
@@ -190,6 +191,7 @@ def plan(
     evaluations = []
     for target in targets:
         for suite in suites:
+            # The address of an evaluation is made of these, so that a change of one is another.
             facts = {
                 **target.facts,
                 "suite": suite.name,
@@ -242,7 +244,7 @@ def regress(
         # A job evaluates one checkpoint, which it opens once for all suites.
         payload = {"plugins": [*map(str, plugin_files())], "batch_size": batch_size}
         by_target = groupby(missing.values(), key=lambda evaluation: evaluation.target)
-        jobs = JobQueue(_job([*group], payload) for _, group in by_target)
+        jobs = JobQueue(_make_job([*group], payload) for _, group in by_target)
         if missing:
             for result in runner.run(jobs, path, progress):
                 _record_failures(path, result, missing)
@@ -266,7 +268,7 @@ def _record_failures(path: Path, result: JobResult, evaluations: Mapping[str, Ev
             record_failure(path, key, "regress", result.failure)
 
 
-def _job(evaluations: Sequence[Evaluation], payload: Mapping[str, Any]) -> Job:
+def _make_job(evaluations: Sequence[Evaluation], payload: Mapping[str, Any]) -> Job:
     """The job that does evaluations of one checkpoint."""
     return Job(
         stage="regress",

@@ -55,8 +55,9 @@ def compare_runs(
     """
     import pandas as pd
 
-    sides_a = _measured_cells(a)
-    sides_b = _measured_cells(b)
+    # By label, since the addresses of the same cell differ where its recipe does.
+    sides_a = _read_measured(a)
+    sides_b = _read_measured(b)
     shared = [(side, sides_b[label]) for label, side in sides_a.items() if label in sides_b]
     if not shared:
         raise UserError(
@@ -67,7 +68,7 @@ def compare_runs(
     rows: list[dict[str, Any]] = []
     differing: list[str] = []
     for side_a, side_b in shared:
-        rows += _rows(side_a, side_b, metric, resamples)
+        rows += _compare_cells(side_a, side_b, metric, resamples)
         differing += _describe_settings(side_a, side_b)
     if not rows:
         names = sorted({*a.metrics["metric"], *b.metrics["metric"]})
@@ -84,27 +85,29 @@ def compare_runs(
     )
 
 
-def _measured_cells(run: RunFrames) -> dict[str, Side]:
+def _read_measured(run: RunFrames) -> dict[str, Side]:
     """The measured cells of a run, by what another run calls the same cell."""
     measured: Any = run.cells.query("status == 'done'").to_dict("records")
-    return {_label(cell): (run, cell) for cell in measured}
+    return {_label_cell(cell): (run, cell) for cell in measured}
 
 
-def _label(cell: dict[str, Any]) -> str:
+def _label_cell(cell: dict[str, Any]) -> str:
     seed = "" if cell["loss"] == BASE else f" seed {cell['seed']}"
     return f"{cell['model_label']} {cell['task']} {cell['loss']}{seed}"
 
 
-def _rows(left: Side, right: Side, metric: str | None, resamples: int) -> Iterator[dict[str, Any]]:
+def _compare_cells(
+    left: Side, right: Side, metric: str | None, resamples: int
+) -> Iterator[dict[str, Any]]:
     """One row a metric of a cell of both runs; without interval where they have other examples."""
-    values_a = _values(left)
-    values_b = _values(right)
+    values_a = _read_values(left)
+    values_b = _read_values(right)
     names = [name for name in values_a.index if name in values_b.index]
     names = names[:1] if metric is None else [n for n in names if metric in ("all", n)]
 
     # Examples of the same id may differ, as where a seed has made others.
-    is_paired = _asked_examples(left).equals(_asked_examples(right))
-    tests = _differences(right, left, resamples, names) if names and is_paired else {}
+    is_paired = _read_examples(left).equals(_read_examples(right))
+    tests = _compare_scores(right, left, resamples, names) if names and is_paired else {}
     cell = left[1]
     # b - a, so that what is better in the second run is above 0.
     for name in names:
@@ -122,14 +125,14 @@ def _rows(left: Side, right: Side, metric: str | None, resamples: int) -> Iterat
         }
 
 
-def _values(side: Side) -> pd.Series[float]:
+def _read_values(side: Side) -> pd.Series[float]:
     run, cell = side
     of_cell = run.metrics[run.metrics["address"] == cell["address"]]
     values: pd.Series[float] = of_cell.set_index("metric")["value"]
     return values
 
 
-def _asked_examples(side: Side) -> pd.DataFrame:
+def _read_examples(side: Side) -> pd.DataFrame:
     run, cell = side
     # Only what an example asks matters, not where it stands in the split.
     columns = ["uid", "prompt", "target"]
@@ -137,7 +140,7 @@ def _asked_examples(side: Side) -> pd.DataFrame:
     return rows[columns].set_index("uid").sort_index()
 
 
-def _differences(ours: Side, other: Side, resamples: int, of: list[str]) -> dict[str, Any]:
+def _compare_scores(ours: Side, other: Side, resamples: int, of: list[str]) -> dict[str, Any]:
     """How the scores of a cell differ from those of another one, by metric of these names."""
     scores = [run.read("scores", None, [cell["address"]]) for run, cell in (ours, other)]
     comparison = compare(load_task(ours[1]["task"]), *scores, resamples=resamples, of=of)
@@ -146,13 +149,13 @@ def _differences(ours: Side, other: Side, resamples: int, of: list[str]) -> dict
 
 def _describe_settings(left: Side, right: Side) -> Iterator[str]:
     """A sentence for each setting that both cells tell, and tell differently."""
-    settings = _settings(*right)
-    for name, value in _settings(*left).items():
+    settings = _read_settings(*right)
+    for name, value in _read_settings(*left).items():
         if name in settings and settings[name] != value:
             yield f"{name} is {value} and {settings[name]}"
 
 
-def _settings(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
+def _read_settings(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
     """What a result may depend on besides the loss, as far as it is known."""
     task = cell["task"]
     settings: dict[str, Any] = {}
@@ -164,7 +167,7 @@ def _settings(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
     settings[f"{task}: what was tried of {cell['loss']}"] = tried
 
     stored = run.current(cell["address"])
-    for name, value in _training_circumstances(stored).items():
+    for name, value in _read_training(stored).items():
         settings[f"{name} in training"] = value
     decoding = (stored.decoding or {}).get("made_with") or {}
     for name, value in decoding.items():
@@ -172,7 +175,7 @@ def _settings(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
     return settings
 
 
-def _training_circumstances(cell: StoredCell) -> dict[str, str]:
+def _read_training(cell: StoredCell) -> dict[str, str]:
     if cell.is_base or cell.home is None:
         return {}
     training = (cell.home.receipt or {}).get("made_with")
@@ -196,9 +199,9 @@ def contrasts(
     first, *others = dict.fromkeys(losses)
     rows: list[dict[str, Any]] = []
     for other in others:
-        for ours, theirs in _pairs(run, first, other):
-            names = [wanted.name for wanted in _wanted_metrics(ours["task"], metric)]
-            differences = _differences((run, ours), (run, theirs), resamples, names)
+        for ours, theirs in _pair_cells(run, first, other):
+            names = [wanted.name for wanted in _select_metrics(ours["task"], metric)]
+            differences = _compare_scores((run, ours), (run, theirs), resamples, names)
             labels = {key: ours[key] for key in ("model", "task", "loss", "seed")}
             labels["against"] = other
             rows += [{**labels, "metric": n, **differences[n]} for n in names if n in differences]
@@ -227,10 +230,10 @@ def contrasts(
 def tied_losses(run: RunFrames, losses: Sequence[str], metric: str | None = None) -> pd.DataFrame:
     """The `tie_letters` of these losses, by the metrics that `contrasts` compares."""
     cells = run.cells[run.cells["loss"].isin([*losses])]
-    return tie_letters(run.only(cells), lambda task: _wanted_metrics(task, metric))
+    return tie_letters(run.only(cells), lambda task: _select_metrics(task, metric))
 
 
-def _wanted_metrics(task: str, metric: str | None) -> list[Metric]:
+def _select_metrics(task: str, metric: str | None) -> list[Metric]:
     metrics = load_task(task).metrics()
     if metric is None:  # a task lists its main metric first
         return [*metrics[:1]]
@@ -250,7 +253,7 @@ def _require_comparable(run: RunFrames, losses: Sequence[str], metric: str | Non
         raise UserError(f"--losses names {losses[0]} alone: give another loss to compare it with.")
 
 
-def _pairs(
+def _pair_cells(
     run: RunFrames, loss: str, other: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """The measured cells of a loss, each with that of the other of the same recipe and seed."""

@@ -21,13 +21,13 @@ from .summary import (
     CELL_COLUMNS,
     IDENTITY,
     TUNING_COLUMNS,
+    add_settings,
     cell_row,
     columns_of,
-    concatenated,
-    in_run_order,
+    concatenate,
+    sort_cells,
     summarise_cells,
     tuning_rows,
-    with_settings,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +69,7 @@ class RunFrames:
         rows = []
         for address, content in self.described.items():
             rows.append(cell_row(content, self.current(address)))
-        rows = in_run_order(rows, self.manifest)
+        rows = sort_cells(rows, self.manifest)
 
         # Columns that may be all missing get their type here: pandas would guess float.
         frame = pd.DataFrame(rows, columns=list(CELL_COLUMNS))
@@ -81,7 +81,7 @@ class RunFrames:
         # The losses of completions made elsewhere are labels without parameters.
         if "predictions" in self.manifest:
             return frame
-        return with_settings(frame)
+        return add_settings(frame)
 
     def current(self, address: str) -> StoredCell:
         """The folders of a cell."""
@@ -101,10 +101,10 @@ class RunFrames:
     def metrics(self) -> pd.DataFrame:
         """One row a cell and metric: value, the bounds of its 95 % interval, and n."""
         rows = []
-        for identity, cell in self._with_files(self._measured_cells()):
+        for identity, cell in self._pair_with_files(self._select_measured()):
             for metric, values in (cell.metrics or {})["metrics"].items():
                 rows.append({**identity, "metric": metric, **values})
-        return self._frame(rows, ("metric", *_BOUNDS, "n"), _BOUNDS)
+        return self._make_frame(rows, ("metric", *_BOUNDS, "n"), _BOUNDS)
 
     @property
     def comparisons(self) -> pd.DataFrame:
@@ -113,29 +113,29 @@ class RunFrames:
         `b`, `c` and `p` are those of McNemar's exact test where the metric is a share of the
         examples; of another metric p is by the bootstrap.
         """
-        return self._compared_by("comparison")
+        return self._select_compared("comparison")
 
     @property
     def noise(self) -> pd.DataFrame:
         """The same of cross-entropy against cross-entropy of another seed, in disjoint pairs."""
-        return self._compared_by("noise")
+        return self._select_compared("noise")
 
     @cached_property
     def paired(self) -> pd.DataFrame:
         """The rows of both, with their `kind`, "comparison" or "noise", and `jackknife`, lists of
         the pseudo-values by which `smmd_bench.scoring.crossed` pools seeds."""
-        rows = [*self._compared_rows("comparison"), *self._compared_rows("noise")]
+        rows = [*self._read_compared("comparison"), *self._read_compared("noise")]
         columns = ("against", "against_loss", "metric", *_DIFFERENCE, "jackknife", "kind")
-        return self._frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
+        return self._make_frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
 
-    def _compared_rows(self, kind: str) -> Iterator[dict[str, Any]]:
+    def _read_compared(self, kind: str) -> Iterator[dict[str, Any]]:
         """The rows of `paired` of one kind, from what `compare/` holds of each pair."""
         others = {}
         for pair in self.compared:
             if pair.kind == kind:
                 others[pair.mine["address"]] = pair.other
 
-        for identity, cell in self._with_files(self._measured_cells()):
+        for identity, cell in self._pair_with_files(self._select_measured()):
             other = others.get(identity["address"])
             if other is None:
                 continue
@@ -168,7 +168,7 @@ class RunFrames:
         `selection_metric` names the metric that chose.
         """
         rows: list[dict[str, Any]] = []
-        for identity, cell in self._with_files(self.cells):
+        for identity, cell in self._pair_with_files(self.cells):
             selection = cell.selection
             if selection is None:
                 continue
@@ -186,16 +186,16 @@ class RunFrames:
         columns = ["selection_metric", "epoch", "n", "selected"]
         names = dict.fromkeys(chain(*rows))
         metrics = [name for name in names if name not in (*IDENTITY, *columns)]
-        return self._frame(rows, (*columns, *metrics), metrics)
+        return self._make_frame(rows, (*columns, *metrics), metrics)
 
     @cached_property
     def tuning(self) -> pd.DataFrame:
         """One row a tuned cell and configuration: see `tuning_rows` of `summary`."""
         rows = []
-        for identity, cell in self._with_files(self.cells):
+        for identity, cell in self._pair_with_files(self.cells):
             content = self.described[identity["address"]]
             rows += [{**identity, **row} for row in tuning_rows(content, cell)]
-        frame = self._frame(rows, TUNING_COLUMNS, _BOUNDS)
+        frame = self._make_frame(rows, TUNING_COLUMNS, _BOUNDS)
         return frame.astype({"epoch": "Int64", "n": "Int64", "chosen": "bool"})
 
     @cached_property
@@ -219,7 +219,7 @@ class RunFrames:
                 if name not in table.column_names:
                     table = table.append_column(name, scores[name])
             tables.append(table)
-        return concatenated(cells, tables)
+        return concatenate(cells, tables)
 
     @cached_property
     def probes(self) -> pd.DataFrame:
@@ -245,12 +245,12 @@ class RunFrames:
         tables = []
         for address in cells["address"]:
             tables.append(columns_of(self.current(address), file, columns))
-        return concatenated(cells, tables)
+        return concatenate(cells, tables)
 
     def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
         """The rows of `cells`, or of these of them, of which `read` has this kind of file."""
         # A cell has a training log before it is measured; its other files count once it is whole.
-        cells = self.cells if file == "train_log" else self._measured_cells()
+        cells = self.cells if file == "train_log" else self._select_measured()
         if addresses is not None:
             cells = cells[cells["address"].isin(list(addresses))]
         return cells.loc[[self.current(address).has(file) for address in cells["address"]]]
@@ -268,7 +268,7 @@ class RunFrames:
         restricted.__dict__["cells"] = cells
         return restricted
 
-    def _measured_cells(self) -> pd.DataFrame:
+    def _select_measured(self) -> pd.DataFrame:
         return self.cells[self.cells["status"] == "done"]
 
     @cached_property
@@ -287,15 +287,15 @@ class RunFrames:
         """What the manifest says of each measured cell."""
         return [content for content in self.rows if self.current(content["address"]).metrics]
 
-    def _compared_by(self, kind: str) -> pd.DataFrame:
+    def _select_compared(self, kind: str) -> pd.DataFrame:
         rows = self.paired[self.paired["kind"] == kind]
         return rows.drop(columns=["jackknife", "kind"]).reset_index(drop=True)
 
-    def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], StoredCell]]:
+    def _pair_with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], StoredCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")
         return [(row, self.current(row["address"])) for row in rows]
 
-    def _frame(
+    def _make_frame(
         self, rows: list[dict[str, Any]], columns: Sequence[str], floats: Sequence[str]
     ) -> pd.DataFrame:
         import pandas as pd

@@ -90,7 +90,7 @@ def distinct(values: Iterable[Any]) -> list[Any]:
     return different
 
 
-def in_run_order(
+def sort_cells(
     cells: Sequence[dict[str, Any]], manifest: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
     """The cells by model, task, loss and seed.
@@ -122,18 +122,19 @@ def in_run_order(
 
 def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
     """The row of a cell, from what a manifest says of it."""
+    # Completions made elsewhere have neither a recipe nor data of ours.
     return {
         **{column: content.get(column) for column in CELL_COLUMNS},
         "model_label": content.get("model_label") or content["model"],
         "recipe": content.get("recipe") or {},
         "sizes": (content.get("data") or {}).get("sizes", {}),
-        "status": _status(cell, done=cell.metrics is not None),
+        "status": _describe_status(cell, done=cell.metrics is not None),
         "stage": cell.failure.get("stage"),
         "error": cell.failure.get("error"),
     }
 
 
-def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
+def add_settings(cells: pd.DataFrame) -> pd.DataFrame:
     """The cells with a column for each parameter that a loss of the run names, such as `lambda`,
     and for each setting of the recipe in which they differ.
 
@@ -144,7 +145,7 @@ def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
 
     columns = {}
     losses_of_cells = cells["loss"].astype("object")
-    for parameter, values in _parameters_of_losses(cells).items():
+    for parameter, values in _collect_parameters(cells).items():
         column = losses_of_cells.map(values)
         columns[parameter] = column.astype("float64", errors="ignore")
 
@@ -159,7 +160,7 @@ def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
     return cells.assign(**columns)
 
 
-def _parameters_of_losses(cells: pd.DataFrame) -> dict[str, dict[str, str | None]]:
+def _collect_parameters(cells: pd.DataFrame) -> dict[str, dict[str, str | None]]:
     """By parameter that a loss of the run names: its value in each spec of that loss."""
     specs = {}
     for spec in cells["loss"].unique():
@@ -176,11 +177,11 @@ def _parameters_of_losses(cells: pd.DataFrame) -> dict[str, dict[str, str | None
             for spec, (name, values) in specs.items():
                 if name == loss and spec not in column:
                     value = values.get(parameter)
-                    column[spec] = value or _default(loss, parameter)
+                    column[spec] = value or _read_default(loss, parameter)
     return columns
 
 
-def _default(loss: str, parameter: str) -> str | None:
+def _read_default(loss: str, parameter: str) -> str | None:
     """As people write it; None: the plugin of the loss is not here."""
     try:
         parameters = parameters_of(type(load_loss(loss)))
@@ -203,7 +204,7 @@ def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[st
     for place, (point, trial) in enumerate(points):
         # Nothing is known of the trials of a cell that has not chosen yet.
         line = validated.get(trial.address, {})
-        status = _status(trial, done=trial.tested is not None)
+        status = _describe_status(trial, done=trial.tested is not None)
         yield {
             "untuned": untuned,
             "trial": trial.address,
@@ -215,7 +216,7 @@ def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[st
         }
 
 
-def _status(cell: StoredCell, *, done: bool) -> str:
+def _describe_status(cell: StoredCell, *, done: bool) -> str:
     if done:
         return "done"
     if cell.failure:
@@ -223,7 +224,7 @@ def _status(cell: StoredCell, *, done: bool) -> str:
     return "pending"
 
 
-def again(run: Path) -> str:
+def describe_retraining(run: Path) -> str:
     """How to have the weights of a measured cell back."""
     return f"the command of {run} with --restore-weights trains them again"
 
@@ -237,17 +238,17 @@ def card_of_run(name: str, run: Run) -> ModelCard:
     if "hub" in identity:
         card = model_card(f"{identity['hub']}@{identity['commit']}")
     else:
-        card = card_at(name, _path_of_model(name, run))
+        card = card_at(name, _find_path(name, run))
     # A name may lead to other weights by now; those of the run are told by their digest.
     if dict(card.identity) == identity:
         return replace(card, name=name)
     raise UserError(
         f"The model {name} in {card.folder} has changed since {run.path} was made: put the old "
-        "files back there, or train again into another run."
+        "files back there, or train describe_retraining into another run."
     )
 
 
-def _path_of_model(name: str, run: Run) -> str | None:
+def _find_path(name: str, run: Run) -> str | None:
     """The folder that a run's command gave a model; None: the name says it."""
     for cell in run.manifest.get("cells") or ():
         if cell["model"] == name and cell.get("model_path"):
@@ -271,7 +272,7 @@ def columns_of(cell: StoredCell, file: CellFile, columns: Sequence[str] | None =
     return table.cast(pa.schema(fields))
 
 
-def concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
+def concatenate(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
     """One frame of the tables, one a cell, led by the identity of each row's cell.
 
     A column of the tables with the name of an identity column gets the suffix `_value`: the

@@ -103,7 +103,7 @@ def _find_different(
     """The pairs of losses whose difference is significant."""
     import pandas as pd
 
-    differences = pd.DataFrame([*_differences(run, cells, scores, metric)])
+    differences = pd.DataFrame([*_compare_cells(run, cells, scores, metric)])
     if differences.empty:
         return set()
     p_values: dict[Any, float] = {}
@@ -116,11 +116,11 @@ def _find_different(
     return {frozenset(pair) for pair, p in pairs if p < LEVEL}
 
 
-def _differences(
+def _compare_cells(
     run: Run, cells: pd.DataFrame, scores: dict[str, pd.DataFrame], metric: Metric
 ) -> Iterator[dict[str, Any]]:
     """One row a pair of cells that differ in their loss alone, as `gain_of` reads it."""
-    for key, addresses in _addresses_by_key(run, cells).items():
+    for key, addresses in _group_addresses(run, cells).items():
         for pair in combinations(addresses, 2):
             first, second = (scores[addresses[loss]] for loss in pair)
             # Cells may have a part of their examples in common.
@@ -131,7 +131,7 @@ def _differences(
                 yield {"pair": pair, "seed": key.seed, **_test_difference(metric, values)}
 
 
-def _addresses_by_key(run: Run, cells: pd.DataFrame) -> dict[CellKey, dict[str, str]]:
+def _group_addresses(run: Run, cells: pd.DataFrame) -> dict[CellKey, dict[str, str]]:
     """The addresses by loss of cells that differ in nothing else."""
     described = {cell["address"]: cell for cell in run.manifest["cells"]}
     by_key: dict[CellKey, dict[str, str]] = {}
