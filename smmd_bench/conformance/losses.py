@@ -25,8 +25,8 @@ def integers(n: int) -> NumericVocabulary:
 
 
 def make_batch(n: int = 10) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits [4, 7, V], labels [4, 7] and keys [4]. A row is an ignored prompt, numbers of one to
-    three tokens with others between, and padding."""
+    """Make logits [4, 7, V], labels [4, 7] and keys [4]. A row is an ignored prompt, numbers of one
+    to three tokens with others between, and padding."""
     generator = torch.Generator().manual_seed(0)
     numeric = integers(n).token_ids
     every = torch.arange(n + OTHERS)

@@ -19,7 +19,7 @@ from .checks import UncheckedError, require
 
 @cache
 def specimen() -> Path:
-    """A folder with the runs: `run`, whole; parts of it, `pending` and `one_cell`; `overhead`."""
+    """Unpack the runs: `run`, whole; parts of it, `pending` and `one_cell`; `overhead`."""
     folder = Path(tempfile.mkdtemp(prefix="smmd-bench-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     packed = files("smmd_bench.conformance") / "specimen.tar.xz"
@@ -74,7 +74,7 @@ REPORT_CHECKS = {"parts of a run": _check_parts, "a full run": _check_full}
 
 
 def _build(report: Report, run: RunFrames, name: str) -> list[str] | None:
-    """What it makes of a run, in every format; None: it skips the run."""
+    """Build the report of a run in every format; None: it skips the run."""
     reason = report.skip(run)
     if reason is not None:
         require(

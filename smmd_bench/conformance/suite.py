@@ -26,7 +26,7 @@ Target = tuple[Group, str]
 
 
 def targets(words: Sequence[str]) -> list[Target]:
-    """Plugins by name or spec, groups, and files that define some; all without words."""
+    """Find plugins by name or spec, by group, and by file; all of them without words."""
     plugins: list[Target] = []
     for word in words or GROUPS:
         # A parameter may hold a slash, such as a path; a name never does.
@@ -42,7 +42,7 @@ def targets(words: Sequence[str]) -> list[Target]:
 
 
 def findings(target: Target, own_run: Path | None = None) -> list[Finding]:
-    """What came of every check of a plugin; reports are tried on a run of one's own, too."""
+    """Run every check of a plugin; reports are tried on a run of one's own, too."""
     group, spec = target
     # A plugin that cannot be made has nothing to try.
     usable = run_checks({"plugin": _check_usable}, group, spec)

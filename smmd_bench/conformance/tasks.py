@@ -42,7 +42,7 @@ _STRANGE = ("", " ", "####", "nan", "inf", "1/0", "-", "\u0663", "9" * 5000, "1e
 
 
 def check_task(task: Task) -> list[Finding]:
-    """Every check of a task; its data are those that are here."""
+    """Run every check of a task, on the data that are here."""
     examples: Examples = {}
     of_task = run_checks(_TASK_CHECKS, task, examples)
     if of_task[-1].state == "passed":
@@ -216,7 +216,7 @@ def _require_bounded(metric: Metric, value: float) -> None:
 
 
 def _require_vectorised(metric: Metric, scores: pd.DataFrame) -> None:
-    """Several resamples at once, along either axis, against one after the other."""
+    """Compare several resamples at once, along either axis, with one after the other."""
     if metric.subset is not None:
         scores = scores[scores[metric.subset]]
     n = len(scores)
@@ -255,7 +255,7 @@ def _find_splits(task: Task) -> list[Split]:
 
 
 def _read_content(example: Example) -> tuple[str, ...]:
-    """The prompt and the digests of the pictures: what a model is asked."""
+    """Read what a model is asked: the prompt, and the digests of the pictures."""
     pictures = (hashlib.blake2b(path.read_bytes()).hexdigest() for path in example.images)
     return (example.prompt, *pictures)
 
@@ -268,7 +268,7 @@ class Digests(NamedTuple):
 
 
 def digests(task: Task, seed: int = 0) -> dict[Split, Digests]:
-    """The digests of each split of a task."""
+    """Compute the digests of each split of a task."""
     by_split = {}
     for split in _find_splits(task):
         rows = []
@@ -289,7 +289,7 @@ def digests(task: Task, seed: int = 0) -> dict[Split, Digests]:
 
 
 def digests_elsewhere(task: Task) -> dict[Split, Digests]:
-    """`digests` in another process, in which Python hashes texts otherwise."""
+    """Compute `digests` in another process, in which Python hashes texts otherwise."""
     with tempfile.TemporaryDirectory() as folder:
         cache = "" if getattr(task, "sources", ()) else folder
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:

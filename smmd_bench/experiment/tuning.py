@@ -33,7 +33,7 @@ class Configuration(NamedTuple):
 
 
 def read_axes(tune: Iterable[str]) -> _Axes:
-    """`ce: learning_rate=1e-4,3e-4`, or the same without a loss; what is given twice adds up.
+    """Read `ce: learning_rate=1e-4,3e-4`, also without a loss; what is given twice adds up.
     Raises UserError for another form."""
     axes: dict[tuple[str, str], list[str]] = {}
     for text in tune:
@@ -55,7 +55,7 @@ def read_axes(tune: Iterable[str]) -> _Axes:
 def tuning_grids(
     tune: Sequence[str], losses: Sequence[str], trials: int | None, seed: int
 ) -> dict[str, tuple[Configuration, ...]]:
-    """The configurations of each loss, in the order of the values; `losses` are canonical.
+    """Make the configurations of each loss, in the order of the values; `losses` are canonical.
 
     trials: so many are drawn of each larger grid, by the seed; grids of one size lose the same
     places. Raises UserError for a name or value that a loss cannot take, where the losses would not
@@ -95,7 +95,7 @@ def _require_tunable(axes: _Axes, losses: Sequence[str]) -> None:
 
 
 def _is_for(name: str, loss: str) -> bool:
-    """Whether an axis holds for a loss: that of "", of its name, or of it alone."""
+    """Check whether an axis holds for a loss: that of "", of its name, or of it alone."""
     return name in ("", loss.partition("[")[0], loss)
 
 
@@ -104,7 +104,7 @@ def _find_tunable(loss: str) -> set[str]:
 
 
 def _make_grid(loss: str, axes: _Axes) -> tuple[Configuration, ...]:
-    """All combinations of the values for a loss; the values of a key that are for it alone replace
+    """Combine all values for a loss; the values of a key that are for it alone replace
     those that are for its variants, too, and these those for all."""
     tunable = _find_tunable(loss)
     values: dict[str, Sequence[str]] = {}

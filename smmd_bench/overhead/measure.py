@@ -58,7 +58,7 @@ def measure(
 
 
 def _find_missing(folder: Path, settings: OverheadSettings) -> list[int]:
-    """The repeats in which a row was not measured: they are measured again as a whole."""
+    """Find the repeats in which a row was not measured: they are measured again as a whole."""
     measured = read_rows(folder)
     measured = measured[measured["error"].isna()]
     rows_of_repeats = measured.groupby("repeat")["row"].agg(set).to_dict()
@@ -83,7 +83,7 @@ def _measure_row(folder: Path, request: dict[str, Any], progress: Progress) -> N
 
 
 def read_rows(folder: Path) -> pd.DataFrame:
-    """What was measured so far: one line a row and repeat."""
+    """Read what was measured so far: one line a row and repeat."""
     files = sorted((folder / "rows").glob("*.json"))
     return pd.DataFrame([read_json(file) or {} for file in files], columns=list(COLUMNS))
 
@@ -105,7 +105,7 @@ def _claim(folder: Path, settings: OverheadSettings) -> None:
 
 
 def overhead_frame(rows: pd.DataFrame, settings: OverheadSettings) -> pd.DataFrame:
-    """One line a row: times in ms, peak memory in GB (10^9 bytes), ratios to CE here and to stock.
+    """Summarise each row: times in ms, peak memory in GB (10^9 bytes), ratios to CE and to stock.
 
     A time is the median of the steps of a process. Times are means and sample deviations over
     repeats; a ratio is the median over repeats, with the smallest and the largest one.
@@ -131,7 +131,7 @@ def overhead_frame(rows: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
 
 
 def _tabulate_repeats(rows: pd.DataFrame, settings: OverheadSettings) -> dict[str, pd.DataFrame]:
-    """Wall and CPU time in ms and memory in GB, each as a table of [repeats, rows]."""
+    """Tabulate wall and CPU time in ms and memory in GB, each as [repeats, rows]."""
     measured = rows[rows["error"].isna()]
     # The first steps warm caches and the allocator up.
     first = settings.steps // 4
@@ -150,7 +150,7 @@ def _tabulate_repeats(rows: pd.DataFrame, settings: OverheadSettings) -> dict[st
 
 
 def _collect_errors(rows: pd.DataFrame, settings: OverheadSettings) -> pd.Series[str]:
-    """What failed of each row, by repeat; empty where nothing did."""
+    """Collect what failed of each row, by repeat; empty where nothing did."""
     errors: dict[str, list[str]] = {row: [] for row in settings.rows}
     for failed in rows[rows["error"].notna()].to_dict("records"):
         errors[failed["row"]].append(f"repeat {failed['repeat'] + 1}: {failed['error']}")

@@ -47,7 +47,7 @@ class OverheadSettings(Settings):
 
     @classmethod
     def spell(cls, name: str) -> str:
-        """The flag of a setting."""
+        """Spell a setting as its flag."""
         return f"--{name.replace('_', '-')}"
 
     @property
@@ -80,13 +80,13 @@ class Geometry(NamedTuple):
 
 @cache
 def named_geometries() -> Mapping[str, Geometry]:
-    """The geometries of `geometries.yaml`, by name."""
+    """Read the geometries of `geometries.yaml`, by name."""
     text = (files("smmd_bench.overhead") / "geometries.yaml").read_text(encoding="utf-8")
     return {name: Geometry(name, **entry) for name, entry in yaml.safe_load(text).items()}
 
 
 def find_geometry(text: str) -> Geometry:
-    """The geometry of that name, or of a config.json, or of the folder of a checkpoint."""
+    """Find the geometry of that name, of a config.json, or of the folder of a checkpoint."""
     if text in named_geometries():
         return named_geometries()[text]
 

@@ -118,7 +118,7 @@ def _refuse(size: int) -> None:
 
 
 def build_model(config: Mapping[str, Any], recipe: Recipe, device: str) -> Any:
-    """A model with random weights on `device`, with the recipe's adapter where it has one. As in
+    """Build a model with random weights on `device`, with the recipe's adapter if it has one. As in
     the train stage, full fine-tuning in bfloat16 keeps float32 weights."""
     dtype = "float32" if recipe.method == "full" else recipe.dtype
     shape = AutoConfig.for_model(**config)
@@ -138,7 +138,7 @@ def reset_peak(device: str) -> None:
 
 
 def peak_bytes(device: str) -> int | None:
-    """Of CUDA memory that was allocated, or of the resident set; None where it cannot be known."""
+    """Read the peak of CUDA memory, or of the resident set; None where it cannot be known."""
     if device == "cuda":
         return int(torch.cuda.max_memory_allocated())
     with suppress(OSError):
@@ -148,13 +148,13 @@ def peak_bytes(device: str) -> int | None:
 
 
 def synthetic_vocabulary(vocab_size: int, numeric_tokens: int) -> NumericVocabulary:
-    """N tokens with the values 0..N-1, spread over a vocabulary of `vocab_size` tokens."""
+    """Spread N tokens with the values 0..N-1 over a vocabulary of `vocab_size` tokens."""
     ids = torch.linspace(0, vocab_size - 1, numeric_tokens, dtype=torch.float64).long()  # [N]
     return NumericVocabulary(ids, torch.arange(numeric_tokens, dtype=torch.float64), "synthetic")
 
 
 def synthetic_rows(settings: OverheadSettings, repeat: int) -> list[dict[str, Any]]:
-    """The rows of all steps of a repeat, each {input_ids, attention_mask, labels} of [length].
+    """Draw the rows of all steps of a repeat: {input_ids, attention_mask, labels} of [length].
 
     They follow from the repeat alone, so that every loss sees the same. Values of one, two, ...
     digits are alike often, so that NTIL has digits at N = 1000.

@@ -36,7 +36,7 @@ LONGEST = 1_500
 
 
 def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
-    """The examples to embed, as plain data for JSON.
+    """Choose and read the examples to embed, as plain data for JSON.
 
     groups      [{"model", "task", "seed", "losses": [...]}]
     labels      {loss: how it is written}
@@ -92,7 +92,7 @@ class _Group(NamedTuple):
 
 
 def _choose_examples(groups: Sequence[_Group], limit: int) -> list[tuple[int, int]]:
-    """Number of the group and place of each example that is embedded, in the page's order."""
+    """Choose the examples to embed: number of the group and place, in the page's order."""
     ranked: list[tuple[bool, int, int, int]] = []
     for number, group in enumerate(groups):
         places = np.argsort(~group.differing, kind="stable")
@@ -132,7 +132,7 @@ def _read_groups(run: RunFrames) -> Iterator[_Group]:
 
 
 def _read_group(run: RunFrames, title: dict[str, Any], addresses: list[str]) -> _Group | None:
-    """The answers of these cells; None: they do not share their examples."""
+    """Read the answers of these cells; None: they do not share their examples."""
     scores = _read_cells(run, "scores", ["uid", "answer", "category"], addresses)
     uids = scores[0]["uid"]
     if not all(uids.equals(other["uid"]) for other in scores):
@@ -151,13 +151,13 @@ def _read_group(run: RunFrames, title: dict[str, Any], addresses: list[str]) -> 
 def _read_cells(
     run: RunFrames, file: CellFile, columns: list[str], addresses: list[str]
 ) -> list[pd.DataFrame]:
-    """The rows of each of the cells, read together."""
+    """Read the rows of each of these cells, all of them at once."""
     rows = run.read(file, columns, addresses)
     return [rows[rows["address"] == address].reset_index(drop=True) for address in addresses]
 
 
 def _read_categories(scores: pd.DataFrame) -> NDArray[np.intp]:
-    """[examples] the place of each category in `CATEGORIES`; -1 where the target is no number."""
+    """Place each category in `CATEGORIES` ([examples]); -1 where the target is no number."""
     if "category" not in scores or "answer" not in scores:
         return np.full(len(scores), -1)
     # Categories of an older run that are no longer told apart have the place -1, too.
@@ -166,7 +166,7 @@ def _read_categories(scores: pd.DataFrame) -> NDArray[np.intp]:
 
 
 def _read_texts(run: RunFrames, group: _Group, places: list[int]) -> dict[int, list[Any]]:
-    """By place in the split, of chosen examples: uid, prompt, target, completions, picture."""
+    """Read uid, prompt, target, completions and picture of examples, by place in the split."""
     if not places:
         return {}
 
@@ -194,7 +194,7 @@ def _cut(text: object) -> str:
 
 
 def small_picture(path: object, largest: int = PIXELS) -> Image | None:
-    """A copy of at most `largest` pixels a side; None if there is no picture, or it is broken."""
+    """Copy a picture to at most `largest` pixels a side; None if there is none, or it is broken."""
     from ..encoding.images import read_image
 
     if not isinstance(path, str):

@@ -89,13 +89,13 @@ def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
 
 
 def failed_reports(folder: Path) -> dict[str, str]:
-    """The error of each report that the last `write_page` of a run could not show, by name."""
+    """Read the error of each report that the last `write_page` of a run could not show."""
     failed = read_own_json(folder / "reports" / FAILED) or {}
     return {name: content["error"] for name, content in failed.items()}
 
 
 def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[str, Any]) -> str:
-    """The HTML of the page; `examples` is what `embedded_examples` gives."""
+    """Render the HTML of the page; `examples` is what `embedded_examples` gives."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -151,7 +151,7 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
 
 
 def _read_text(file: str) -> str:
-    """A style sheet or script of this folder."""
+    """Read a style sheet or script of the folder `web`."""
     return (resources.files(__package__) / "web" / file).read_text(encoding="utf-8")
 
 
@@ -160,7 +160,7 @@ def _encode(content: bytes) -> str:
 
 
 def _encode_picture(section: Section) -> str:
-    """The figure as a data URI: as SVG or PNG, whichever is smaller."""
+    """Encode the figure as a data URI, as SVG or PNG, whichever is smaller."""
     files = filter(None, (section.file(".svg"), section.file(".png")))
     # A scatter of many points is larger as SVG, a chart of bars as PNG.
     file = min(files, key=lambda file: file.stat().st_size)
@@ -169,7 +169,7 @@ def _encode_picture(section: Section) -> str:
 
 
 def _lay_out_table(frame: pd.DataFrame) -> dict[str, Any]:
-    """Columns: name, whether it holds numbers; rows of cells: text, whether it is bold, its links.
+    """Lay a table out: columns (name, whether numeric), rows of cells (text, whether bold, links).
 
     constant: what the columns say that never change.
     """

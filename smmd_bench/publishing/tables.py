@@ -96,7 +96,7 @@ def p_value(p: float) -> str:
 
 
 def as_text(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with every cell as the text that people read, and its `attrs`."""
+    """Turn every cell into the text that people read; the table keeps its `attrs`."""
     text = {str(name): [_format_cell(value) for value in frame[name]] for name in frame.columns}
     table = pd.DataFrame(text, index=range(len(frame)), dtype="str")
     table.attrs = frame.attrs
@@ -111,12 +111,12 @@ def is_numeric(column: pd.Series[str]) -> bool:
 
 
 def bold_cells(frame: pd.DataFrame) -> frozenset[tuple[int, str]]:
-    """The cells that `frame.attrs["bold"]` names: position of the row, name of the column."""
+    """Read the cells that `frame.attrs["bold"]` names: position of the row, name of the column."""
     return frozenset((int(row), str(column)) for row, column in frame.attrs.get("bold", ()))
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """CSV with numbers in full; text cells keep their text, with ASCII minus and no dashes."""
+    """Write CSV with numbers in full; text keeps its words, with ASCII minus and no dashes."""
     # Numbers keep all their digits, and a program reads text as it is spelled on a keyboard.
     texts = frame.select_dtypes(include=["str", "object"]).columns
     plain = frame.assign(**{name: frame[name].map(_to_plain) for name in texts})
@@ -125,7 +125,7 @@ def to_csv(frame: pd.DataFrame) -> str:
 
 
 def to_markdown(frame: pd.DataFrame) -> str:
-    """A GitHub table; columns of numbers are right-aligned."""
+    """Write a GitHub table; columns of numbers are right-aligned."""
     text = as_text(frame).map(_escape_markdown)
     names = [_escape_markdown(name) for name in text.columns]
     rules = ["---:" if is_numeric(text[name]) else "---" for name in text.columns]
@@ -134,7 +134,7 @@ def to_markdown(frame: pd.DataFrame) -> str:
 
 
 def to_latex(frame: pd.DataFrame, caption: str, label: str, notes: Iterable[str] = ()) -> str:
-    """The table with its caption, label and notes; bold cells are bold."""
+    """Write a LaTeX table with its caption, label and notes; bold cells are bold."""
     text = as_text(frame)
     alignment = ""
     for name in text.columns:
@@ -161,7 +161,7 @@ def to_latex(frame: pd.DataFrame, caption: str, label: str, notes: Iterable[str]
 
 
 def _span_rows(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells with each model and task once, over all of its rows."""
+    """Write each model and task once, over all of its rows."""
     spanned = cells.copy()
     # A cell ends where one to the left of it does: a task of another model stands again.
     is_first = pd.Series(data=False, index=cells.index)
@@ -183,13 +183,13 @@ def _set_over_rows(cell: str, height: int) -> str:
 
 
 def _escape(text: object) -> str:
-    """Text as LaTeX sets it; letters that it may not know, such as Hebrew ones, stay as they are. A
+    """Spell text for LaTeX; letters that it may not know, such as Hebrew ones, stay as they are. A
     first `[` or `*` would be an option of the row's end before it."""
     return re.sub(r"^\s*([\[*])", r"{\1}", "".join(map(_set_letter, str(text))))
 
 
 def _set_letter(letter: str) -> str:
-    """A letter as LaTeX sets it: Greek ones, those above the line such as ᵀ, and those below it."""
+    """Spell a letter for LaTeX: Greek ones, those above the line such as ᵀ, and those below it."""
     if letter in _SIGNS or letter.isascii():
         return _SIGNS.get(letter, letter)
 
@@ -209,7 +209,7 @@ def _set_letter(letter: str) -> str:
 
 
 def drop_constant(text: pd.DataFrame) -> pd.DataFrame:
-    """Without the columns that never change; those that `attrs["values"]` names stay unless they
+    """Drop the columns that never change; those that `attrs["values"]` names stay unless they
     hold only dashes. Of one row without such values all stay."""
     values = text.columns.intersection([*text.attrs.get("values", ())])
     # A value is worth showing though it never changes: it is the result.
@@ -220,19 +220,19 @@ def drop_constant(text: pd.DataFrame) -> pd.DataFrame:
 
 
 def describe_constant(text: pd.DataFrame, rows: pd.DataFrame) -> str:
-    """What the columns say that `rows` lacks: `Model builtin/tiny · Seeds 3`."""
+    """Say in a line what the columns hold that `rows` lacks: `Model builtin/tiny · Seeds 3`."""
     fixed = [n for n in text.columns if n not in rows.columns and text[n].iloc[0] != DASH]
     return " · ".join(f"{name} {text[name].iloc[0]}" for name in fixed)
 
 
 def measure_width(text: pd.DataFrame) -> int:
-    """The letters of its widest row, with two spaces between columns."""
+    """Count the letters of the widest row, with two spaces between columns."""
     widths = [max([len(name), *map(len, text[name])]) for name in text.columns]
     return sum(widths) + 2 * (len(widths) - 1)
 
 
 def mark_bold(text: pd.DataFrame, mark: Callable[[str], str]) -> pd.DataFrame:
-    """The text of a table with its bold cells marked."""
+    """Mark the bold cells in the text of a table."""
     marked = text.copy()
     bold = bold_cells(text)
     for name in text.columns:
@@ -254,7 +254,7 @@ def _to_plain(value: Any) -> Any:
 
 
 def _replace_returns(value: Any) -> Any:
-    """pandas writes a carriage return without quotes, and a reader ends the row there."""
+    """Replace carriage returns: pandas writes them bare, and a reader ends the row there."""
     return re.sub(r"\r\n?", "\n", value) if isinstance(value, str) else value
 
 

@@ -27,7 +27,7 @@ _LEAST = 14
 def to_terminal(
     frame: pd.DataFrame, title: str, caption: str = "", width: int = 100
 ) -> RenderableType:
-    """The table, its title and caption.
+    """Draw the table, its title and caption.
 
     Columns that never change go in a line above the table. Of the others, those that fit are shown,
     the first ones before the last, and those of `frame.attrs["optional"]` where no line breaks for
@@ -51,7 +51,7 @@ def to_terminal(
 
 
 def _choose_columns(columns: pd.DataFrame, optional: Sequence[str], width: int) -> list[str]:
-    """The columns that fit into a width, in their order; one at least."""
+    """Choose the columns that fit into a width, in their order; one at least."""
     least = {}
     unbroken = {}
     for name in columns.columns:
@@ -69,7 +69,7 @@ def _choose_columns(columns: pd.DataFrame, optional: Sequence[str], width: int) 
 def _add_fitting(
     chosen: list[str], names: Sequence[str], letters: Mapping[str, int], width: int
 ) -> list[str]:
-    """The chosen columns and those of `names` that fit beside them, two spaces apart."""
+    """Add to the chosen columns those of `names` that fit beside them, two spaces apart."""
     for name in names:
         needed = sum(letters[other] + 2 for other in [*chosen, name])
         if not chosen or needed <= width + 2:
@@ -104,7 +104,7 @@ def _draw_table(columns: pd.DataFrame, bold: Collection[tuple[int, str]], width:
 
 
 def _measure_least(column: pd.Series[str]) -> int:
-    """The letters that a column needs at least."""
+    """Count the letters that a column needs at least."""
     cells = max(map(len, column), default=0)
     heading = max(map(len, str(column.name).split()), default=0)
     return max(heading, cells if is_numeric(column) else min(cells, _LEAST))

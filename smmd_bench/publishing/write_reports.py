@@ -96,7 +96,7 @@ def _remove_earlier_files(reports: Path, section: Section) -> None:
 
 
 def _record_section(section: Section) -> dict[str, Any]:
-    """What a terminal shows of a section with a table, as JSON can hold it."""
+    """Record what a terminal shows of a section with a table, as JSON can hold it."""
     assert section.table is not None
     attrs = {}
     for name in ("bold", "values", "optional"):
@@ -120,7 +120,7 @@ def _section_from_record(
 
 
 def _describe_state(folder: Path) -> str:
-    """Sizes and times of a run's results and reports, of the code, and of what is installed."""
+    """Digest sizes and times of a run's results and reports, of the code and what is installed."""
     files = [*files_of(folder / stage for stage in HELD), *plugin_files()]
     for pattern in ("manifest.json", "failed/*", "reports/**/*.*"):
         files += (file for file in folder.glob(pattern) if file.name != MADE)
@@ -174,7 +174,7 @@ def write_some_reports(
 
 
 def find_reports(only: Iterable[str]) -> list[str]:
-    """Reports by name (`arithmetic_table`, `table2`), each once; UserError for an unknown one."""
+    """Find reports by name (`arithmetic_table`, `table2`); UserError for an unknown one."""
     reports: list[str] = []
     for word in only:
         reports += [word] if word in names("reports") else _find_by_number(word)
@@ -182,7 +182,7 @@ def find_reports(only: Iterable[str]) -> list[str]:
 
 
 def _find_by_number(word: str) -> list[str]:
-    """The reports of a table or figure of the paper, as `table2` or `figure3a`."""
+    """Find the reports of a table or figure of the paper, as `table2` or `figure3a`."""
     numbers = {}
     for report in entries("reports"):
         number = _NUMBER.match(str(getattr(report.plugin, "paper", "")))
@@ -205,7 +205,7 @@ def _simplify(text: str) -> str:
 def _make_reports(
     folder: Path, chosen: Sequence[str], formats: Collection[str], progress: Progress
 ) -> list[Section]:
-    """The reports of these names, in their order."""
+    """Make the reports of these names, in their order."""
     run = read_run(folder)
     require_plugins(run)
     # A killed command has left some out; a folder that may not be written goes without.
@@ -274,7 +274,7 @@ def _select_columns(section: Section, columns: Sequence[str]) -> Section:
 
 
 def table_texts(section: Section) -> dict[str, str]:
-    """The table of a section by the ending of its file; of a figure alone nothing."""
+    """Write the table of a section as text, by the ending of its file; nothing of a figure."""
     artefact = section.artefact
     if artefact is None or artefact.table is None:
         return {}

@@ -30,7 +30,7 @@ them in percent already, or not for each document."""
 
 
 def is_share(metric: str, values: pd.Series[float] | None) -> bool:
-    """Whether a metric is known by name as a share, and its documents have values from 0 to 1."""
+    """Check whether a metric is a share by its name, with documents that have 0 to 1."""
     if _drop_filter(metric) not in SHARES or values is None:
         return False
     # A name says what lm-eval's own tasks mean by it; other tasks may mean another thing.
@@ -58,7 +58,7 @@ def write_comparisons(run: RunFrames) -> None:
 
 
 def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[str, Any]:
-    """difference, low, high, n and left_out of a share, in points; with b, c and p where each
+    """Compare shares, in points: difference, low, high, n and left_out; with b, c and p where each
     document is right or wrong. Empty if the two share no document.
 
     A document whose content differs, as when lm-eval's data changed in between, is left out.
@@ -84,7 +84,7 @@ def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[st
 
 
 def _select_scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The columns that a comparison of cells needs: `uid`, the metric as `exact`, `doc`."""
+    """Select the columns that a comparison of cells needs: `uid`, the metric as `exact`, `doc`."""
     frame = samples.dropna(subset=[metric])
     uids = frame["subtask"] + "/" + frame["doc_id"].astype("str")
     frame = frame.assign(uid=uids, exact=frame[metric]).rename(columns={"doc_hash": "doc"})
@@ -92,5 +92,5 @@ def _select_scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
 
 
 def _drop_filter(metric: str) -> str:
-    """Without the filter: `exact_match,strict-match` is `exact_match`."""
+    """Drop the filter: `exact_match,strict-match` is `exact_match`."""
     return metric.partition(",")[0]

@@ -64,7 +64,7 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Excepti
 
 @contextmanager
 def _open_model(evaluation: Evaluation, batch_size: int | None) -> Iterator[Any]:
-    """lm-eval's model of a checkpoint, an adapter merged into its base."""
+    """Open lm-eval's model of a checkpoint, an adapter merged into its base."""
     base = Path(evaluation.target.base)
     path = Path(evaluation.target.path)
     dtype = evaluation.facts["dtype"]
@@ -94,7 +94,7 @@ def _open_model(evaluation: Evaluation, batch_size: int | None) -> Iterator[Any]
 
 @contextmanager
 def _open_vllm(checkpoint: Checkpoint, dtype: Any, batch_size: int | None) -> Iterator[Any]:
-    """lm-eval's model of a checkpoint in the engine that `train-eval` starts."""
+    """Open lm-eval's model of a checkpoint in the engine that `train-eval` starts."""
     settings = EngineSettings(dtype=dtype, max_model_length=LONGEST, memory_gb=4.0, images=0)
     with load_engine("vllm").open(checkpoint.path, settings) as opened:
         import vllm
@@ -150,7 +150,7 @@ def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress)
 
 
 def _collect_results(output: Mapping[str, Any], samples: pd.DataFrame) -> list[dict[str, Any]]:
-    """A row for each group and task of lm-eval and metric, the groups first."""
+    """Collect a row for each group and task of lm-eval and metric, the groups first."""
     groups = output.get("groups", {})
     rows = []
     for name, metrics in {**groups, **output["results"]}.items():
@@ -163,7 +163,7 @@ def _collect_results(output: Mapping[str, Any], samples: pd.DataFrame) -> list[d
 
 
 def rows_of(metrics: Mapping[str, Any], samples: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """lm-eval's numbers of a task: in percent if the documents say that one is a share of one."""
+    """Yield lm-eval's numbers of a task, in percent if its documents say that one is a share."""
     for key, value in metrics.items():
         # Beside its numbers lm-eval tells the alias of a task, without a comma.
         metric, comma, rule = str(key).partition(",")
@@ -188,7 +188,7 @@ def _scale(value: Any, scale: int) -> float | None:
 
 
 def frame_of_samples(logged: Mapping[str, list[dict[str, Any]]], model: Any) -> pd.DataFrame:
-    """One row a document, with its score by each metric and filter, and whether lm-eval cut it."""
+    """Make a row a document: its score by each metric and filter, and whether lm-eval cut it."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for name, samples in logged.items():
         for sample in samples:
@@ -209,7 +209,7 @@ def frame_of_samples(logged: Mapping[str, list[dict[str, Any]]], model: Any) -> 
 
 
 def _is_cut(model: Any, prompt: str, more: Any = "") -> bool:
-    """Whether a request has more tokens than the context: lm-eval cuts these on the left. The last
+    """Check whether a request is longer than the context: lm-eval cuts these on the left. The last
     token of a continuation needs no room; a generation needs that of its new tokens."""
     if isinstance(more, Mapping):
         text = prompt
@@ -222,7 +222,7 @@ def _is_cut(model: Any, prompt: str, more: Any = "") -> bool:
 
 
 def _spell(metric: str, rule: str) -> str:
-    """As lm-eval spells it, without the filter if there is none: `exact_match,strict-match`."""
+    """Spell a metric as lm-eval does, with its filter if it has one: `exact_match,strict-match`."""
     return metric if rule == "none" else f"{metric},{rule}"
 
 

@@ -81,7 +81,7 @@ class Evaluation:
 
 
 def find_targets(path: Path, losses: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
-    """The base and the selected checkpoint of every finished cell of a run.
+    """Find the base and the selected checkpoint of every finished cell of a run.
 
     `losses` keeps those of these losses (`base` is one). The second value has a sentence for each
     cell that cannot be evaluated. Raises UserError if none can, or if a model has changed.
@@ -129,7 +129,7 @@ def _require_losses(path: Path, cells: pd.DataFrame, losses: Sequence[str]) -> N
 
 
 def _describe_base(card: ModelCard, cells: pd.DataFrame) -> Target:
-    """The untuned model, as the cells of it use it."""
+    """Describe the untuned model, as its cells use it."""
     facts = {
         **_describe_model(card),
         "dtype": _dtype_of(cells.iloc[0]["recipe"]),
@@ -146,7 +146,7 @@ def _describe_base(card: ModelCard, cells: pd.DataFrame) -> Target:
 
 
 def _find_checkpoint(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> Target | str:
-    """The selected checkpoint of a trained cell; a sentence where it has none."""
+    """Find the selected checkpoint of a trained cell; a sentence where it has none."""
     key = str(cell["address"])
     stored = run.current(key)
     name = f"{cell['task']} {cell['loss']} seed {cell['seed']}"
@@ -183,7 +183,7 @@ def _dtype_of(recipe: Mapping[str, Any]) -> str:
 def plan(
     targets: Sequence[Target], suites: Sequence[Suite], engine: str, limit: int | None
 ) -> list[Evaluation]:
-    """Every suite with every checkpoint; `auto` is vLLM on a GPU (where it can run the models),
+    """Pair every suite with every checkpoint; `auto` is vLLM on a GPU (where it runs the models),
     else transformers. Raises UserError where vLLM is asked for and cannot run a model."""
     engine = _choose_engine(targets, engine)
     library = engine_identity("vllm")["library"] if engine == "vllm" else version(engine)
@@ -207,7 +207,7 @@ def plan(
 
 
 def _choose_engine(targets: Sequence[Target], engine: str) -> str:
-    """One engine for all models: two would make their numbers differ by more than their weights."""
+    """Choose one engine for all models: with two, numbers differ by more than the weights."""
     if engine == "transformers":
         return engine
     import torch
@@ -269,7 +269,7 @@ def _record_failures(path: Path, result: JobResult, evaluations: Mapping[str, Ev
 
 
 def _make_job(evaluations: Sequence[Evaluation], payload: Mapping[str, Any]) -> Job:
-    """The job that does evaluations of one checkpoint."""
+    """Make the job that does evaluations of one checkpoint."""
     return Job(
         stage="regress",
         label=", ".join(e.label for e in evaluations),

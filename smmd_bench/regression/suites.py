@@ -51,7 +51,7 @@ class Suite:
 
 
 def find_suites(names: Sequence[str], shots: int | None) -> list[Suite]:
-    """The suites of these names; `shots` in place of the default of each. Raises UserError for a
+    """Find the suites of these names; `shots` replaces the default of each. Raises UserError for a
     name that lm-eval does not know, and where data are missing."""
     installed_version()
     of_lm_eval = [name for name in names if name != SAMSUM and not is_mmlu(name)]
@@ -91,7 +91,7 @@ def _make_suite(name: str, shots: int | None) -> Suite:
 
 @contextmanager
 def lm_eval_tasks(suite: Suite) -> Iterator[dict[str, Any]]:
-    """The arguments of `lm_eval.simple_evaluate` that name the tasks of a suite."""
+    """Make the arguments of `lm_eval.simple_evaluate` that name the tasks of a suite."""
     if suite.folder is None:
         task = samsum_task() if suite.name == SAMSUM else suite.name
         yield {"tasks": [task], "num_fewshot": suite.shots}
@@ -111,7 +111,7 @@ def lm_eval_tasks(suite: Suite) -> Iterator[dict[str, Any]]:
 
 
 def samsum_task() -> Any:
-    """SAMSum for lm-eval, which has no such task: prompts, data and scores of the task plugin. A
+    """Make SAMSum for lm-eval, which has no such task, of prompts, data and scores of the plugin. A
     checkpoint gets the same ROUGE as in `train-eval`: without a chat template, as there."""
     from datasets import Dataset
     from lm_eval.api.task import ConfigurableTask
@@ -140,7 +140,7 @@ def samsum_task() -> Any:
 
 
 def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
-    """The folder with MMLU's questions, and what identifies them: digest, or the hub's commit.
+    """Find the folder with MMLU's questions, and what identifies them: digest, or hub's commit.
     Raises UserError if the folder given for local copies lacks them, or they cannot be fetched."""
     local_data = data_folder()
     if local_data is None:
@@ -174,18 +174,18 @@ def _fetch_mmlu() -> Path:
 
 
 def subjects() -> list[str]:
-    """The names of MMLU's 57 subjects, as lm-eval's own task files list them."""
+    """List the names of MMLU's 57 subjects, as lm-eval's own task files do."""
     return sorted(file.stem.removeprefix("mmlu_") for file in _mmlu_files().glob("mmlu_*.yaml"))
 
 
 def is_mmlu(name: str) -> bool:
-    """Whether a suite is MMLU, one of its four groups, or one of its subjects."""
+    """Check whether a suite is MMLU, one of its four groups, or one of its subjects."""
     # `mmlu`, `mmlu_stem`, `mmlu_anatomy`: each has a file of its own.
     return name in {file.stem.removeprefix("_") for file in _mmlu_files().glob("*mmlu*.yaml")}
 
 
 def installed_version(package: str = "lm-eval") -> str:
-    """That of a package of the extra; raises UserError if there is none."""
+    """Read the version of a package of the extra; raises UserError if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

@@ -86,7 +86,7 @@ def compare_runs(
 
 
 def _read_measured(run: RunFrames) -> dict[str, Side]:
-    """The measured cells of a run, by what another run calls the same cell."""
+    """Read the measured cells of a run, by what another run calls the same cell."""
     measured: Any = run.cells.query("status == 'done'").to_dict("records")
     return {_label_cell(cell): (run, cell) for cell in measured}
 
@@ -99,7 +99,7 @@ def _label_cell(cell: dict[str, Any]) -> str:
 def _compare_cells(
     left: Side, right: Side, metric: str | None, resamples: int
 ) -> Iterator[dict[str, Any]]:
-    """One row a metric of a cell of both runs; without interval where they have other examples."""
+    """Compare a cell of both runs, a row a metric; without interval where their examples differ."""
     values_a = _read_values(left)
     values_b = _read_values(right)
     names = [name for name in values_a.index if name in values_b.index]
@@ -141,14 +141,14 @@ def _read_examples(side: Side) -> pd.DataFrame:
 
 
 def _compare_scores(ours: Side, other: Side, resamples: int, of: list[str]) -> dict[str, Any]:
-    """How the scores of a cell differ from those of another one, by metric of these names."""
+    """Compare the scores of a cell with those of another one, by metric of these names."""
     scores = [run.read("scores", None, [cell["address"]]) for run, cell in (ours, other)]
     comparison = compare(load_task(ours[1]["task"]), *scores, resamples=resamples, of=of)
     return {k: v for k, v in comparison["metrics"].items() if v["difference"] is not None}
 
 
 def _describe_settings(left: Side, right: Side) -> Iterator[str]:
-    """A sentence for each setting that both cells tell, and tell differently."""
+    """Yield a sentence for each setting that both cells tell, and tell differently."""
     settings = _read_settings(*right)
     for name, value in _read_settings(*left).items():
         if name in settings and settings[name] != value:
@@ -156,7 +156,7 @@ def _describe_settings(left: Side, right: Side) -> Iterator[str]:
 
 
 def _read_settings(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
-    """What a result may depend on besides the loss, as far as it is known."""
+    """Read what a result may depend on besides the loss, as far as it is known."""
     task = cell["task"]
     settings: dict[str, Any] = {}
     for name, value in cell["recipe"].items():
@@ -186,7 +186,7 @@ def _read_training(cell: StoredCell) -> dict[str, str]:
 def contrasts(
     run: RunFrames, losses: Sequence[str], metric: str | None = None, *, resamples: int = RESAMPLES
 ) -> pd.DataFrame:
-    """The first of the losses minus each of the others: one row a model, task, loss and metric.
+    """Subtract each of the other losses from the first: one row a model, task, loss and metric.
 
     Of the first metric of each task, or of `metric`; "all" for all of them. The columns are those
     of `CONTRAST_COLUMNS`: what `gain_of` says of the seeds that both losses have, p_holm over the
@@ -228,7 +228,7 @@ def contrasts(
 
 
 def tied_losses(run: RunFrames, losses: Sequence[str], metric: str | None = None) -> pd.DataFrame:
-    """The `tie_letters` of these losses, by the metrics that `contrasts` compares."""
+    """Letter these losses (`tie_letters`) by the metrics that `contrasts` compares."""
     cells = run.cells[run.cells["loss"].isin([*losses])]
     return tie_letters(run.only(cells), lambda task: _select_metrics(task, metric))
 
@@ -256,7 +256,7 @@ def _require_comparable(run: RunFrames, losses: Sequence[str], metric: str | Non
 def _pair_cells(
     run: RunFrames, loss: str, other: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """The measured cells of a loss, each with that of the other of the same recipe and seed."""
+    """Pair the measured cells of a loss with those of the other of the same recipe and seed."""
     by_key = {cell_key(cell): cell for cell in run.measured}
     budgets = {key.budget for key in by_key if key.loss == other}
     for key, cell in by_key.items():

@@ -129,7 +129,7 @@ class RunFrames:
         return self._make_frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
 
     def _read_compared(self, kind: str) -> Iterator[dict[str, Any]]:
-        """The rows of `paired` of one kind, from what `compare/` holds of each pair."""
+        """Read the rows of `paired` of one kind, from what `compare/` holds of each pair."""
         others = {}
         for pair in self.compared:
             if pair.kind == kind:
@@ -237,7 +237,7 @@ class RunFrames:
         columns: Sequence[str] | None = None,
         addresses: Iterable[str] | None = None,
     ) -> pd.DataFrame:
-        """The rows of one kind of Parquet file, over all cells that have it.
+        """Read the rows of one kind of Parquet file, over all cells that have it.
 
         `columns` (missing values where a file lacks one) and `addresses` restrict what is read.
         """
@@ -248,7 +248,7 @@ class RunFrames:
         return concatenate(cells, tables)
 
     def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
-        """The rows of `cells`, or of these of them, of which `read` has this kind of file."""
+        """Select the rows of `cells`, or of these of them, that have this kind of file."""
         # A cell has a training log before it is measured; its other files count once it is whole.
         cells = self.cells if file == "train_log" else self._select_measured()
         if addresses is not None:
@@ -256,7 +256,7 @@ class RunFrames:
         return cells.loc[[self.current(address).has(file) for address in cells["address"]]]
 
     def only(self, cells: pd.DataFrame) -> RunFrames:
-        """The run as if it had these of its cells alone; categories that none has are dropped."""
+        """Restrict the run to these of its cells; categories that none of them has are dropped."""
         cells = cells.copy()
         for column in _NAMES:  # a groupby would have a row for each category
             cells[column] = cells[column].cat.remove_unused_categories()

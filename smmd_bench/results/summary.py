@@ -32,7 +32,7 @@ TUNING_COLUMNS = ("untuned", "trial", "text", "trial_status", "metric", *_VALUES
 
 
 def summarise_cells(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The keys experiment, models, data, generation and plugins of `RunFrames.manifest`."""
+    """Collect experiment, models, data, generation and plugins for `RunFrames.manifest`."""
     models: dict[str, Any] = {}
     data: dict[str, dict[str, Any]] = {}
     generation: dict[str, dict[str, Any]] = {}
@@ -82,7 +82,7 @@ def _add_generation(generation: dict[str, dict[str, Any]], cell: Mapping[str, An
 
 
 def distinct(values: Iterable[Any]) -> list[Any]:
-    """The values without repetitions, in order; they need not be hashable."""
+    """Drop repetitions; the values keep their order and need not be hashable."""
     different: list[Any] = []
     for value in values:
         if value not in different:
@@ -93,7 +93,7 @@ def distinct(values: Iterable[Any]) -> list[Any]:
 def sort_cells(
     cells: Sequence[dict[str, Any]], manifest: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The cells by model, task, loss and seed.
+    """Sort cells by model, task, loss and seed.
 
     Models, tasks and losses stand as the manifest lists them, then those that it does not list;
     among the losses the untuned base comes first and `ce` second (but the labels of `smmd-bench
@@ -121,7 +121,7 @@ def sort_cells(
 
 
 def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
-    """The row of a cell, from what a manifest says of it."""
+    """Make the row of a cell, from what a manifest says of it."""
     # Completions made elsewhere have neither a recipe nor data of ours.
     return {
         **{column: content.get(column) for column in CELL_COLUMNS},
@@ -135,7 +135,7 @@ def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
 
 
 def add_settings(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells with a column for each parameter that a loss of the run names, such as `lambda`,
+    """Add a column for each parameter that a loss of the run names, such as `lambda`,
     and for each setting of the recipe in which they differ.
 
     A parameter that a spec leaves out has its default, where the loss can be loaded; of a tuned
@@ -161,7 +161,7 @@ def add_settings(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def _collect_parameters(cells: pd.DataFrame) -> dict[str, dict[str, str | None]]:
-    """By parameter that a loss of the run names: its value in each spec of that loss."""
+    """Collect, by parameter that a loss of the run names, its value in each spec of that loss."""
     specs = {}
     for spec in cells["loss"].unique():
         if not is_tuned(spec):
@@ -182,7 +182,7 @@ def _collect_parameters(cells: pd.DataFrame) -> dict[str, dict[str, str | None]]
 
 
 def _read_default(loss: str, parameter: str) -> str | None:
-    """As people write it; None: the plugin of the loss is not here."""
+    """Read a default as people write it; None: the plugin of the loss is not here."""
     try:
         parameters = parameters_of(type(load_loss(loss)))
     except UserError:
@@ -191,7 +191,7 @@ def _read_default(loss: str, parameter: str) -> str | None:
 
 
 def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[str, Any]]:
-    """One row a configuration of a tuned cell, in the order of its grid; none of another cell.
+    """Yield a row a configuration of a tuned cell, in the order of its grid; none of another cell.
 
     `untuned` is the loss as it was published, `trial` the address of the trial and `text` what it
     sets. metric, epoch, value, low, high and n say how it validated, at its selected epoch; they
@@ -225,12 +225,12 @@ def _describe_status(cell: StoredCell, *, done: bool) -> str:
 
 
 def describe_retraining(run: Path) -> str:
-    """How to have the weights of a measured cell back."""
+    """Say how to have the weights of a measured cell back."""
     return f"the command of {run} with --restore-weights trains them again"
 
 
 def card_of_run(name: str, run: Run) -> ModelCard:
-    """The model of the run. Raises UserError if its weights have changed since."""
+    """Find the model of the run. Raises UserError if its weights have changed since."""
     identity = (run.manifest.get("models") or {}).get(name)
     if identity is None:
         return model_card(name)
@@ -249,7 +249,7 @@ def card_of_run(name: str, run: Run) -> ModelCard:
 
 
 def _find_path(name: str, run: Run) -> str | None:
-    """The folder that a run's command gave a model; None: the name says it."""
+    """Find the folder that a run's command gave a model; None: the name says it."""
     for cell in run.manifest.get("cells") or ():
         if cell["model"] == name and cell.get("model_path"):
             return str(cell["model_path"])
@@ -257,8 +257,8 @@ def _find_path(name: str, run: Run) -> str | None:
 
 
 def columns_of(cell: StoredCell, file: CellFile, columns: Sequence[str] | None = None) -> Any:
-    """An Arrow table of those of the columns that the file has (None: all), dictionaries as plain
-    values, so that tables of any cells concatenate."""
+    """Read those of the columns that the file has (None: all) as an Arrow table, dictionaries as
+    plain values, so that tables of any cells concatenate."""
     import pyarrow as pa
 
     place = cell.place(file)
@@ -273,7 +273,7 @@ def columns_of(cell: StoredCell, file: CellFile, columns: Sequence[str] | None =
 
 
 def concatenate(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
-    """One frame of the tables, one a cell, led by the identity of each row's cell.
+    """Join the tables, one a cell, into a frame, led by the identity of each row's cell.
 
     A column of the tables with the name of an identity column gets the suffix `_value`: the
     training log's `loss` is `loss_value`.

@@ -29,7 +29,7 @@ LEAST = 5
 
 
 def tie_letters(run: Run, metrics: Callable[[str], Sequence[Metric]]) -> pd.DataFrame:
-    """One row a model, task, metric and loss, the best first: its mean value and its letters.
+    """Letter the losses: a row a model, task, metric and loss with its mean, the best first.
 
     Models and tasks with fewer than `LEAST` losses have no row.
     """
@@ -55,7 +55,7 @@ def tie_letters(run: Run, metrics: Callable[[str], Sequence[Metric]]) -> pd.Data
 
 
 def _rank_losses(run: Run, cells: pd.DataFrame, metric: Metric) -> pd.Series[float]:
-    """The mean of each loss over its cells, the best first."""
+    """Average each loss over its cells, the best first."""
     of_cells = run.metrics["address"].isin(cells["address"])
     values = run.metrics[of_cells & (run.metrics["metric"] == metric.name)]
     # A loss whose metric has no value, as an error without a valid answer, has no place.
@@ -64,7 +64,7 @@ def _rank_losses(run: Run, cells: pd.DataFrame, metric: Metric) -> pd.Series[flo
 
 
 def compact_letters(names: Sequence[str], apart: Collection[frozenset[str]]) -> dict[str, str]:
-    """The letters of each name, in that order; the pairs `apart` share none, and all others do."""
+    """Give each name its letters; the pairs `apart` share none, and all others do."""
     groups = [frozenset(names)]
     for pair in apart:
         groups = _split_groups(groups, pair)
@@ -79,7 +79,7 @@ def compact_letters(names: Sequence[str], apart: Collection[frozenset[str]]) -> 
 
 
 def _split_groups(groups: Sequence[frozenset[str]], pair: frozenset[str]) -> list[frozenset[str]]:
-    """Groups of which none has both of a pair, and none is a part of another one."""
+    """Split groups so that none has both of a pair, and none is a part of another one."""
     kept: list[frozenset[str]] = []
     halves: set[frozenset[str]] = set()
     for group in groups:
@@ -100,7 +100,7 @@ def _split_groups(groups: Sequence[frozenset[str]], pair: frozenset[str]) -> lis
 def _find_different(
     run: Run, cells: pd.DataFrame, scores: dict[str, pd.DataFrame], metric: Metric
 ) -> set[frozenset[str]]:
-    """The pairs of losses whose difference is significant."""
+    """Find the pairs of losses whose difference is significant."""
     import pandas as pd
 
     differences = pd.DataFrame([*_compare_cells(run, cells, scores, metric)])
@@ -119,7 +119,7 @@ def _find_different(
 def _compare_cells(
     run: Run, cells: pd.DataFrame, scores: dict[str, pd.DataFrame], metric: Metric
 ) -> Iterator[dict[str, Any]]:
-    """One row a pair of cells that differ in their loss alone, as `gain_of` reads it."""
+    """Compare the pairs of cells that differ in their loss alone: rows as `gain_of` reads them."""
     for key, addresses in _group_addresses(run, cells).items():
         for pair in combinations(addresses, 2):
             first, second = (scores[addresses[loss]] for loss in pair)
@@ -132,7 +132,7 @@ def _compare_cells(
 
 
 def _group_addresses(run: Run, cells: pd.DataFrame) -> dict[CellKey, dict[str, str]]:
-    """The addresses by loss of cells that differ in nothing else."""
+    """Group the addresses of cells that differ in their loss alone, by loss."""
     described = {cell["address"]: cell for cell in run.manifest["cells"]}
     by_key: dict[CellKey, dict[str, str]] = {}
     in_order = cells.sort_values("loss")
@@ -144,8 +144,8 @@ def _group_addresses(run: Run, cells: pd.DataFrame) -> dict[CellKey, dict[str, s
 
 
 def _test_difference(metric: Metric, values: list[float]) -> dict[str, Any]:
-    """What a comparison says: of a share by McNemar's test, of another metric by a t-test of its
-    pseudo-values, where a comparison has the bootstrap."""
+    """Test a difference: of a share by McNemar's test as a comparison does, of another metric by a
+    t-test of its pseudo-values, where a comparison has the bootstrap."""
     from scipy.stats import t
 
     n = len(values)

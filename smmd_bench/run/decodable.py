@@ -15,7 +15,7 @@ Base = tuple[str, str, str]
 
 
 def base_of(cell: Cell) -> Base:
-    """What one start of an engine serves: model, engine, dtype."""
+    """Name what one start of an engine serves: model, engine, dtype."""
     return cell.model, cell.engine, cell.recipe.dtype
 
 
@@ -30,7 +30,7 @@ class DecodableBase:
     number_to_come: int
 
     def split_into_jobs(self, slots: int) -> Iterator[list[Cell]]:
-        """The cells of each engine that is worth its start; none, if it is better to wait."""
+        """Yield the cells of each engine that is worth its start; none, if it is better to wait."""
         if not self.number_to_come:
             yield from self._split_last(slots)
             return
@@ -47,7 +47,7 @@ class DecodableBase:
             yield trained
 
     def _split_last(self, slots: int) -> Iterator[list[Cell]]:
-        """The last cells of a base: nothing is to wait for, and every free slot can help."""
+        """Split the last cells of a base: there is nothing to wait for, and every slot helps."""
         # Cells of one owner test the same weights, which one engine then loads once.
         owners = [*dict.fromkeys(cell.owner for cell in self.ready)]
         engines = min(slots, math.ceil(len(owners) / FEWEST))

@@ -59,7 +59,7 @@ class Schedule(JobQueue):
         self._update()
 
     def take(self, fits: Callable[[Job], bool] | None = None) -> Job | None:
-        """The first job (that fits)."""
+        """Take the first job (that fits) off the queue."""
         job = super().take(fits)
         if job is not None:
             self.running[job.name] = self.cells[job.name]
@@ -99,7 +99,7 @@ class Schedule(JobQueue):
         self.waiting.sort(key=self._rank)
 
     def _busy_cells(self) -> set[Cell]:
-        """The cells of the jobs that run or wait, which no other job may take."""
+        """Find the cells of the jobs that run or wait, which no other job may take."""
         waiting = [self.cells[job.name] for job in self.waiting]
         return {*chain(*self.running.values(), *waiting)}
 
@@ -115,7 +115,7 @@ class Schedule(JobQueue):
                 self._fail(cell, "decode", error)
 
     def _drop_failed(self, missing: Missing) -> Missing:
-        """The cells that have not failed; those that depend on a failed one fail with it."""
+        """Keep the cells that have not failed; those that depend on a failed one fail with it."""
         failed: set[Cell] = set()
         while new := [c for c in missing if c not in failed and self.run.failure(c)]:
             failed.update(new)
@@ -184,7 +184,7 @@ class Schedule(JobQueue):
         return ready + following
 
     def _has_weights(self, cell: Cell) -> bool:
-        """Whether the weights that a cell validates or tests are there."""
+        """Check whether the weights that a cell validates or tests are there."""
         if cell.is_base or (cell.source is None and not cell.grid):
             return True
         return self.run.current(cell).checkpoint is not None
@@ -210,7 +210,7 @@ class Schedule(JobQueue):
         )
 
     def _rank(self, job: Job) -> tuple[int, int, int]:
-        """What is short, or frees the disk, goes first. Trainings go seed after seed, so that a run
+        """Put first what is short, or frees the disk. Trainings go seed after seed, so that a run
         that is stopped has the same seeds of every loss; of those of a seed that run side by side
         the longest first, so that none is left over at the end."""
         first = self.cells[job.name][0]
@@ -225,7 +225,7 @@ class Schedule(JobQueue):
 def explain_failure(
     cell: Cell, failure: Mapping[str, Any], other: Cell, lacks: Stage
 ) -> str | None:
-    """Why another cell cannot be finished once `cell` has failed; None: it can.
+    """Say why another cell cannot be finished once `cell` has failed; None: it can.
 
     failure: what failed/KEY.json says of `cell`. lacks: the stage that the other cell lacks first.
     """
@@ -251,14 +251,14 @@ def explain_failure(
 
 
 def _error_like(failure: Mapping[str, Any], sentence: str) -> Exception | str:
-    """An error of the same kind as that of a failure: a cell is skipped as the one before it."""
+    """Make an error of the same kind as that of a failure, so that a skipped cell skips others."""
     if failure["skipped"]:
         return CellSkippedError(sentence)
     return UserError(sentence) if failure["user_error"] else sentence
 
 
 def resources_of(stage: str, cell: Cell) -> Resources:
-    """What a job of that stage needs for the model of a cell."""
+    """Estimate what a job of that stage needs for the model of a cell."""
     if stage == "measure":
         return Resources(memory_gb=_PROCESS_GB)
 
@@ -273,7 +273,7 @@ def resources_of(stage: str, cell: Cell) -> Resources:
 
 
 def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
-    """Bytes of weights that lie on the disk when these cells are finished, and at most before that:
+    """Estimate the bytes of weights on the disk when these cells are finished, and at most before:
     a cell in training has the Trainer's last two states, and one that waits for its decoding every
     epoch."""
     kept = 0
