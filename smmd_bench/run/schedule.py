@@ -280,7 +280,7 @@ def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
     single: list[int] = []
     every_epoch: list[int] = []
     bases = set()
-    for cell in cells:
+    for cell in dict.fromkeys(cells):
         if cell.is_base or cell.source or cell.grid:  # trains nothing
             continue
         bases.add(base_of(cell))

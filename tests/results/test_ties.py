@@ -30,7 +30,7 @@ def test_the_letters_are_those_of_the_example_by_hand():
 
 
 @given(st.sets(st.sampled_from([frozenset(pair) for pair in combinations("ABCDEF", 2)])))
-def test_two_share_a_letter_where_they_are_not_find_different_and_no_letter_says_less(apart):
+def test_two_share_a_letter_where_they_are_not_told_apart_and_no_letter_says_less(apart):
     letters = compact_letters("ABCDEF", apart)
     for pair in combinations("ABCDEF", 2):
         assert ({*letters[pair[0]]} & {*letters[pair[1]]} == set()) == (frozenset(pair) in apart)
@@ -53,7 +53,7 @@ def run(request, tmp_path_factory):
     return planted_run(tmp_path_factory.mktemp("run"), ANSWERS, texts, seeds=request.param)
 
 
-def test_find_different_are_the_pairs_whose_test_is_significant_after_holm(run):
+def test_told_apart_are_the_pairs_whose_test_is_significant_after_holm(run):
     pairs = [*combinations(RIGHT, 2)]
     p_values = holm([contrasts(run, pair, resamples=2)["p"].item() for pair in pairs])
     assert 0 < sum(p < 0.05 for p in p_values) < len(pairs)
