@@ -65,12 +65,13 @@ def findings(target: Target, own_run: Path | None = None) -> list[Finding]:
 
 def violations(name: str) -> list[str]:
     """What the checks of every plugin of that name, spec or file find wrong; `[]` is expected."""
-    return [
-        f"{singular(group)} {spec}: {finding.check}: {finding.detail}"
-        for group, spec in targets([name])
-        for finding in findings((group, spec))
-        if finding.state == "failed"
-    ]
+    sentences = []
+    for group, spec in targets([name]):
+        for finding in findings((group, spec)):
+            if finding.state == "failed":
+                check = f"{finding.check}: {finding.detail}"
+                sentences.append(f"{singular(group)} {spec}: {check}")
+    return sentences
 
 
 def _check_usable(group: Group, spec: str) -> None:

@@ -39,7 +39,8 @@ def read_axes(tune: Iterable[str]) -> _Axes:
     for text in tune:
         loss, colon, assignment = text.rpartition(":")
         key, _, listed = assignment.partition("=")
-        loss, key = loss.strip(), key.strip()
+        loss = loss.strip()
+        key = key.strip()
         values = split_list(listed.strip())
         has_whole_loss = bool(loss) == bool(colon)
         if not key or not values or not has_whole_loss:

@@ -97,7 +97,7 @@ def p_value(p: float) -> str:
 
 def as_text(frame: pd.DataFrame) -> pd.DataFrame:
     """Turn every cell into the text that people read; the table keeps its `attrs`."""
-    text = {str(name): [_format_cell(value) for value in frame[name]] for name in frame.columns}
+    text = {str(name): [*map(_format_cell, frame[name])] for name in frame.columns}
     table = pd.DataFrame(text, index=range(len(frame)), dtype="str")
     table.attrs = frame.attrs
     return table
@@ -128,7 +128,9 @@ def to_markdown(frame: pd.DataFrame) -> str:
     """Write a GitHub table; columns of numbers are right-aligned."""
     text = as_text(frame).map(_escape_markdown)
     names = [_escape_markdown(name) for name in text.columns]
-    rules = ["---:" if is_numeric(text[name]) else "---" for name in text.columns]
+    rules = []
+    for name in text.columns:
+        rules.append("---:" if is_numeric(text[name]) else "---")
     lines = [names, rules, *mark_bold(text, "**{}**".format).to_numpy().tolist()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 

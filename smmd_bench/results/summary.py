@@ -59,7 +59,10 @@ def _summarise_experiment(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[
     trained = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")]
     counted = trained or cells
     keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
-    return {name: distinct(cell[key] for cell in counted) for name, key in keys.items()}
+    experiment = {}
+    for name, key in keys.items():
+        experiment[name] = distinct(cell[key] for cell in counted)
+    return experiment
 
 
 def _add_data(data: dict[str, dict[str, Any]], cell: Mapping[str, Any]) -> None:
