@@ -39,14 +39,21 @@ def _run(name: str, check: Callable[..., None], *subject: Any) -> Finding:
     except (UncheckedError, UserError, CellSkippedError, ConnectionError, ImportError) as error:
         return Finding(name, "unchecked", str(error))
     except Exception as error:
-        what = (str(error).strip() or "without a message").splitlines()[0]
-        frame = traceback.extract_tb(error.__traceback__)[-1]
-        where = f"{Path(frame.filename).name}, line {frame.lineno}"
-        return Finding(name, "failed", f"{type(error).__name__}: {what} ({where})")
-    return Finding(name, "passed", (check.__doc__ or "").partition("\n")[0].rstrip("."))
+        return Finding(name, "failed", _describe_crash(error))
+    # A check's docstring opens with the sentence that it has shown to hold.
+    sentence = (check.__doc__ or "").partition("\n")[0]
+    return Finding(name, "passed", sentence.rstrip("."))
 
 
-def require(holds: bool, otherwise: str) -> None:
+def _describe_crash(error: Exception) -> str:
+    message = str(error).strip() or "without a message"
+    # The innermost frame is the author's line, or the one next to it that it calls.
+    frame = traceback.extract_tb(error.__traceback__)[-1]
+    place = f"{Path(frame.filename).name}, line {frame.lineno}"
+    return f"{type(error).__name__}: {message.splitlines()[0]} ({place})"
+
+
+def require(holds: Any, otherwise: str) -> None:
     """Raise ViolationError with the sentence `otherwise` unless something holds."""
     if not holds:
         raise ViolationError(otherwise)

@@ -25,21 +25,27 @@ def integers(n: int) -> NumericVocabulary:
 
 
 def make_batch(n: int = 10) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits [4, 7, V], labels [4, 7] and keys [4]. A row is an ignored prompt, numbers of one to
-    three tokens with others between, and padding."""
+    """Make logits [4, 7, V], labels [4, 7] and keys [4]. A row is an ignored prompt, numbers of one
+    to three tokens with others between, and padding."""
     generator = torch.Generator().manual_seed(0)
-    ids, tokens = integers(n).token_ids, torch.arange(n + OTHERS)
-    others = tokens[~torch.isin(tokens, ids)]
-    labels = ids[torch.randint(n, (4, 7), generator=generator)]
+    numeric = integers(n).token_ids
+    every = torch.arange(n + OTHERS)
+    not_numeric = every[~torch.isin(every, numeric)]
+
+    # Prompts and answers of several lengths, so that no check depends on equal rows.
+    values = torch.randint(n, (4, 7), generator=generator)
+    labels = numeric[values]
     for row in range(4):
         labels[row, : 1 + row % 2] = -100
-        labels[row, 3 + row % 3] = others[row]
+        labels[row, 3 + row % 3] = not_numeric[row]
     labels[1::2, 6] = -100
-    logits = 2 * torch.randn((4, 7, n + OTHERS), generator=generator, dtype=torch.float64)
-    return logits, labels, 1000 + torch.arange(4)
+
+    logits = torch.randn((4, 7, n + OTHERS), generator=generator, dtype=torch.float64)
+    keys = 1000 + torch.arange(4)
+    return 2 * logits, labels, keys
 
 
-def _contract(loss: Loss) -> None:
+def _check_contract(loss: Loss) -> None:
     """It binds to ten digits and has no trainable parameters."""
     weight = loss.weight
     require(math.isfinite(weight) and weight >= 0, f"weight is {weight}, not a number >= 0")
@@ -50,8 +56,9 @@ def _contract(loss: Loss) -> None:
     require(not trainable, f"the module has trainable parameters: {', '.join(trainable)}")
 
 
-def _gradient(loss: Loss) -> None:
+def _check_gradient(loss: Loss) -> None:
     """The gradient is that of finite differences, and zero outside numeric positions."""
+    # Finite differences take two passes for each logit: two rows are enough.
     logits, labels, keys = (part[:2] for part in make_batch())
     bound = loss.bind(integers(10))
 
@@ -61,91 +68,121 @@ def _gradient(loss: Loss) -> None:
 
     leaf = logits.clone().requires_grad_()
     try:
+        # A loss that declares a stopped gradient differs from finite differences on purpose.
         if not bound.stops_gradient:
             gradcheck(outputs, (leaf,))
     except GradcheckError as error:
-        said = str(error).splitlines()[0].rstrip(",. ")
-        raise ViolationError(f"it is not that of finite differences ({said})") from error
+        reason = str(error).splitlines()[0].rstrip(",. ")
+        raise ViolationError(f"it is not that of finite differences ({reason})") from error
+
     auxiliary = outputs(leaf)[1]
     if auxiliary.requires_grad:
-        (found,) = torch.autograd.grad(auxiliary, leaf)
-        outside = found[integers(10).index_of(labels) < 0]
+        (gradient,) = torch.autograd.grad(auxiliary, leaf)
+        outside = gradient[integers(10).index_of(labels) < 0]
         require(not outside.any(), "the auxiliary has a gradient outside numeric positions")
 
 
-def _logits(loss: Loss) -> None:
+def _check_logits(loss: Loss) -> None:
     """Finite at equal, right and wrong certain logits, of 10 numeric tokens and of 1,000."""
     logits, labels, keys = make_batch()
+    bound = loss.bind(integers(10))
+
+    # At +200 against 0 the other probabilities underflow in float32: the logarithm of one is -inf.
     equal = torch.zeros(logits.shape)  # [B, T, V] float32
     right = equal.scatter(-1, labels.clamp(min=0)[..., None], 200.0)
-    for name, case in {"equal": equal, "right": right, "wrong": right.roll(1, -1)}.items():
-        _require_finite(loss.bind(integers(10)), case, labels, keys, f"at {name} logits")
+    wrong = right.roll(1, -1)
+    _require_finite(bound, equal, labels, keys, "at equal logits")
+    _require_finite(bound, right, labels, keys, "at right logits")
+    _require_finite(bound, wrong, labels, keys, "at wrong logits")
+
     try:
-        bound = loss.bind(integers(1000))
-    except CellSkippedError:
+        many = loss.bind(integers(1000))
+    except CellSkippedError:  # it says itself that it cannot apply
         return
-    _require_finite(bound, *make_batch(1000), "with 1,000 numeric tokens")
+    _require_finite(many, *make_batch(1000), "with 1,000 numeric tokens")
 
 
-def _units(loss: Loss) -> None:
+def _check_units(loss: Loss) -> None:
     """A scalar sum; forward, with logits, and units(), without, count alike."""
-    bound, (logits, labels, keys) = loss.bind(integers(10)), make_batch()
+    logits, labels, keys = make_batch()
+    bound = loss.bind(integers(10))
     returned: list[tuple[Tensor, Any]] = []
     bound.register_forward_hook(lambda *call: returned.append(call[2]))
     numeric_objective(bound, logits, labels, keys=keys)
+
+    # A step divides by what units() counts before it has any logits.
     counted = count_units(bound, labels)
     for total, units in returned:
-        require(total.dim() == 0, f"forward returns a sum of shape {list(total.shape)}")
-        require(int(units) == counted, f"forward says {int(units)} units and units() {counted}")
+        require(not total.dim(), f"forward returns a sum of shape {list(total.shape)}")
+        number = int(units)
+        require(number == counted, f"forward says {number} units and units() {counted}")
 
 
-def _micro_batches(loss: Loss) -> None:
+def _check_micro_batches(loss: Loss) -> None:
     """The micro-batches of a step add up to the whole, in value and gradient."""
     logits, labels, keys = make_batch()
-    bound, leaf = loss.bind(integers(10)), logits.clone().requires_grad_()
-    counts = int((labels != -100).sum()), count_units(bound, labels)
+    bound = loss.bind(integers(10))
+    leaf = logits.clone().requires_grad_()
 
-    def total(part: slice) -> Tensor:
-        return numeric_objective(bound, leaf[part], labels[part], *counts, keys[part]).total
+    # Every micro-batch divides by the counts of the whole step.
+    tokens = int((labels != -100).sum())
+    units = count_units(bound, labels)
 
-    whole, parts = total(slice(None)), total(slice(0, 1)) + total(slice(1, None))
-    _require_same(parts, whole, leaf, "1 + 3 rows is not that of 4: draw noise by its keys")
+    def total(rows: slice) -> Tensor:
+        out = numeric_objective(bound, leaf[rows], labels[rows], tokens, units, keys[rows])
+        return out.total
+
+    _require_same(
+        total(slice(0, 1)) + total(slice(1, None)),
+        total(slice(None)),
+        leaf,
+        "1 + 3 rows is not that of 4: draw noise by its keys",
+    )
 
 
-def _head_passes(loss: Loss) -> None:
+def _check_head_passes(loss: Loss) -> None:
     """The passes over the output head give the same, also where it is declared separable."""
     logits, labels, keys = make_batch()
     bound = loss.bind(integers(10))
     targets = supervised_targets(bound, labels, keys)
+    # Through a head that is the identity, hidden states are logits.
     hidden = logits[targets.row, targets.position].requires_grad_()  # [T, V]
     head = OutputHead(torch.eye(hidden.shape[1], dtype=hidden.dtype, requires_grad=True))
-    whole = logits_objective(bound, hidden, targets).total
-    parts = hidden_objective(bound, hidden, head, targets, chunk_elements=hidden.shape[1]).total
+
+    at_once = logits_objective(bound, hidden, targets)
+    one_by_one = hidden_objective(bound, hidden, head, targets, chunk_elements=hidden.shape[1])
     _require_same(
-        parts, whole, hidden, "one token after the other is not that of all: draw noise by its keys"
+        one_by_one.total,
+        at_once.total,
+        hidden,
+        "one token after the other is not that of all: draw noise by its keys",
     )
 
 
-def _no_targets(loss: Loss) -> None:
+def _check_no_targets(loss: Loss) -> None:
     """A batch without numbers has no unit and a finite gradient."""
     logits, labels, keys = make_batch()
-    bound, leaf = loss.bind(integers(10)), logits.requires_grad_()
-    labels = labels.masked_fill(bound.vocabulary.index_of(labels) >= 0, -100)
+    bound = loss.bind(integers(10))
+    leaf = logits.requires_grad_()
+    is_numeric = bound.vocabulary.index_of(labels) >= 0
+    labels[is_numeric] = -100
     out = numeric_objective(bound, leaf, labels, keys=keys)
     require(not out.units, f"units() counts {out.units} without numeric targets")
     require(float(out.auxiliary.detach()) == 0.0, "the auxiliary is not 0 without targets")
-    (found,) = torch.autograd.grad(out.total, leaf)
-    require(bool(found.isfinite().all()), "the gradient is not finite without targets")
+
+    # 0 / 0 units would make it nan.
+    (gradient,) = torch.autograd.grad(out.total, leaf)
+    require(gradient.isfinite().all(), "the gradient is not finite without targets")
 
 
 LOSS_CHECKS: dict[str, Callable[[Loss], None]] = {
-    "contract": _contract,
-    "gradient": _gradient,
-    "logits": _logits,
-    "units": _units,
-    "micro-batches": _micro_batches,
-    "head passes": _head_passes,
-    "no numeric targets": _no_targets,
+    "contract": _check_contract,
+    "gradient": _check_gradient,
+    "logits": _check_logits,
+    "units": _check_units,
+    "micro-batches": _check_micro_batches,
+    "head passes": _check_head_passes,
+    "no numeric targets": _check_no_targets,
 }
 
 
@@ -154,14 +191,20 @@ def _require_finite(
 ) -> None:
     leaf = logits.clone().requires_grad_()
     value = numeric_objective(bound, leaf, labels, keys=keys).total
-    require(bool(value.isfinite()), f"the value is {value.item()} {where}")
-    (found,) = torch.autograd.grad(value, leaf)
-    require(bool(found.isfinite().all()), f"the gradient is not finite {where}")
+    require(value.isfinite(), f"the value is {value.item()} {where}")
+    (gradient,) = torch.autograd.grad(value, leaf)
+    require(gradient.isfinite().all(), f"the gradient is not finite {where}")
 
 
-def _require_same(found: Tensor, wanted: Tensor, leaf: Tensor, otherwise: str) -> None:
-    """Of two scalars, value and gradient."""
-    pairs = [(value, torch.autograd.grad(value, leaf)[0]) for value in (found, wanted)]
-    for what, one, other in zip(("value", "gradient"), *pairs, strict=True):
-        same = torch.allclose(one, other, rtol=1e-9, atol=1e-9)
-        require(same, f"the {what} of {otherwise} (off by {(one - other).abs().max():.2g})")
+def _require_same(value: Tensor, wanted: Tensor, leaf: Tensor, otherwise: str) -> None:
+    """Raise ViolationError unless two scalars are the same, and their gradients, too."""
+    (gradient,) = torch.autograd.grad(value, leaf)
+    (wanted_gradient,) = torch.autograd.grad(wanted, leaf)
+    _require_close(value, wanted, f"the value of {otherwise}")
+    _require_close(gradient, wanted_gradient, f"the gradient of {otherwise}")
+
+
+def _require_close(values: Tensor, wanted: Tensor, otherwise: str) -> None:
+    # In float64, sums in another order differ by less.
+    is_close = torch.allclose(values, wanted, rtol=1e-9, atol=1e-9)
+    require(is_close, f"{otherwise} (off by {(values - wanted).abs().max():.2g})")

@@ -6,6 +6,8 @@ OUT/rows/REPEAT-ROW.json   row, repeat, device, peak_bytes, steps: wall and CPU 
 OUT/logs/                  what each process was asked, and what it wrote
 """
 
+from __future__ import annotations
+
 import json
 import random
 from collections.abc import Sequence
@@ -39,33 +41,59 @@ def measure(
     """
     with RunDirectory(folder).locked():
         _claim(folder, settings)
-        done = read_rows(folder)
-        whole = done[done["error"].isna()].groupby("repeat")["row"].agg(set).to_dict()
-        missing = [k for k in range(settings.repeats) if whole.get(k, set()) != {*settings.rows}]
+        missing = _find_missing(folder, settings)
+        request: dict[str, Any] = {
+            "settings": vars(settings),
+            "plugins": [str(file) for file in plugins],
+        }
         for repeat in missing:
+            # Whatever slows the machine down for a while meets another row in each repeat.
             rows = list(settings.rows)
             random.Random(repeat).shuffle(rows)
             for row in rows:
-                name = f"{repeat}-{file_word(row)}"
-                asked = {"row": row, "repeat": repeat}
-                request = {"settings": vars(settings), "plugins": [*map(str, plugins)], **asked}
-                worker = WorkerProcess(_WORKER, request, folder / "logs", name)
-                with closing(worker):
-                    failure = worker.follow(progress)
-                found = worker.found if failure is None else {"error": failure.rstrip(".")}
-                write_json(folder / "rows" / f"{name}.json", {**asked, **found})
+                request["row"] = row
+                request["repeat"] = repeat
+                _measure_row(folder, request, progress)
         return bool(missing)
 
 
+def _find_missing(folder: Path, settings: OverheadSettings) -> list[int]:
+    """Find the repeats in which a row was not measured: they are measured again as a whole."""
+    measured = read_rows(folder)
+    measured = measured[measured["error"].isna()]
+    rows_of_repeats = measured.groupby("repeat")["row"].agg(set).to_dict()
+    complete = {*settings.rows}
+    return [k for k in range(settings.repeats) if rows_of_repeats.get(k, set()) != complete]
+
+
+def _measure_row(folder: Path, request: dict[str, Any], progress: Progress) -> None:
+    """Train a row in a process of its own, and write its file."""
+    row_of_repeat = {key: request[key] for key in ("row", "repeat")}
+    name = f"{request['repeat']}-{file_word(request['row'])}"
+    worker = WorkerProcess(_WORKER, request, folder / "logs", name)
+    with closing(worker):
+        failure = worker.follow(progress)
+
+    # The other rows go on; the next command measures this repeat again.
+    result = worker.found
+    if failure is not None:
+        result = {"error": failure.rstrip(".")}
+    file = folder / "rows" / f"{name}.json"
+    write_json(file, {**row_of_repeat, **result})
+
+
 def read_rows(folder: Path) -> pd.DataFrame:
-    """What was measured so far: one line a row and repeat."""
+    """Read what was measured so far: one line a row and repeat."""
     files = sorted((folder / "rows").glob("*.json"))
     return pd.DataFrame([read_json(file) or {} for file in files], columns=list(COLUMNS))
 
 
 def _claim(folder: Path, settings: OverheadSettings) -> None:
     """Write the manifest, or check that the folder is this measurement's."""
-    manifest, wanted = read_json(folder / "manifest.json"), json.loads(json.dumps(vars(settings)))
+    manifest = read_json(folder / "manifest.json")
+    wanted = json.loads(
+        json.dumps(vars(settings))
+    )  # a file has lists where the settings have tuples
     if manifest is None:
         content = {"name": settings.folder.name, **circumstances(), "overhead": wanted}
         write_json(folder / "manifest.json", content)
@@ -77,31 +105,53 @@ def _claim(folder: Path, settings: OverheadSettings) -> None:
 
 
 def overhead_frame(rows: pd.DataFrame, settings: OverheadSettings) -> pd.DataFrame:
-    """One line a row: times in ms, peak memory in GB (10^9 bytes), ratios to CE here and to stock.
+    """Summarise each row: times in ms, peak memory in GB (10^9 bytes), ratios to CE and to stock.
 
     A time is the median of the steps of a process. Times are means and sample deviations over
     repeats; a ratio is the median over repeats, with the smallest and the largest one.
     """
-    done = rows[rows["error"].isna()]
-    medians = [np.median(steps[settings.steps // 4 :], axis=0) for steps in done["steps"]]
-    wall, cpu = np.reshape(medians, (-1, 2)).T
-    values = {"wall": 1000 * wall, "cpu": 1000 * cpu, "memory": done["peak_bytes"] / 1e9}
-    tables = {  # [repeats, rows]
-        name: done.assign(value=value).pivot(index="repeat", columns="row", values="value")
-        .astype("float64").reindex(columns=list(settings.rows))
-        for name, value in values.items()
-    }  # fmt: skip
-    found: dict[str, Any] = {"repeats": tables["wall"].count()}
-    found["memory_gb"] = tables["memory"].median()
+    tables = _tabulate_repeats(rows, settings)
+    columns: dict[str, Any] = {"repeats": tables["wall"].count()}
+    columns["memory_gb"] = tables["memory"].median()
     for clock in ("wall", "cpu"):
-        found[f"{clock}_ms"] = tables[clock].mean()
-        found[f"{clock}_ms_deviation"] = tables[clock].std()
+        columns[f"{clock}_ms"] = tables[clock].mean()
+        columns[f"{clock}_ms_deviation"] = tables[clock].std()
+
+    # A ratio is taken within a repeat, so that what changes between repeats cancels.
     for against, row in {"ce": CE, "stock": STOCK}.items():
         for name, table in tables.items():
-            ratios, to = table.div(table[row], axis=0), f"{name}_to_{against}"
-            found |= {to: ratios.median(), f"{to}_low": ratios.min(), f"{to}_high": ratios.max()}
-    said: dict[str, list[str]] = {row: [] for row in settings.rows}
-    for line in rows[rows["error"].notna()].to_dict("records"):
-        said[line["row"]].append(f"repeat {line['repeat'] + 1}: {line['error']}")
-    found["error"] = pd.Series({row: "; ".join(errors) for row, errors in said.items()})
-    return pd.DataFrame(found).rename_axis("row").reset_index()
+            ratios = table.div(table[row], axis=0)
+            column = f"{name}_to_{against}"
+            columns[column] = ratios.median()
+            columns[f"{column}_low"] = ratios.min()
+            columns[f"{column}_high"] = ratios.max()
+
+    columns["error"] = _collect_errors(rows, settings)
+    return pd.DataFrame(columns).rename_axis("row").reset_index()
+
+
+def _tabulate_repeats(rows: pd.DataFrame, settings: OverheadSettings) -> dict[str, pd.DataFrame]:
+    """Tabulate wall and CPU time in ms and memory in GB, each as [repeats, rows]."""
+    measured = rows[rows["error"].isna()]
+    # The first steps warm caches and the allocator up.
+    first = settings.steps // 4
+    medians = [np.median(steps[first:], axis=0) for steps in measured["steps"]]
+    wall, cpu = np.reshape(medians, (-1, 2)).T
+    measured = measured.assign(
+        wall=1000 * wall, cpu=1000 * cpu, memory=measured["peak_bytes"] / 1e9
+    )
+
+    tables = {}
+    for name in ("wall", "cpu", "memory"):
+        table = measured.pivot(index="repeat", columns="row", values=name)
+        table = table.astype("float64")
+        tables[name] = table.reindex(columns=list(settings.rows))
+    return tables
+
+
+def _collect_errors(rows: pd.DataFrame, settings: OverheadSettings) -> pd.Series[str]:
+    """Collect what failed of each row, by repeat; empty where nothing did."""
+    errors: dict[str, list[str]] = {row: [] for row in settings.rows}
+    for failed in rows[rows["error"].notna()].to_dict("records"):
+        errors[failed["row"]].append(f"repeat {failed['repeat'] + 1}: {failed['error']}")
+    return pd.Series({row: "; ".join(sentences) for row, sentences in errors.items()})

@@ -47,7 +47,7 @@ class OverheadSettings(Settings):
 
     @classmethod
     def spell(cls, name: str) -> str:
-        """The flag of a setting."""
+        """Spell a setting as its flag."""
         return f"--{name.replace('_', '-')}"
 
     @property
@@ -80,21 +80,24 @@ class Geometry(NamedTuple):
 
 @cache
 def named_geometries() -> Mapping[str, Geometry]:
-    """The geometries of `geometries.yaml`, by name."""
+    """Read the geometries of `geometries.yaml`, by name."""
     text = (files("smmd_bench.overhead") / "geometries.yaml").read_text(encoding="utf-8")
     return {name: Geometry(name, **entry) for name, entry in read_yaml(text).items()}
 
 
 def find_geometry(text: str) -> Geometry:
-    """The geometry of that name, or of a config.json, or of the folder of a checkpoint."""
+    """Find the geometry of that name, of a config.json, or of the folder of a checkpoint."""
     if text in named_geometries():
         return named_geometries()[text]
+
     path = Path(text).expanduser()
     if not path.exists():
         raise UserError(
             f"Unknown geometry '{text}': {did_you_mean(text, named_geometries())} (Or give the "
             "path of a config.json or of a checkpoint folder.)"
         )
+
+    # A folder may hold the config.json of a processor or a dataset instead.
     file = path / "config.json" if path.is_dir() else path
     config = read_given_json(file)
     if not {"model_type", "vocab_size"} <= set(config):

@@ -46,7 +46,8 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
     """
 
     def __init__(self, device: str, report: Callable[[int, int], None]) -> None:
-        self.device, self.report = device, report
+        self.device = device
+        self.report = report
         self.steps: list[tuple[float, float]] = []
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -56,13 +57,14 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """An optimiser step is done."""
-        now = self._now()
-        self.steps.append((now[0] - self.last[0], now[1] - self.last[1]))
+        wall, cpu = self._now()
+        self.steps.append((wall - self.last[0], cpu - self.last[1]))
+        # What the report takes is no part of the next step.
         self.report(state.global_step, state.max_steps)
         self.last = self._now()
 
     def _now(self) -> tuple[float, float]:
-        if self.device == "cuda":
+        if self.device == "cuda":  # kernels run on after the call returns
             torch.cuda.synchronize()
         return time.perf_counter(), time.process_time()
 
@@ -73,29 +75,42 @@ def train_row(
     """Build the model of a row and train it; the Trainer, and what was measured."""
     set_seed(repeat)
     model = build_model(settings.config, settings.recipe, settings.device)
-    clock, rows = StepClock(settings.device, report), synthetic_rows(settings, repeat)
-    kind: Any = Trainer
+    clock = StepClock(settings.device, report)
+    rows = synthetic_rows(settings, repeat)
+    trainer_class: Any = Trainer
     forward: AbstractContextManager[None] = nullcontext()
-    more = {}
+    options: dict[str, Any] = {}
     if row != STOCK:
         tokens = synthetic_vocabulary(settings.config["vocab_size"], settings.numeric_tokens)
         loss = load_loss(row).bind(tokens).to(settings.device)
-        # as in the train stage, `example` keys the noise of a loss
-        rows = [{**item, "example": torch.tensor(at)} for at, item in enumerate(rows)]
-        kind, more = ObjectiveTrainer, {"numeric_loss": loss, "sampler": None}
+        # As in the train stage, `example` keys the noise of a loss.
+        for number, item in enumerate(rows):
+            item["example"] = torch.tensor(number)
+        trainer_class = ObjectiveTrainer
+        options = {"numeric_loss": loss, "sampler": None}
         forward = objective_forward(model, loss)
+
     with tempfile.TemporaryDirectory() as folder:
         args = training_arguments(
-            settings.recipe, repeat, Path(folder), steps=settings.steps, saves=False,
+            settings.recipe,
+            repeat,
+            Path(folder),
+            steps=settings.steps,
+            saves=False,
             gpu=settings.device == "cuda",
-        )  # fmt: skip
-        trainer = kind(model=model, args=args, train_dataset=rows, callbacks=[clock], **more)
+        )
+        trainer = trainer_class(
+            model=model, args=args, train_dataset=rows, callbacks=[clock], **options
+        )
         trainer.on_halving = _refuse  # halves would be compared with whole ones
         trainer.remove_callback(PrinterCallback)
         with fast_products(model, settings.length), forward:
             trainer.train()
-    device, peak = made_with("train")["device"], peak_bytes(settings.device)
-    return trainer, {"device": device, "peak_bytes": peak, "steps": clock.steps}
+    return trainer, {
+        "device": made_with("train")["device"],
+        "peak_bytes": peak_bytes(settings.device),
+        "steps": clock.steps,
+    }
 
 
 def _refuse(size: int) -> None:
@@ -103,11 +118,11 @@ def _refuse(size: int) -> None:
 
 
 def build_model(config: Mapping[str, Any], recipe: Recipe, device: str) -> Any:
-    """A model with random weights on `device`, with the recipe's adapter where it has one. As in
+    """Build a model with random weights on `device`, with the recipe's adapter if it has one. As in
     the train stage, full fine-tuning in bfloat16 keeps float32 weights."""
     dtype = "float32" if recipe.method == "full" else recipe.dtype
     shape = AutoConfig.for_model(**config)
-    with torch.device(device):
+    with torch.device(device):  # where the weights are drawn
         model = AutoModelForCausalLM.from_config(shape, dtype=getattr(torch, dtype))
         return add_adapter(model, recipe) if recipe.method == "lora" else model
 
@@ -123,7 +138,7 @@ def reset_peak(device: str) -> None:
 
 
 def peak_bytes(device: str) -> int | None:
-    """Of CUDA memory that was allocated, or of the resident set; None where it cannot be known."""
+    """Read the peak of CUDA memory, or of the resident set; None where it cannot be known."""
     if device == "cuda":
         return int(torch.cuda.max_memory_allocated())
     with suppress(OSError):
@@ -133,39 +148,56 @@ def peak_bytes(device: str) -> int | None:
 
 
 def synthetic_vocabulary(vocab_size: int, numeric_tokens: int) -> NumericVocabulary:
-    """N tokens with the values 0..N-1, spread over a vocabulary of `vocab_size` tokens."""
+    """Spread N tokens with the values 0..N-1 over a vocabulary of `vocab_size` tokens."""
     ids = torch.linspace(0, vocab_size - 1, numeric_tokens, dtype=torch.float64).long()  # [N]
     return NumericVocabulary(ids, torch.arange(numeric_tokens, dtype=torch.float64), "synthetic")
 
 
 def synthetic_rows(settings: OverheadSettings, repeat: int) -> list[dict[str, Any]]:
-    """The rows of all steps of a repeat, each {input_ids, attention_mask, labels} of [length].
+    """Draw the rows of all steps of a repeat: {input_ids, attention_mask, labels} of [length].
 
     They follow from the repeat alone, so that every loss sees the same. Values of one, two, ...
     digits are alike often, so that NTIL has digits at N = 1000.
     """
-    rng, n = np.random.default_rng(repeat), settings.numeric_tokens
-    vocab_size, supervised = settings.config["vocab_size"], settings.length // 4
-    shape = settings.steps * settings.batch_size, settings.length
+    rng = np.random.default_rng(repeat)
+    n = settings.numeric_tokens
+    number = settings.steps * settings.batch_size
+    vocab_size = settings.config["vocab_size"]
     numeric = synthetic_vocabulary(vocab_size, n).token_ids.numpy()  # [N]
-    ids = rng.choice(np.setdiff1d(np.arange(vocab_size), numeric), shape)  # [rows, length]
-    powers = 10 ** rng.integers(len(str(n - 1)), size=(shape[0], supervised))
-    values = rng.integers(np.where(powers == 1, 0, powers), np.minimum(10 * powers, n))
+    every = np.arange(vocab_size)
+    words = np.setdiff1d(every, numeric)
+    ids = rng.choice(words, (number, settings.length))  # [rows, length]
+
+    # First how many digits a value has, then the value: by value alone most would have the most.
+    supervised = settings.length // 4
+    digits = len(str(n - 1))
+    powers = 10 ** rng.integers(digits, size=(number, supervised))
+    lowest = np.where(powers == 1, 0, powers)
+    highest = np.minimum(10 * powers, n)
+    values = rng.integers(lowest, highest)
     ids[:, -supervised:] = numeric[values]
+
     labels = ids.copy()
     labels[:, :-supervised] = -100
     mask = torch.ones(settings.length, dtype=torch.int64)
-    return [
-        {"input_ids": torch.from_numpy(i), "attention_mask": mask, "labels": torch.from_numpy(y)}
-        for i, y in zip(ids, labels, strict=True)
-    ]
+    rows = []
+    for row, row_labels in zip(ids, labels, strict=True):
+        rows.append(
+            {
+                "input_ids": torch.from_numpy(row),
+                "attention_mask": mask,
+                "labels": torch.from_numpy(row_labels),
+            }
+        )
+    return rows
 
 
 if __name__ == "__main__":
     with start() as (request, events):
         quiet_libraries()
-        asked = OverheadSettings(**request["settings"])
-        row, repeat = request["row"], request["repeat"]
-        label = f"{row}, repeat {repeat + 1} of {asked.repeats}"
-        _, found = train_row(asked, row, repeat, partial(events.progress, label))
-        events.send({"event": "done", "found": found})
+        settings = OverheadSettings(**request["settings"])
+        row = request["row"]
+        repeat = request["repeat"]
+        label = f"{row}, repeat {repeat + 1} of {settings.repeats}"
+        _, result = train_row(settings, row, repeat, partial(events.progress, label))
+        events.send({"event": "done", "found": result})

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import base64
 import io
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,6 +18,7 @@ import pandas as pd
 
 from ..errors import UserError
 from ..scoring.categories import CATEGORIES
+from ..storage.cell import BASE
 from .style import loss_label
 
 if TYPE_CHECKING:
@@ -34,7 +36,7 @@ LONGEST = 1_500
 
 
 def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
-    """The examples to embed, as plain data for JSON.
+    """Choose and read the examples to embed, as plain data for JSON.
 
     groups      [{"model", "task", "seed", "losses": [...]}]
     labels      {loss: how it is written}
@@ -47,23 +49,25 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     share their examples are left out. Rows with disagreements come first, and the groups take
     turns, so that a small limit shows some of each.
     """
-    groups = list(_groups(run))
-    ranked = sorted(
-        (not group.differing[at], rank, number, at)
-        for number, group in enumerate(groups)
-        for rank, at in enumerate(np.argsort(~group.differing, kind="stable")[:limit].tolist())
-    )
-    sizes = np.cumsum([len(groups[number].addresses) for *_, number, _ in ranked])
-    chosen = [(number, at) for *_, number, at in ranked[: int((sizes <= limit).sum())]]
-    places = [[at for n, at in chosen if n == number] for number in range(len(groups))]
-    texts = [_texts(run, group, here) for group, here in zip(groups, places, strict=True)]
+    groups = list(_read_groups(run))
+    chosen = _choose_examples(groups, limit)
+
+    # The texts are large: those of the chosen examples alone are kept.
+    texts = []
+    for number, group in enumerate(groups):
+        texts.append(_read_texts(run, group, [place for n, place in chosen if n == number]))
+
     rows: list[Any] = []
-    for number, at in chosen:
-        *said, file = texts[number][at]
-        picture = _data_uri(file) if len(rows) < PICTURES else None
-        flags = groups[number].category[:, at].tolist(), int(groups[number].differing[at])
-        rows.append([number, *said, *flags, picture])
-    losses = [loss for group in groups for loss in group.title["losses"]]
+    for number, place in chosen:
+        group = groups[number]
+        *content, file = texts[number][place]
+        categories = group.category[:, place].tolist()
+        differs = int(group.differing[place])
+        # Pictures are large, too, and a reader looks at the first ones.
+        picture = _encode_picture(file) if len(rows) < PICTURES else None
+        rows.append([number, *content, categories, differs, picture])
+
+    losses = chain(*(group.title["losses"] for group in groups))
     return {
         "groups": [group.title for group in groups],
         "labels": {loss: loss_label(loss) for loss in losses},
@@ -87,54 +91,101 @@ class _Group(NamedTuple):
     differing: NDArray[np.bool_]
 
 
-def _groups(run: RunFrames) -> Iterator[_Group]:
-    done = run.cells[run.cells["status"] == "done"]
-    for (model, task), here in done.groupby(["model", "task"], observed=True):
-        base, trained = here[here["loss"] == "base"], here[here["loss"] != "base"]
-        for seed in sorted(set((base if trained.empty else trained)["seed"])):
-            cells = pd.concat([base[:1], trained[trained["seed"] == seed]])
-            addresses, losses = cells["address"].tolist(), cells["loss"].astype("str").tolist()
-            scores = _by_cell(run, "scores", ["uid", "answer", "category"], addresses)
-            if not all(scores[0]["uid"].equals(other["uid"]) for other in scores):
-                continue
-            category = np.array([_category(frame) for frame in scores])
-            exact = category == CATEGORIES.index("exact")
-            compared = exact[1:] if len(base) and len(losses) > 2 else exact
-            differing = compared.any(axis=0) & ~compared.all(axis=0)
+def _choose_examples(groups: Sequence[_Group], limit: int) -> list[tuple[int, int]]:
+    """Choose the examples to embed: number of the group and place, in the page's order."""
+    ranked: list[tuple[bool, int, int, int]] = []
+    for number, group in enumerate(groups):
+        places = np.argsort(~group.differing, kind="stable")
+        for rank, place in enumerate(places[:limit].tolist()):
+            agrees = not group.differing[place]
+            ranked.append((agrees, rank, number, place))
+
+    # By rank before group, so that the groups take turns.
+    chosen = []
+    completions = 0
+    for _, _, number, place in sorted(ranked):
+        completions += len(groups[number].addresses)
+        if completions > limit:
+            break
+        chosen.append((number, place))
+    return chosen
+
+
+def _read_groups(run: RunFrames) -> Iterator[_Group]:
+    measured = run.cells[run.cells["status"] == "done"]
+    for (model, task), cells in measured.groupby(["model", "task"], observed=True):
+        is_base = cells["loss"] == BASE
+        base = cells[is_base]
+        trained = cells[~is_base]
+        with_seeds = base if trained.empty else trained
+        seeds = sorted(set(with_seeds["seed"]))
+        for seed in seeds:
+            # The base has no seed of its own, and stands beside each.
+            of_seed = trained[trained["seed"] == seed]
+            of_seed = pd.concat([base[:1], of_seed])
+            addresses = of_seed["address"].tolist()
+            losses = of_seed["loss"].astype("str").tolist()
             title = {"model": str(model), "task": str(task), "seed": int(seed), "losses": losses}
-            yield _Group(title, addresses, category, differing)
+            group = _read_group(run, title, addresses)
+            if group is not None:
+                yield group
 
 
-def _by_cell(
+def _read_group(run: RunFrames, title: dict[str, Any], addresses: list[str]) -> _Group | None:
+    """Read the answers of these cells; None: they do not share their examples."""
+    scores = _read_cells(run, "scores", ["uid", "answer", "category"], addresses)
+    uids = scores[0]["uid"]
+    if not all(uids.equals(other["uid"]) for other in scores):
+        return None
+
+    category = np.array([_read_categories(frame) for frame in scores])
+    compared = category == CATEGORIES.index("exact")
+    # That training changes an answer says little: where two losses are trained, these count.
+    losses = title["losses"]
+    if losses[0] == BASE and len(losses) > 2:
+        compared = compared[1:]
+    differing = compared.any(axis=0) & ~compared.all(axis=0)
+    return _Group(title, addresses, category, differing)
+
+
+def _read_cells(
     run: RunFrames, file: CellFile, columns: list[str], addresses: list[str]
 ) -> list[pd.DataFrame]:
-    """The rows of each of the cells, read together."""
-    found = run.read(file, columns, addresses)
-    return [found[found["address"] == at].reset_index(drop=True) for at in addresses]
+    """Read the rows of each of these cells, all of them at once."""
+    rows = run.read(file, columns, addresses)
+    return [rows[rows["address"] == address].reset_index(drop=True) for address in addresses]
 
 
-def _category(scores: pd.DataFrame) -> NDArray[np.intp]:
-    """[examples] the place of each category in `CATEGORIES`; -1 where the target is no number."""
+def _read_categories(scores: pd.DataFrame) -> NDArray[np.intp]:
+    """Place each category in `CATEGORIES` ([examples]); -1 where the target is no number."""
     if "category" not in scores or "answer" not in scores:
         return np.full(len(scores), -1)
+    # Categories of an older run that are no longer told apart have the place -1, too.
     codes = pd.Index(CATEGORIES).get_indexer(pd.Index(scores["category"].astype("str")))
     return np.where(scores["answer"].notna(), codes, -1)
 
 
-def _texts(run: RunFrames, group: _Group, chosen: list[int]) -> dict[int, list[Any]]:
-    """By place in the split, of chosen examples: uid, prompt, target, completions, picture."""
-    if not chosen:
+def _read_texts(run: RunFrames, group: _Group, places: list[int]) -> dict[int, list[Any]]:
+    """Read uid, prompt, target, completions and picture of examples, by place in the split."""
+    if not places:
         return {}
+
+    # Prompt and target are those of every cell of the group, so that the first one's are read.
     columns = ["uid", "prompt", "target", "image"]
-    asked = run.read("completions", columns, group.addresses[:1]).iloc[chosen]
-    frames = _by_cell(run, "completions", ["completion"], group.addresses)
-    answers = zip(*(map(_cut, f["completion"].iloc[chosen]) for f in frames), strict=True)
-    images = asked["image"] if "image" in asked else [None] * len(chosen)
-    said = zip(asked["uid"], asked["prompt"], asked["target"], answers, images, strict=True)
-    return {
-        at: [str(uid), _cut(prompt), _cut(target), [*texts], file]
-        for at, (uid, prompt, target, texts, file) in zip(chosen, said, strict=True)
-    }
+    examples = run.read("completions", columns, group.addresses[:1])
+    frames = _read_cells(run, "completions", ["completion"], group.addresses)
+    completions = zip(*(frame["completion"].iloc[places] for frame in frames), strict=True)
+    rows = zip(places, examples.iloc[places].to_dict("records"), completions, strict=True)
+    texts = {}
+    for place, example, answers in rows:
+        texts[place] = [
+            str(example["uid"]),
+            _cut(example["prompt"]),
+            _cut(example["target"]),
+            [_cut(answer) for answer in answers],
+            example.get("image"),
+        ]
+    return texts
 
 
 def _cut(text: object) -> str:
@@ -143,7 +194,7 @@ def _cut(text: object) -> str:
 
 
 def small_picture(path: object, largest: int = PIXELS) -> Image | None:
-    """A copy of at most `largest` pixels a side; None if there is no picture, or it is broken."""
+    """Copy a picture to at most `largest` pixels a side; None if there is none, or it is broken."""
     from ..encoding.images import read_image
 
     if not isinstance(path, str):
@@ -152,12 +203,13 @@ def small_picture(path: object, largest: int = PIXELS) -> Image | None:
         small = read_image(Path(path))
     except UserError:
         return None
-    small.thumbnail((largest, largest))
+    small.thumbnail((largest, largest))  # in place; it never enlarges
     return small
 
 
-def _data_uri(path: object) -> str | None:
-    if (picture := small_picture(path)) is None:
+def _encode_picture(path: object) -> str | None:
+    picture = small_picture(path)
+    if picture is None:
         return None
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", quality=75)

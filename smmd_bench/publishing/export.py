@@ -21,7 +21,7 @@ from ..encoding.prompts import TODAY
 from ..errors import UserError
 from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
-from ..results.summary import again, card_of_run
+from ..results.summary import card_of_run, describe_retraining
 from ..storage.addresses import file_word
 from ..storage.files import making, part_of, read_given_json, write_json, write_text
 from .tables import DASH, number
@@ -66,7 +66,9 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
     if (found := now.checkpoint) is None:
         what = f"{title} has no weights in {run.path}"
         if merged:
-            raise UserError(f"{what} to merge: {again(run.path)}, or leave --merged out.")
+            raise UserError(
+                f"{what} to merge: {describe_retraining(run.path)}, or leave --merged out."
+            )
         return f"{what}: its results alone are exported."
     adapter = (found / "adapter_config.json").exists()
     if merged and adapter:

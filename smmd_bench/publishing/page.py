@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..contracts import Artefact
 from ..storage.files import read_own_json, write_json, write_text
 from .examples import embedded_examples
-from .tables import as_text, bold_cells, constant_line, is_numeric, varying
+from .tables import as_text, bold_cells, describe_constant, drop_constant, is_numeric
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -76,7 +76,12 @@ def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
     """Write the page of the reports that were made, and `failed.json` if any of them raised."""
     folder = run.path / "reports"
     write_text(folder / "index.html", render_page(run, sections, embedded_examples(run)))
-    failed = {s.name: {"error": s.error, "traceback": s.traceback} for s in sections if s.error}
+
+    failed = {}
+    for section in sections:
+        if section.error:
+            failed[section.name] = {"error": section.error, "traceback": section.traceback}
+    # A file of an earlier page would tell of failures that are mended.
     (folder / FAILED).unlink(missing_ok=True)
     if failed:
         write_json(folder / FAILED, failed)
@@ -84,13 +89,13 @@ def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
 
 
 def failed_reports(folder: Path) -> dict[str, str]:
-    """The error of each report that the last `write_page` of a run could not show, by name."""
+    """Read the error of each report that the last `write_page` of a run could not show."""
     failed = read_own_json(folder / "reports" / FAILED) or {}
     return {name: content["error"] for name, content in failed.items()}
 
 
 def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[str, Any]) -> str:
-    """The HTML of the page; `examples` is what `embedded_examples` gives."""
+    """Render the HTML of the page; `examples` is what `embedded_examples` gives."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
     from markupsafe import Markup
 
@@ -99,20 +104,30 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        undefined=StrictUndefined,
+        undefined=StrictUndefined,  # a misspelled name raises
     )
     environment.filters.update(
-        picture=_picture,
-        table=_table,
+        picture=_encode_picture,
+        table=_lay_out_table,
         link=lambda file: file.relative_to(run.path / "reports").as_posix(),
     )
-    manifest, script, path = run.manifest, _text("page.js"), run.path.resolve()
+    manifest = run.manifest
     name = str(manifest.get("name") or run.path.name)
-    # no folder above `runs`, so that the page is the same anywhere
+    # The command names no folder above `runs`, so that the page is the same anywhere.
+    path = run.path.resolve()
     place = f"runs/{path.name}" if path.parent.name == "runs" else path.name
-    shown = [section for section in sections if section.skipped is None]
-    notes = [note for s in sections if s.artefact is not None for note in s.artefact.notes]
+
+    # A note that several reports give stands once.
+    notes: dict[str, None] = {}
+    for section in sections:
+        if section.artefact is not None:
+            notes |= dict.fromkeys(section.artefact.notes)
+
+    # The browser runs the script whose digest the page's policy names, and no other.
+    script = _read_text("page.js")
+    digest = hashlib.sha256(script.encode()).digest()
     packed = gzip.compress(json.dumps(examples, ensure_ascii=False).encode(), 6, mtime=0)
+    displayed = [section for section in sections if section.skipped is None]
     return environment.get_template("page.html.jinja").render(
         name=name,
         title=str((manifest.get("experiment") or {}).get("title") or name),
@@ -121,51 +136,61 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
         counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),
         parts={
-            "Tables": [section for section in shown if section.image is None],
-            "Figures": [section for section in shown if section.image is not None],
+            "Tables": [section for section in displayed if section.image is None],
+            "Figures": [section for section in displayed if section.image is not None],
         },
-        notes=[*dict.fromkeys(notes)],
+        notes=[*notes],
         skipped=[section for section in sections if section.skipped is not None],
         cells=run.cells.to_dict("records"),
         examples=examples,
-        packed=_base64(packed),
-        style=Markup(_text("page.css")),
+        packed=_encode(packed),
+        style=Markup(_read_text("page.css")),
         script=Markup(script),
-        digest=_base64(hashlib.sha256(script.encode()).digest()),
+        digest=_encode(digest),
     )
 
 
-def _text(file: str) -> str:
-    """A style sheet or script of this folder."""
+def _read_text(file: str) -> str:
+    """Read a style sheet or script of the folder `web`."""
     return (resources.files(__package__) / "web" / file).read_text(encoding="utf-8")
 
 
-def _base64(content: bytes) -> str:
+def _encode(content: bytes) -> str:
     return base64.b64encode(content).decode("ascii")
 
 
-def _picture(section: Section) -> str:
-    """The figure as a data URI: as SVG or PNG, whichever is smaller."""
+def _encode_picture(section: Section) -> str:
+    """Encode the figure as a data URI, as SVG or PNG, whichever is smaller."""
     files = filter(None, (section.file(".svg"), section.file(".png")))
+    # A scatter of many points is larger as SVG, a chart of bars as PNG.
     file = min(files, key=lambda file: file.stat().st_size)
     kind = "svg+xml" if file.suffix == ".svg" else "png"
-    return f"data:image/{kind};base64,{_base64(file.read_bytes())}"
+    return f"data:image/{kind};base64,{_encode(file.read_bytes())}"
 
 
-def _table(frame: pd.DataFrame) -> dict[str, Any]:
-    """Columns: name, whether it holds numbers; rows of cells: text, whether it is bold, its links.
+def _lay_out_table(frame: pd.DataFrame) -> dict[str, Any]:
+    """Lay a table out: columns (name, whether numeric), rows of cells (text, whether bold, links).
 
     constant: what the columns say that never change.
     """
-    whole, bold, links = as_text(frame), bold_cells(frame), frame.attrs.get("links", {})
-    text = varying(whole)
-    text = whole if text.columns.empty else text
-    rows = text.to_dict("records")
+    text = as_text(frame)
+    columns = drop_constant(text)
+    # A table of one row may say nothing that varies: then it is shown as it is.
+    if columns.columns.empty:
+        columns = text
+
+    bold = bold_cells(frame)
+    links = frame.attrs.get("links", {})
+    rows = []
+    for place, row in enumerate(columns.to_dict("records")):
+        cells = []
+        for name, cell in row.items():
+            # Marks and links name a cell by its row and column, as `tables` says.
+            key = (place, name)
+            cells.append((cell, key in bold, links.get(key)))
+        rows.append(cells)
     return {
-        "columns": [(name, is_numeric(text[name])) for name in text],
-        "rows": [
-            [(row[n], (at, n) in bold, links.get((at, n))) for n in row]
-            for at, row in enumerate(rows)
-        ],
-        "constant": constant_line(whole, text),
+        "columns": [(name, is_numeric(columns[name])) for name in columns],
+        "rows": rows,
+        "constant": describe_constant(text, columns),
     }

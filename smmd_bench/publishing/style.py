@@ -7,6 +7,7 @@ smmd-bench look the same in every run. Figures are made with `new_figure`, witho
 
 from __future__ import annotations
 
+import math
 import re
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -92,6 +93,7 @@ _SPARE = (
 
 def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
     """A style for each loss spec; losses of the package always have the same, others in order."""
+    # There are as many as people tell apart in one figure; then they come again.
     spare = cycle(_SPARE)
     return {loss: _KNOWN.get(loss) or next(spare) for loss in dict.fromkeys(losses)}
 
@@ -103,8 +105,11 @@ def loss_label(loss: str) -> str:
         return "untuned"
     if is_tuned(loss):
         return f"{loss_label(untuned_label(loss))} ({TUNED})"
+
     name, bracket, parameters = loss.partition("[")
-    return (_LABELS.get(name, name.upper()) if name in _KNOWN else name) + bracket + parameters
+    # The package's own names are acronyms; another one is written as its author does.
+    label = _LABELS.get(name, name.upper()) if name in _KNOWN else name
+    return label + bracket + parameters
 
 
 def spaced(spec: str) -> str:
@@ -123,7 +128,7 @@ def shortened(label: str, letters: int) -> str:
     """A label of at most so many letters: its start and its end, which tell files apart."""
     if len(label) <= letters:
         return label
-    end = (letters - 1) // 2
+    end = (letters - 1) // 2  # one letter is the dots
     return f"{label[: letters - 1 - end]}…{label[len(label) - end :]}"
 
 
@@ -161,19 +166,27 @@ def add_legend(figure: Figure) -> None:
     It is as wide as fits; the figure grows by the lines after the first. A label that is wider than
     the figure is cut in the middle.
     """
-    handles: dict[str, Any] = {}
+    # At the size of a legend's text an inch has about 13 letters; a handle takes the room of 8.
     letters = int(13 * figure.get_figwidth())
+    handles: dict[str, Any] = {}
     for axis in figure.axes:
         for handle, label in zip(*axis.get_legend_handles_labels(), strict=True):
             handles.setdefault(shortened(label, letters - 8), handle)
-    if handles:
-        fitting = letters // (max(map(len, handles)) + 8)
-        columns = min(len(handles), max(1, fitting))
-        lines = -(-len(handles) // columns)
-        figure.set_figheight(figure.get_figheight() + 0.19 * (lines - 1))
-        labels = [label for at in range(columns) for label in [*handles][at::columns]]  # in rows
-        shown = [handles[label] for label in labels]
-        figure.legend(shown, labels, loc="outside upper center", ncols=columns)
+    if not handles:
+        return
+
+    widest = max(len(label) for label in handles)
+    fitting = max(1, letters // (widest + 8))
+    columns = min(len(handles), fitting)
+    lines = math.ceil(len(handles) / columns)
+    figure.set_figheight(figure.get_figheight() + 0.19 * (lines - 1))
+
+    # matplotlib fills column by column; labels are read row by row.
+    labels: list[str] = []
+    for column in range(columns):
+        labels += [*handles][column::columns]
+    in_rows = [handles[label] for label in labels]
+    figure.legend(in_rows, labels, loc="outside upper center", ncols=columns)
 
 
 def file_stem(spec: str) -> str:

@@ -52,7 +52,9 @@ def number(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
     if value is None or not math.isfinite(value):
         return DASH
     plus = "+" if sign else ""
-    text = f"{value:{plus}.{digits}f}" if abs(value) < 1e6 else f"{value:{plus}.2g}"
+    form = f"{plus}.{digits}f" if abs(value) < 1e6 else f"{plus}.2g"
+    text = format(value, form)
+    # A difference that rounds to nothing has no direction.
     if float(text) == 0:
         text = text.lstrip("+-")
     return text.replace("-", "−", 1) if text.startswith("-") else text
@@ -64,6 +66,7 @@ def with_interval(
 ) -> str:  # fmt: skip
     """`43.4 [42.4, 44.4]`; the value alone where there is no interval."""
     text = number(value, digits, sign=sign)
+    # One seed, or too few examples, have no interval.
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return text
     return f"{text} [{number(low, digits, sign=sign)}, {number(high, digits, sign=sign)}]"
@@ -74,8 +77,9 @@ def with_deviation(
 ) -> str:
     """`43.4 ± 0.5`; the mean alone where there is no deviation."""
     text = number(mean, digits, sign=sign)
-    known = deviation is not None and math.isfinite(deviation)
-    return f"{text} ± {number(deviation, digits)}" if known else text
+    if deviation is None or not math.isfinite(deviation):
+        return text
+    return f"{text} ± {number(deviation, digits)}"
 
 
 def count(value: int) -> str:
@@ -92,8 +96,8 @@ def p_value(p: float) -> str:
 
 
 def as_text(frame: pd.DataFrame) -> pd.DataFrame:
-    """The table with every cell as the text that people read, and its `attrs`."""
-    text = {str(name): [_cell(value) for value in frame[name]] for name in frame.columns}
+    """Turn every cell into the text that people read; the table keeps its `attrs`."""
+    text = {str(name): [*map(_format_cell, frame[name])] for name in frame.columns}
     table = pd.DataFrame(text, index=range(len(frame)), dtype="str")
     table.attrs = frame.attrs
     return table
@@ -101,133 +105,166 @@ def as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 def is_numeric(column: pd.Series[str]) -> bool:
     """Whether every filled text cell reads as a number, so that the column is right-aligned."""
+    # `<0.001` is a number, too.
     filled = [cell for cell in column if cell not in (DASH, "") and not cell.startswith(HOLES)]
     return bool(filled) and all(_NUMBER.match(cell) or cell[0] == "<" for cell in filled)
 
 
 def bold_cells(frame: pd.DataFrame) -> frozenset[tuple[int, str]]:
-    """The cells that `frame.attrs["bold"]` names: position of the row, name of the column."""
+    """Read the cells that `frame.attrs["bold"]` names: position of the row, name of the column."""
     return frozenset((int(row), str(column)) for row, column in frame.attrs.get("bold", ()))
 
 
 def to_csv(frame: pd.DataFrame) -> str:
-    """CSV with numbers in full; text cells keep their text, with ASCII minus and no dashes."""
-    text = frame.select_dtypes(include=["str", "object"]).columns
-    plain = frame.assign(**{name: frame[name].map(_plain) for name in text})
-    plain = plain.rename(columns=_without_returns)
+    """Write CSV with numbers in full; text keeps its words, with ASCII minus and no dashes."""
+    # Numbers keep all their digits, and a program reads text as it is spelled on a keyboard.
+    texts = frame.select_dtypes(include=["str", "object"]).columns
+    plain = frame.assign(**{name: frame[name].map(_to_plain) for name in texts})
+    plain = plain.rename(columns=_replace_returns)
     return str(plain.to_csv(index=False, lineterminator="\n"))
 
 
 def to_markdown(frame: pd.DataFrame) -> str:
-    """A GitHub table; columns of numbers are right-aligned."""
-    text = as_text(frame).map(_in_markdown)
-    names = [_in_markdown(name) for name in text.columns]
-    rules = ["---:" if is_numeric(text[name]) else "---" for name in text.columns]
+    """Write a GitHub table; columns of numbers are right-aligned."""
+    text = as_text(frame).map(_escape_markdown)
+    names = [_escape_markdown(name) for name in text.columns]
+    rules = []
+    for name in text.columns:
+        rules.append("---:" if is_numeric(text[name]) else "---")
     lines = [names, rules, *mark_bold(text, "**{}**".format).to_numpy().tolist()]
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
 def to_latex(frame: pd.DataFrame, caption: str, label: str, notes: Iterable[str] = ()) -> str:
-    """The table with its caption, label and notes; bold cells are bold."""
+    """Write a LaTeX table with its caption, label and notes; bold cells are bold."""
     text = as_text(frame)
+    alignment = ""
+    for name in text.columns:
+        alignment += "r" if is_numeric(text[name]) else "l"
+
+    # The styler sets bold what a frame of marks says, so that no escaped text is parsed again.
     marks = mark_bold(text.map(lambda _: ""), lambda _: "textbf:--rwrap;")
-    styler = _spanned(text.map(_escape)).style.format_index(_escape, axis="columns")
-    written = styler.hide(axis="index").apply(lambda _: marks, axis=None)
-    sized = written.to_latex(
-        column_format="".join("r" if is_numeric(text[name]) else "l" for name in text.columns),
+    styler = _span_rows(text.map(_escape)).style
+    styler.format_index(_escape, axis="columns").hide(axis="index")
+    styler.apply(lambda _: marks, axis=None)
+    latex = styler.to_latex(
+        column_format=alignment,
         hrules=True,
         position="t",
         position_float="centering",
         caption=_escape(caption),
         label=label,
-        environment="table*" if width_of(text) > COLUMN else None,
-    ).replace("\\begin{tabular}", _SIZED)
+        environment="table*" if measure_width(text) > COLUMN else None,
+    )
+
     below = _NOTES.format(_escape(" ".join(notes))) if notes else ""
-    return PREAMBLE + sized.replace("\\end{tabular}\n", "\\end{tabular}}\n" + below)
+    latex = latex.replace("\\begin{tabular}", _SIZED)
+    return PREAMBLE + latex.replace("\\end{tabular}\n", "\\end{tabular}}\n" + below)
 
 
-def _spanned(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells with each model and task once, over all of its rows."""
-    spanned, first = cells.copy(), pd.Series(data=False, index=cells.index)
-    for name in (name for name in SPANNING if name in cells):
-        first = first | (cells[name] != cells[name].shift())
-        rows = first.cumsum().map(first.cumsum().value_counts())
-        over = [
-            c if n == 1 else rf"\multirow[t]{{{n}}}{{*}}{{{c}}}"
-            for c, n in zip(cells[name], rows, strict=True)
-        ]
-        spanned[name] = pd.Series(over, cells.index).where(first, "")
+def _span_rows(cells: pd.DataFrame) -> pd.DataFrame:
+    """Write each model and task once, over all of its rows."""
+    spanned = cells.copy()
+    # A cell ends where one to the left of it does: a task of another model stands again.
+    is_first = pd.Series(data=False, index=cells.index)
+    for name in SPANNING:
+        if name not in cells:
+            continue
+        changes = cells[name] != cells[name].shift()
+        is_first = is_first | changes
+        block = is_first.cumsum()
+        heights = block.map(block.value_counts())
+        tall = [*map(_set_over_rows, cells[name], heights)]
+        column = pd.Series(tall, cells.index)
+        spanned[name] = column.where(is_first, "")
     return spanned
 
 
+def _set_over_rows(cell: str, height: int) -> str:
+    return cell if height == 1 else rf"\multirow[t]{{{height}}}{{*}}{{{cell}}}"
+
+
 def _escape(text: object) -> str:
-    """Text as LaTeX sets it; letters that it may not know, such as Hebrew ones, stay as they are. A
+    """Spell text for LaTeX; letters that it may not know, such as Hebrew ones, stay as they are. A
     first `[` or `*` would be an option of the row's end before it."""
-    return re.sub(r"^\s*([\[*])", r"{\1}", "".join(map(_letter, str(text))))
+    return re.sub(r"^\s*([\[*])", r"{\1}", "".join(map(_set_letter, str(text))))
 
 
-def _letter(letter: str) -> str:
-    """A letter as LaTeX sets it: Greek ones, those above the line such as ᵀ, and those below it."""
+def _set_letter(letter: str) -> str:
+    """Spell a letter for LaTeX: Greek ones, those above the line such as ᵀ, and those below it."""
     if letter in _SIGNS or letter.isascii():
         return _SIGNS.get(letter, letter)
+
+    # Unicode says of ᵀ "<super> 0054": the plain letter, and where it stands.
     kind, _, code = unicodedata.decomposition(letter).partition("> ")
     if kind in _RAISED:
-        plain = "".join(chr(int(point, 16)) for point in code.split()).replace("−", "-")
+        plain = "".join(chr(int(point, 16)) for point in code.split())
+        plain = plain.replace("−", "-")
         return f"${_RAISED[kind]}{{{plain}}}$"
+
     greek = re.fullmatch("GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)", unicodedata.name(letter, ""))
     if greek is None:
         return letter
-    name = greek[2].replace("LAMDA", "LAMBDA")
-    return f"$\\{name.lower() if greek[1] == 'SMALL' else name.capitalize()}$"
+    name = greek[2].replace("LAMDA", "LAMBDA")  # Unicode's own spelling
+    command = name.lower() if greek[1] == "SMALL" else name.capitalize()
+    return f"$\\{command}$"
 
 
-def varying(text: pd.DataFrame) -> pd.DataFrame:
-    """Without the columns that never change; those that `attrs["values"]` names stay unless they
+def drop_constant(text: pd.DataFrame) -> pd.DataFrame:
+    """Drop the columns that never change; those that `attrs["values"]` names stay unless they
     hold only dashes. Of one row without such values all stay."""
     values = text.columns.intersection([*text.attrs.get("values", ())])
-    stay = {name for name in values if (text[name] != DASH).any()}
-    whole = len(text) < 2 and not stay
-    return text[[n for n in text.columns if whole or n in stay or text[n].nunique() > 1]]
+    # A value is worth showing though it never changes: it is the result.
+    filled = {name for name in values if (text[name] != DASH).any()}
+    if len(text) < 2 and not filled:
+        return text
+    return text[[n for n in text.columns if n in filled or text[n].nunique() > 1]]
 
 
-def constant_line(text: pd.DataFrame, rows: pd.DataFrame) -> str:
-    """What the columns say that `rows` lacks: `Model builtin/tiny · Seeds 3`."""
+def describe_constant(text: pd.DataFrame, rows: pd.DataFrame) -> str:
+    """Say in a line what the columns hold that `rows` lacks: `Model builtin/tiny · Seeds 3`."""
     fixed = [n for n in text.columns if n not in rows.columns and text[n].iloc[0] != DASH]
     return " · ".join(f"{name} {text[name].iloc[0]}" for name in fixed)
 
 
-def width_of(text: pd.DataFrame) -> int:
-    """The letters of its widest row, with two spaces between columns."""
+def measure_width(text: pd.DataFrame) -> int:
+    """Count the letters of the widest row, with two spaces between columns."""
     widths = [max([len(name), *map(len, text[name])]) for name in text.columns]
     return sum(widths) + 2 * (len(widths) - 1)
 
 
 def mark_bold(text: pd.DataFrame, mark: Callable[[str], str]) -> pd.DataFrame:
-    """The text of a table with its bold cells marked."""
-    marked, bold = text.copy(), bold_cells(text)
+    """Mark the bold cells in the text of a table."""
+    marked = text.copy()
+    bold = bold_cells(text)
     for name in text.columns:
-        marked[name] = [mark(c) if (at, name) in bold else c for at, c in enumerate(text[name])]
+        cells = []
+        for row, cell in enumerate(text[name]):
+            cells.append(mark(cell) if (row, name) in bold else cell)
+        marked[name] = cells
     return marked
 
 
-def _in_markdown(cell: str) -> str:
+def _escape_markdown(cell: str) -> str:
     return re.sub(r"[\r\n]", " ", cell.replace("|", "\\|"))
 
 
-def _plain(value: Any) -> Any:
+def _to_plain(value: Any) -> Any:
     if not isinstance(value, str):
         return value
-    return "" if value == DASH else _without_returns(value.replace("−", "-"))
+    return "" if value == DASH else _replace_returns(value.replace("−", "-"))
 
 
-def _without_returns(value: Any) -> Any:
-    """pandas writes a carriage return without quotes, and a reader ends the row there."""
+def _replace_returns(value: Any) -> Any:
+    """Replace carriage returns: pandas writes them bare, and a reader ends the row there."""
     return re.sub(r"\r\n?", "\n", value) if isinstance(value, str) else value
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if isinstance(value, str):
         return value
-    if value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value)):
+    if value is None or value is pd.NA:
         return DASH
-    return f"{value:.6g}" if isinstance(value, float) else str(value)
+    if isinstance(value, float):
+        return DASH if math.isnan(value) else f"{value:.6g}"
+    return str(value)

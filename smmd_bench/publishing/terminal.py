@@ -3,13 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Collection, Mapping, Sequence
 
 import pandas as pd
 from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .tables import as_text, bold_cells, constant_line, is_numeric, mark_bold, varying, width_of
+from .tables import (
+    as_text,
+    bold_cells,
+    describe_constant,
+    drop_constant,
+    is_numeric,
+    mark_bold,
+    measure_width,
+)
 
 _LEAST = 14
 """Letters to which a column of text may shrink; columns of numbers keep their width."""
@@ -18,41 +27,84 @@ _LEAST = 14
 def to_terminal(
     frame: pd.DataFrame, title: str, caption: str = "", width: int = 100
 ) -> RenderableType:
-    """The table, its title and caption.
+    """Draw the table, its title and caption.
 
     Columns that never change go in a line above the table. Of the others, those that fit are shown,
     the first ones before the last, and those of `frame.attrs["optional"]` where no line breaks for
     them; a line below names the rest.
     """
-    whole = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
-    rows, bold = varying(whole), bold_cells(frame)
-    fixed, least = constant_line(whole, rows), {str(name): _least(rows[name]) for name in rows}
-    optional = [name for name in reversed(frame.attrs.get("optional", ())) if name in least]
-    whole_width = {name: width_of(rows[[name]]) for name in least}
-    shown: list[str] = []
-    for name in [*(name for name in least if name not in optional), *optional]:
-        needs = whole_width if name in optional else least
-        if not shown or sum(needs[other] + 2 for other in [*shown, name]) <= width + 2:
-            shown.append(name)
-    if left := [name for name in least if name not in shown]:
-        caption = f"{caption} Not shown at this width: {', '.join(left)}.".lstrip()
-    rows = rows[[name for name in least if name in shown]]
-    narrow = width if width_of(rows) > width else None
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold", width=narrow)
-    for name in rows.columns:
-        if is_numeric(rows[name]):
-            table.add_column(Text(name), justify="right", width=least[name] if narrow else None)
+    text = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
+    columns = drop_constant(text)
+    fitting = _choose_columns(columns, frame.attrs.get("optional", ()), width)
+    omitted = [name for name in columns.columns if name not in fitting]
+    if omitted:
+        caption = f"{caption} Not shown at this width: {', '.join(omitted)}.".lstrip()
+
+    parts: list[RenderableType] = [Text(title, style="bold")]
+    fixed = describe_constant(text, columns)
+    if fixed:
+        parts.append(Text(fixed))
+    parts.append(_draw_table(columns[fitting], bold_cells(frame), width))
+    if caption:
+        parts.append(Text(caption, style="dim"))
+    return Group(*parts)
+
+
+def _choose_columns(columns: pd.DataFrame, optional: Sequence[str], width: int) -> list[str]:
+    """Choose the columns that fit into a width, in their order; one at least."""
+    least = {}
+    unbroken = {}
+    for name in columns.columns:
+        least[name] = _measure_least(columns[name])
+        unbroken[name] = measure_width(columns[[name]])
+
+    # Texts may break into lines to make room, but never for the sake of an optional column.
+    required = [name for name in least if name not in optional]
+    fitting = _add_fitting([], required, least, width)
+    welcome = [name for name in reversed(optional) if name in least]
+    fitting = _add_fitting(fitting, welcome, unbroken, width)
+    return [name for name in least if name in fitting]
+
+
+def _add_fitting(
+    chosen: list[str], names: Sequence[str], letters: Mapping[str, int], width: int
+) -> list[str]:
+    """Add to the chosen columns those of `names` that fit beside them, two spaces apart."""
+    for name in names:
+        needed = sum(letters[other] + 2 for other in [*chosen, name])
+        if not chosen or needed <= width + 2:
+            chosen = [*chosen, name]
+    return chosen
+
+
+def _draw_table(columns: pd.DataFrame, bold: Collection[tuple[int, str]], width: int) -> Table:
+    # Only a table that has to break its texts gets a width: rich would stretch another one to it.
+    is_narrow = measure_width(columns) > width
+    table = Table(
+        box=None,
+        pad_edge=False,
+        padding=(0, 2, 0, 0),
+        header_style="bold",
+        width=width if is_narrow else None,
+    )
+    for name in columns.columns:
+        if is_numeric(columns[name]):
+            fixed = _measure_least(columns[name]) if is_narrow else None
+            table.add_column(Text(name), justify="right", width=fixed)
         else:
             table.add_column(Text(name), overflow="fold")
-    for at, row in rows.iterrows():
-        cells = ((cell, "bold" if (at, name) in bold else "") for name, cell in row.items())
-        table.add_row(*(Text(cell, style) for cell, style in cells))
-    above = [Text(title, style="bold"), *([Text(fixed)] if fixed else [])]
-    return Group(*above, table, *([Text(caption, style="dim")] if caption else []))
+
+    for place, row in columns.iterrows():
+        cells = []
+        for name in columns.columns:
+            style = "bold" if (place, name) in bold else ""
+            cells.append(Text(row[name], style))
+        table.add_row(*cells)
+    return table
 
 
-def _least(column: pd.Series[str]) -> int:
-    """The letters that a column needs at least."""
+def _measure_least(column: pd.Series[str]) -> int:
+    """Count the letters that a column needs at least."""
     cells = max(map(len, column), default=0)
     heading = max(map(len, str(column.name).split()), default=0)
     return max(heading, cells if is_numeric(column) else min(cells, _LEAST))

@@ -60,35 +60,58 @@ def write_reports(
     anew: also if nothing has changed since they were made; else the first table alone is returned
     then, as it was. Raises UserError if the folder holds no run.
     """
-    made = folder / "reports" / MADE
-    known = {} if anew else read_own_json(made) or {}
-    if known.get("state") == _state(folder):
-        return [_section_again(**said) for said in known["shown"]]
+    record = folder / "reports" / MADE
+    recorded = {} if anew else read_own_json(record) or {}
+    if recorded.get("state") == _describe_state(folder):
+        return [_section_from_record(**content) for content in recorded["shown"]]
+
     sections = _make_reports(folder, names("reports"), FORMATS, progress)
-    sections.sort(key=lambda s: (s.artefact is None or s.image is not None, s.order))
-    for section in sections:  # files of an earlier state go, and those of other names stay
-        ends = ("_data.csv", ".pdf", *(f".{form}" for form in FORMATS))
-        for place in ("tables", "figures"):
-            written = {folder / "reports" / place / f"{section.name}{end}" for end in ends}
-            for file in written - {*section.files}:
-                file.unlink(missing_ok=True)
+    sections.sort(key=_place_on_page)
+    for section in sections:
+        _remove_earlier_files(folder / "reports", section)
     write_page(read_run(folder), sections)
-    made.unlink(missing_ok=True)
+
+    # A report that failed is tried again by the next command, so that no state is recorded.
+    record.unlink(missing_ok=True)
     if not any(section.error for section in sections):
-        shown = [_said(section) for section in sections if section.table is not None][:1]
-        write_json(made, {"state": _state(folder), "shown": shown})
+        with_table = [section for section in sections if section.table is not None]
+        first_table = [_record_section(section) for section in with_table[:1]]
+        write_json(record, {"state": _describe_state(folder), "shown": first_table})
     return sections
 
 
-def _said(section: Section) -> dict[str, Any]:
+def _place_on_page(section: Section) -> tuple[bool, int]:
+    has_table_alone = section.artefact is not None and section.image is None
+    return not has_table_alone, section.order
+
+
+def _remove_earlier_files(reports: Path, section: Section) -> None:
+    """Remove what an earlier state of the run had of a report; files of other names stay."""
+    endings = ("_data.csv", ".pdf", *(f".{form}" for form in FORMATS))
+    for place in ("tables", "figures"):
+        for ending in endings:
+            file = reports / place / f"{section.name}{ending}"
+            if file not in section.files:
+                file.unlink(missing_ok=True)
+
+
+def _record_section(section: Section) -> dict[str, Any]:
+    """Record what a terminal shows of a section with a table, as JSON can hold it."""
     assert section.table is not None
-    attrs = {name: [*section.table.attrs.get(name, ())] for name in ("bold", "values", "optional")}
-    table = {**as_text(section.table).to_dict("split"), "attrs": attrs}  # what a terminal shows
-    names = ("name", "title", "paper", "caption")
-    return {**{name: getattr(section, name) for name in names}, "table": table}
+    attrs = {}
+    for name in ("bold", "values", "optional"):
+        attrs[name] = [*section.table.attrs.get(name, ())]
+    table = as_text(section.table).to_dict("split")
+    return {
+        "name": section.name,
+        "title": section.title,
+        "paper": section.paper,
+        "caption": section.caption,
+        "table": {**table, "attrs": attrs},
+    }
 
 
-def _section_again(
+def _section_from_record(
     name: str, title: str, paper: str, caption: str, table: Mapping[str, Any]
 ) -> Section:
     frame = pd.DataFrame(table["data"], table["index"], table["columns"])
@@ -96,26 +119,34 @@ def _section_again(
     return Section(name, title, paper, artefact=Artefact(caption, frame))
 
 
-def _state(folder: Path) -> str:
-    """Sizes and times of a run's results and reports, of the code, and of what is installed."""
+def _describe_state(folder: Path) -> str:
+    """Digest sizes and times of a run's results and reports, of the code and what is installed."""
     files = [*files_of(folder / stage for stage in HELD), *plugin_files()]
-    for part in ("manifest.json", "failed/*", "reports/**/*.*"):
-        files += (file for file in folder.glob(part) if file.name != MADE)
+    for pattern in ("manifest.json", "failed/*", "reports/**/*.*"):
+        files += (file for file in folder.glob(pattern) if file.name != MADE)
 
-    files += [Path(sysconfig.get_path("purelib")), *Path(__file__).parents[1].rglob("*.*")]
-    groups: tuple[Group, ...] = ("reports", "tasks", "losses")
-    modules = {point.module for group in groups for point in points(group).values()}
-    for module in modules:
+    # The folder of the packages changes when one is installed or removed.
+    files.append(Path(sysconfig.get_path("purelib")))
+    files += Path(__file__).parents[1].rglob("*.*")
+    for module in _plugin_modules():
         with suppress(Exception):  # of a plugin that cannot be imported
             files += Path(find_spec(module).origin).parent.glob("*.*")  # type: ignore
 
     state: dict[str, list[int]] = {}
     for file in files:
         if file.suffix != ".pyc":
-            now = file.lstat()
+            status = file.lstat()
             # A date can be set back, the time of the last change cannot.
-            state[str(file.absolute())] = [now.st_size, now.st_mtime_ns, now.st_ctime_ns]
+            state[str(file.absolute())] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
     return address(state)
+
+
+def _plugin_modules() -> set[str]:
+    modules: set[str] = set()
+    groups: tuple[Group, ...] = ("reports", "tasks", "losses")
+    for group in groups:
+        modules.update(point.module for point in points(group).values())
+    return modules
 
 
 def write_some_reports(
@@ -132,52 +163,67 @@ def write_some_reports(
     """
     chosen = find_reports(only) if only else names("reports")
     sections = _make_reports(folder, chosen, () if columns else formats, progress)
-    sections = [_with_columns(section, columns) for section in sections]
-    if not any(section.files or section.error or columns for section in sections):
-        reasons = (f"{s.name}: {s.skipped or 'it has none of these formats'}" for s in sections)
+    if columns:
+        return [_select_columns(section, columns) for section in sections]
+
+    if not any(section.files or section.error for section in sections):
+        reasons = []
+        for section in sections:
+            reason = section.skipped or "it has none of these formats"
+            reasons.append(f"{section.name}: {reason}")
         raise UserError(f"Nothing was made of {folder}: {'; '.join(reasons)}.")
     return sections
 
 
 def find_reports(only: Iterable[str]) -> list[str]:
-    """Reports by name (`arithmetic_table`, `table2`), each once; UserError for an unknown one."""
-    found: dict[str, None] = {}
-    for asked in only:
-        known = [asked]
-        if asked not in names("reports"):
-            papers = ((e.name, str(getattr(e.plugin, "paper", ""))) for e in entries("reports"))
-            found_in = ((name, _NUMBER.match(text)) for name, text in papers)
-            numbers = {name: _plain(number[0]) for name, number in found_in if number}
-            plain = _plain(asked)  # `figure3a` of "Figure 3 (a)"
-            known = [name for name, n in numbers.items() if plain in (n, n.rstrip("ab"))]
-            if not known:
-                hint = did_you_mean(asked, {*names("reports"), *numbers.values()})
-                raise UserError(f"Unknown report '{asked}': {hint}")
-        found |= dict.fromkeys(known)
-    return [*found]
+    """Find reports by name (`arithmetic_table`, `table2`); UserError for an unknown one."""
+    reports: list[str] = []
+    for word in only:
+        reports += [word] if word in names("reports") else _find_by_number(word)
+    return [*dict.fromkeys(reports)]
 
 
-def _plain(text: str) -> str:
+def _find_by_number(word: str) -> list[str]:
+    """Find the reports of a table or figure of the paper, as `table2` or `figure3a`."""
+    numbers = {}
+    for report in entries("reports"):
+        number = _NUMBER.match(str(getattr(report.plugin, "paper", "")))
+        if number is not None:
+            numbers[report.name] = _simplify(number[0])
+
+    # `figure3` is also each of its panels, such as `figure3a` of "Figure 3 (a)".
+    plain = _simplify(word)
+    matching = [name for name, text in numbers.items() if plain in (text, text.rstrip("ab"))]
+    if not matching:
+        hint = did_you_mean(word, {*names("reports"), *numbers.values()})
+        raise UserError(f"Unknown report '{word}': {hint}")
+    return matching
+
+
+def _simplify(text: str) -> str:
     return re.sub(r"[^a-z0-9]", "", text.lower())
 
 
 def _make_reports(
     folder: Path, chosen: Sequence[str], formats: Collection[str], progress: Progress
 ) -> list[Section]:
-    """The reports of these names, in their order."""
-    run, sections = read_run(folder), []
+    """Make the reports of these names, in their order."""
+    run = read_run(folder)
     require_plugins(run)
-    if missing_comparisons(run):  # which a killed command left out
+    # A killed command has left some out; a folder that may not be written goes without.
+    if missing_comparisons(run):
         with suppress(UserError), RunDirectory(folder).locked():
             write_comparisons(read_run(folder))
         run = read_run(folder)
+
+    sections = []
     for name in chosen:
-        found = entry("reports", name)
-        if found.plugin is None:
-            error = f"{found.error} (from {found.origin})"
+        registered = entry("reports", name)
+        if registered.plugin is None:
+            error = f"{registered.error} (from {registered.origin})"
             sections.append(Section(name, name, "", error=error))
         else:
-            report = cast(Report, found.plugin())
+            report = cast(Report, registered.plugin())
             sections.append(make_report(run, report, formats))
         progress("make reports", len(sections), len(chosen))
     return sections
@@ -191,59 +237,92 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
     order = int(getattr(report, "order", Section.order))
     section = Section(report.name, report.title, report.paper, order)
     try:
+        # A report with parameters has files of its own for each of their values.
         if hasattr(report, "__dataclass_fields__"):
             section = replace(section, name=file_stem(canonical(report)))
-        if (reason := report.skip(run)) is not None:
+        reason = report.skip(run)
+        if reason is not None:
             return replace(section, skipped=reason)
+
         # Products are small: BLAS threads that wait for each other cost more than they save.
         with figure_style(), threadpool_limits(1, user_api="blas"):
             artefact = report.build(run)
         artefact = replace(artefact, notes=[*artefact.notes, *describe_old_code(run)])
-        title = "" if artefact.table is None else artefact.table.attrs.get("title")
-        section = replace(section, title=str(title or section.title))
+        if artefact.table is not None:
+            title = artefact.table.attrs.get("title") or section.title
+            section = replace(section, title=str(title))
         files = _write_artefact(run.path / "reports", section, artefact, formats)
     except (Exception, SystemExit) as problem:  # a plugin's code may exit
         trace = "".join(traceback.format_exception(problem))
         return replace(section, error=f"{type(problem).__name__}: {problem}", traceback=trace)
-    shown = Artefact(artefact.caption, artefact.table, notes=artefact.notes)
-    return replace(section, artefact=shown, files=tuple(files))
+
+    # The figure and its data are in the files: kept, those of all reports fill the memory.
+    without_figure = Artefact(artefact.caption, artefact.table, notes=artefact.notes)
+    return replace(section, artefact=without_figure, files=tuple(files))
 
 
-def _with_columns(section: Section, columns: Sequence[str]) -> Section:
-    if section.artefact is None or (table := section.table) is None or not columns:
+def _select_columns(section: Section, columns: Sequence[str]) -> Section:
+    artefact = section.artefact
+    if artefact is None or artefact.table is None:
         return section
-    for name in (name for name in columns if name not in table):
-        raise UserError(f"Unknown column '{name}': {did_you_mean(name, map(str, table))}")
-    table = table[[*dict.fromkeys(columns)]]
-    return replace(section, artefact=replace(section.artefact, table=table))
+    table = artefact.table
+    for name in columns:
+        if name not in table:
+            hint = did_you_mean(name, map(str, table))
+            raise UserError(f"Unknown column '{name}': {hint}")
+
+    chosen = table[[*dict.fromkeys(columns)]]
+    artefact = replace(artefact, table=chosen)
+    return replace(section, artefact=artefact)
 
 
 def table_texts(section: Section) -> dict[str, str]:
-    """The table of a section by the ending of its file; of a figure alone nothing."""
-    if (artefact := section.artefact) is None or (table := artefact.table) is None:
+    """Write the table of a section as text, by the ending of its file; nothing of a figure."""
+    artefact = section.artefact
+    if artefact is None or artefact.table is None:
         return {}
-    title, notes = section.title, "\n".join(f"- {note}" for note in artefact.notes)
-    parts = [f"**{title}**", to_markdown(table).rstrip(), artefact.caption, notes]
-    caption = f"{title}{'' if title.endswith('?') else '.'} {artefact.caption}"
-    latex = to_latex(table, caption, f"tab:{section.name}", artefact.notes)
-    markdown = "\n\n".join(filter(None, parts)) + "\n"
-    return {"csv": to_csv(table), "md": markdown, "tex": latex}
+
+    table = artefact.table
+    title = section.title
+    notes = "\n".join(f"- {note}" for note in artefact.notes)
+    paragraphs = [f"**{title}**", to_markdown(table).rstrip(), artefact.caption, notes]
+    # Some titles are questions.
+    stop = "" if title.endswith("?") else "."
+    caption = f"{title}{stop} {artefact.caption}"
+    label = f"tab:{section.name}"
+    markdown = "\n\n".join(filter(None, paragraphs))
+    return {
+        "csv": to_csv(table),
+        "md": f"{markdown}\n",
+        "tex": to_latex(table, caption, label, artefact.notes),
+    }
 
 
 def _write_artefact(
     folder: Path, section: Section, artefact: Artefact, formats: Collection[str]
 ) -> list[Path]:
     """Write the files of one artefact below `folder` in these formats; returns them."""
-    name, found = section.name, table_texts(replace(section, artefact=artefact))
-    texts = {f"tables/{name}.{ending}": text for ending, text in found.items()}
+    name = section.name
+    texts = {}
+    section = replace(section, artefact=artefact)
+    for ending, text in table_texts(section).items():
+        texts[f"tables/{name}.{ending}"] = text
+    # The numbers stand beside what they are behind.
     if artefact.data is not None:
-        place = f"figures/{name}.csv" if artefact.figure else f"tables/{name}_data.csv"
+        place = f"figures/{name}.csv"
+        if artefact.figure is None:
+            place = f"tables/{name}_data.csv"
         texts[place] = to_csv(artefact.data)
-    wanted = {folder / p: text for p, text in texts.items() if p.rpartition(".")[2] in formats}
-    for file, text in wanted.items():
-        write_text(file, text)
-    drawn = [] if artefact.figure is None else _draw(artefact.figure, folder, name, formats)
-    return [*wanted, *drawn]
+
+    files = []
+    for place, text in texts.items():
+        file = folder / place
+        if file.suffix[1:] in formats:
+            write_text(file, text)
+            files.append(file)
+    if artefact.figure is not None:
+        files += _draw(artefact.figure, folder, name, formats)
+    return files
 
 
 def _draw(figure: Figure, folder: Path, name: str, formats: Collection[str]) -> list[Path]:
@@ -252,12 +331,16 @@ def _draw(figure: Figure, folder: Path, name: str, formats: Collection[str]) -> 
 
     files = []
     with figure_style():
-        if (engine := figure.get_layout_engine()) is not None:
+        engine = figure.get_layout_engine()
+        if engine is not None:
             figure.set_dpi(matplotlib.rcParams["savefig.dpi"])  # letter sizes depend on it
             engine.execute(figure)
             figure.set_layout_engine(None)
-        for form in (form for form in FIGURE_METADATA if form in formats):
-            files.append(folder / "figures" / f"{name}.{form}")
-            with atomic(files[-1]) as temporary:
-                figure.savefig(temporary, format=form, metadata=FIGURE_METADATA[form])
+        for form, metadata in FIGURE_METADATA.items():
+            if form not in formats:
+                continue
+            file = folder / "figures" / f"{name}.{form}"
+            with atomic(file) as temporary:
+                figure.savefig(temporary, format=form, metadata=metadata)
+            files.append(file)
     return files

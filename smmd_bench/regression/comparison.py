@@ -30,11 +30,12 @@ them in percent already, or not for each document."""
 
 
 def is_share(metric: str, values: pd.Series[float] | None) -> bool:
-    """Whether a metric is known by name as a share, and its documents have values from 0 to 1."""
-    if _plain(metric) not in SHARES or values is None:
+    """Check whether a metric is a share by its name, with documents that have 0 to 1."""
+    if _drop_filter(metric) not in SHARES or values is None:
         return False
-    known = values.dropna()
-    return len(known) > 0 and bool(known.between(0, 1).all())
+    # A name says what lm-eval's own tasks mean by it; other tasks may mean another thing.
+    scored = values.dropna()
+    return len(scored) > 0 and bool(scored.between(0, 1).all())
 
 
 def write_comparisons(run: RunFrames) -> None:
@@ -44,40 +45,52 @@ def write_comparisons(run: RunFrames) -> None:
         if place.exists():
             continue
         ours, theirs = (regression_samples(run.path, str(e["address"])) for e in pair)
-        names = map(str, ours.columns)
-        shares = [m for m in names if is_share(m, ours[m]) and is_share(m, theirs.get(m))]
-        found = {metric: compare(ours, theirs, metric) for metric in shares}
+        metrics = {}
+        for metric in map(str, ours.columns):
+            # A difference in points is one of shares: of perplexities, say, it would be none.
+            are_shares = is_share(metric, ours[metric]) and is_share(metric, theirs.get(metric))
+            if are_shares:
+                comparison = compare(ours, theirs, metric)
+                if comparison:
+                    metrics[metric] = comparison
         with making(place) as folder:
-            metrics = {metric: content for metric, content in found.items() if content}
             write_json(folder / "comparison.json", {"metrics": metrics})
 
 
 def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[str, Any]:
-    """difference, low, high, n and left_out of a share, in points; with b, c and p where each
+    """Compare shares, in points: difference, low, high, n and left_out; with b, c and p where each
     document is right or wrong. Empty if the two share no document.
 
     A document whose content differs, as when lm-eval's data changed in between, is left out.
     """
-    frames = [_scored(frame, metric) for frame in (samples, others)]
-    both = frames[0].merge(frames[1], on="uid", suffixes=("", "_other"))
-    same = both[both["doc"] == both["doc_other"]] if "doc_other" in both else both
-    if same.empty:
+    ours = _select_scored(samples, metric)
+    theirs = _select_scored(others, metric)
+    shared = ours.merge(theirs, on="uid", suffixes=("", "_other"))
+    unchanged = shared
+    if "doc_other" in shared:
+        unchanged = shared[shared["doc"] == shared["doc_other"]]
+    if unchanged.empty:
         return {}
-    frames = [frame[frame["uid"].isin(same["uid"])] for frame in frames]
-    found = paired_difference(ExactMatch(), *frames)
-    known = ["difference", "low", "high", "n"]
-    known += ["b", "c", "p"] if _plain(metric) in RIGHT_OR_WRONG else []
-    return {name: getattr(found, name) for name in known} | {"left_out": len(both) - len(same)}
+
+    ours = ours[ours["uid"].isin(unchanged["uid"])]
+    theirs = theirs[theirs["uid"].isin(unchanged["uid"])]
+    difference = paired_difference(ExactMatch(), ours, theirs)
+    names = ["difference", "low", "high", "n"]
+    # McNemar's test counts documents, so that a score between 0 and 1 has none.
+    if _drop_filter(metric) in RIGHT_OR_WRONG:
+        names += ["b", "c", "p"]
+    content = {name: getattr(difference, name) for name in names}
+    return {**content, "left_out": len(shared) - len(unchanged)}
 
 
-def _scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The columns that a comparison of cells needs: `uid`, the metric as `exact`, `doc`."""
+def _select_scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """Select the columns that a comparison of cells needs: `uid`, the metric as `exact`, `doc`."""
     frame = samples.dropna(subset=[metric])
     uids = frame["subtask"] + "/" + frame["doc_id"].astype("str")
     frame = frame.assign(uid=uids, exact=frame[metric]).rename(columns={"doc_hash": "doc"})
     return frame[[name for name in ("uid", "exact", "doc") if name in frame]]
 
 
-def _plain(metric: str) -> str:
-    """Without the filter: `exact_match,strict-match` is `exact_match`."""
+def _drop_filter(metric: str) -> str:
+    """Drop the filter: `exact_match,strict-match` is `exact_match`."""
     return metric.partition(",")[0]

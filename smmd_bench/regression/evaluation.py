@@ -12,7 +12,7 @@ What is missing is evaluated in jobs, one a checkpoint, and compared question by
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from importlib.metadata import version
@@ -22,11 +22,12 @@ from typing import Any
 
 import pandas as pd
 
-from ..contracts import Executor, Job, JobQueue, Progress, Resources
+from ..contracts import Executor, Job, JobQueue, JobResult, Progress, Resources
 from ..errors import UserError, did_you_mean
+from ..models.cards import ModelCard
 from ..plugin_system.registry import engine_identity, load, load_engine, plugin_files
 from ..results.frames import RunFrames, read_run
-from ..results.summary import again, card_of_run, require_plugins
+from ..results.summary import card_of_run, describe_retraining, require_plugins
 from ..run.run_directory import Outcome, RunDirectory, record_failure
 from ..storage.addresses import address
 from ..storage.cell import BASE, failure_file
@@ -80,7 +81,7 @@ class Evaluation:
 
 
 def find_targets(path: Path, losses: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
-    """The base and the selected checkpoint of every finished cell of a run.
+    """Find the base and the selected checkpoint of every finished cell of a run.
 
     `losses` keeps those of these losses (`base` is one). The second value has a sentence for each
     cell that cannot be evaluated. Raises UserError if none can, or if a model has changed.
@@ -91,81 +92,138 @@ def find_targets(path: Path, losses: Sequence[str] = ()) -> tuple[list[Target], 
         raise UserError(
             f"{path} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."
         )
-    known = {BASE, *cells["loss"], *cells["loss_name"]}
-    if unknown := next((loss for loss in losses if loss not in known), None):
-        hint = did_you_mean(unknown, known)
-        raise UserError(f"No cell of {path} has the loss '{unknown}': {hint}")
+    _require_losses(path, cells, losses)
     require_plugins(run)
-    trained = cells["loss"].isin(losses) | cells["loss_name"].isin(losses) | (not losses)
-    trained &= cells["loss"] != BASE
-    with_base = not losses or BASE in losses
-    found = [
-        target
-        for model, own in cells.groupby("model", observed=True)
-        for target in _targets(str(model), own, own[trained], run)
-    ]
-    targets = [t for t in found if isinstance(t, Target) and (with_base or t.facts["cell"])]
-    notes = [note for note in found if isinstance(note, str)]
+
+    # A name, such as `smmd`, means every variant of the loss.
+    trained = cells[cells["loss"] != BASE]
+    if losses:
+        is_named = trained["loss"].isin(losses) | trained["loss_name"].isin(losses)
+        trained = trained[is_named]
+
+    targets: list[Target] = []
+    notes: list[str] = []
+    for model, of_model in cells.groupby("model", observed=True):
+        card = card_of_run(str(model), run)
+        if not losses or BASE in losses:
+            targets.append(_describe_base(card, of_model))
+        of_model = trained[trained["model"] == model]
+        for cell in of_model.to_dict("records"):
+            target = _find_checkpoint(card, cell, run)
+            if isinstance(target, Target):
+                targets.append(target)
+            else:
+                notes.append(target)
     if not targets:
-        raise UserError(f"{path} has no finished cell to evaluate: {' '.join(notes)}")
+        sentences = " ".join(notes)
+        raise UserError(f"{path} has no finished cell to evaluate: {sentences}")
     return targets, notes
 
 
-def _targets(
-    model: str, own: pd.DataFrame, trained: pd.DataFrame, run: RunFrames
-) -> Iterator[Target | str]:
-    """The base of a model, then its trained cells; a sentence where a cell has no checkpoint."""
-    card = card_of_run(model, run)
-    base = str(card.folder)
-    same = {"model": card.name, "model_label": card.label, "params": card.parameter_count()}
-    same["dtype"] = str(own.iloc[0]["recipe"].get("dtype", "float32"))
-    none = {"task": None, "seed": 0, "cell": None, "epoch": None}
-    identity = {"base": dict(card.identity)}
-    facts = {**same, **none, "kind": "base", "loss": BASE, "identity": identity}
-    yield Target(f"{card.label} {BASE}", base, base, facts)
-    for cell in trained.to_dict("records"):
-        key = str(cell["address"])
-        now, name = run.current(key), f"{cell['task']} {cell['loss']} seed {cell['seed']}"
-        if cell["status"] != "done" or now.receipt is None or now.tested is None:
-            yield f"{model} {name} is {cell['status']} and is left out."
-        elif now.checkpoint is None:
-            yield f"{model} {name} has no weights and is left out: {again(run.path)}."
-        else:
-            facts = {
-                **same,
-                "dtype": str(cell["recipe"].get("dtype", "float32")),
-                **{"task": str(cell["task"]), "loss": str(cell["loss"]), "seed": cell["seed"]},
-                **{"cell": key, "epoch": now.tested.epoch, "kind": now.receipt["kind"]},
-                "identity": {"cell": key, "weights": now.tested.digest},
-            }
-            yield Target(f"{card.label} {name}", base, str(now.checkpoint.resolve()), facts)
+def _require_losses(path: Path, cells: pd.DataFrame, losses: Sequence[str]) -> None:
+    losses_of_run = {BASE, *cells["loss"], *cells["loss_name"]}
+    for loss in losses:
+        if loss not in losses_of_run:
+            hint = did_you_mean(loss, losses_of_run)
+            raise UserError(f"No cell of {path} has the loss '{loss}': {hint}")
+
+
+def _describe_base(card: ModelCard, cells: pd.DataFrame) -> Target:
+    """Describe the untuned model, as its cells use it."""
+    facts = {
+        **_describe_model(card),
+        "dtype": _dtype_of(cells.iloc[0]["recipe"]),
+        "task": None,
+        "seed": 0,
+        "cell": None,
+        "epoch": None,
+        "kind": "base",
+        "loss": BASE,
+        "identity": {"base": dict(card.identity)},
+    }
+    folder = str(card.folder)
+    return Target(f"{card.label} {BASE}", folder, folder, facts)
+
+
+def _find_checkpoint(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> Target | str:
+    """Find the selected checkpoint of a trained cell; a sentence where it has none."""
+    key = str(cell["address"])
+    stored = run.current(key)
+    name = f"{cell['task']} {cell['loss']} seed {cell['seed']}"
+    # A cell that is done has all of its stages; the weights may have been removed since.
+    if cell["status"] != "done" or stored.receipt is None or stored.tested is None:
+        return f"{cell['model']} {name} is {cell['status']} and is left out."
+    if stored.checkpoint is None:
+        remedy = describe_retraining(run.path)
+        return f"{cell['model']} {name} has no weights and is left out: {remedy}."
+
+    facts = {
+        **_describe_model(card),
+        "dtype": _dtype_of(cell["recipe"]),
+        "task": str(cell["task"]),
+        "loss": str(cell["loss"]),
+        "seed": cell["seed"],
+        "cell": key,
+        "epoch": stored.tested.epoch,
+        "kind": stored.receipt["kind"],
+        "identity": {"cell": key, "weights": stored.tested.digest},
+    }
+    path = str(stored.checkpoint.resolve())
+    return Target(f"{card.label} {name}", str(card.folder), path, facts)
+
+
+def _describe_model(card: ModelCard) -> dict[str, Any]:
+    return {"model": card.name, "model_label": card.label, "params": card.parameter_count()}
+
+
+def _dtype_of(recipe: Mapping[str, Any]) -> str:
+    return str(recipe.get("dtype", "float32"))
 
 
 def plan(
     targets: Sequence[Target], suites: Sequence[Suite], engine: str, limit: int | None
 ) -> list[Evaluation]:
-    """Every suite with every checkpoint; `auto` is vLLM on a GPU (where it can run the models),
+    """Pair every suite with every checkpoint; `auto` is vLLM on a GPU (where it runs the models),
     else transformers. Raises UserError where vLLM is asked for and cannot run a model."""
-    if engine != "transformers":
-        import torch
-
-        vllm: Any = load_engine("vllm")
-        reasons = {t.facts["model"]: vllm.refuses(Path(t.base)) for t in targets}
-        refused = next((f"{model} ({why})" for model, why in reasons.items() if why), None)
-        if engine == "vllm" and refused:
-            raise UserError(f"--engine vllm cannot run {refused}: give --engine transformers.")
-        if engine == "auto":
-            engine = "vllm" if torch.cuda.is_available() and not refused else "transformers"
+    engine = _choose_engine(targets, engine)
     library = engine_identity("vllm")["library"] if engine == "vllm" else version(engine)
     versions = {"lm-eval": installed_version(), engine: library}
-    how = {"limit": limit, "engine": engine, "versions": versions}
-    found = []
+    evaluations = []
     for target in targets:
         for suite in suites:
-            asked = {"suite": suite.name, "suite_version": suite.version, "shots": suite.shots}
-            facts = {**target.facts, **asked, "data": dict(suite.data), **how}
-            found.append(Evaluation(target, suite, facts))
-    return found
+            # The address of an evaluation is made of these, so that a change of one is another.
+            facts = {
+                **target.facts,
+                "suite": suite.name,
+                "suite_version": suite.version,
+                "shots": suite.shots,
+                "data": dict(suite.data),
+                "limit": limit,
+                "engine": engine,
+                "versions": versions,
+            }
+            evaluations.append(Evaluation(target, suite, facts))
+    return evaluations
+
+
+def _choose_engine(targets: Sequence[Target], engine: str) -> str:
+    """Choose one engine for all models: with two, numbers differ by more than the weights."""
+    if engine == "transformers":
+        return engine
+    import torch
+
+    vllm: Any = load_engine("vllm")
+    refused = None
+    for target in targets:
+        reason = vllm.refuses(Path(target.base))
+        if reason:
+            refused = f"{target.facts['model']} ({reason})"
+            break
+    if engine == "vllm" and refused:
+        raise UserError(f"--engine vllm cannot run {refused}: give --engine transformers.")
+    if engine == "auto":
+        return "vllm" if torch.cuda.is_available() and not refused else "transformers"
+    return engine
 
 
 def regress(
@@ -182,21 +240,36 @@ def regress(
         missing = {e.address: e for e in evaluations if not e.folder(path).exists()}
         for key in missing:
             failure_file(path, key).unlink(missing_ok=True)
-        groups = [[*group] for _, group in groupby(missing.values(), key=lambda e: e.target)]
+
+        # A job evaluates one checkpoint, which it opens once for all suites.
         payload = {"plugins": [*map(str, plugin_files())], "batch_size": batch_size}
-        jobs = JobQueue(_job(group, payload) for group in groups)
-        for result in runner.run(jobs, path, progress) if groups else ():
-            for key in result.job.cells if result.failure else ():
-                if not missing[key].folder(path).exists() and not failure_file(path, key).exists():
-                    record_failure(path, key, "regress", str(result.failure))
+        by_target = groupby(missing.values(), key=lambda evaluation: evaluation.target)
+        jobs = JobQueue(_make_job([*group], payload) for _, group in by_target)
+        if missing:
+            for result in runner.run(jobs, path, progress):
+                _record_failures(path, result, missing)
         write_comparisons(read_run(path))
-    failures = {e.label: read_json(failure_file(path, key)) for key, e in missing.items()}
-    failed = {label: str(content["error"]) for label, content in failures.items() if content}
+
+    failed = {}
+    for key, evaluation in missing.items():
+        failure = read_json(failure_file(path, key))
+        if failure:
+            failed[evaluation.label] = str(failure["error"])
     return Outcome(path, bool(missing), failed)
 
 
-def _job(evaluations: Sequence[Evaluation], payload: Mapping[str, Any]) -> Job:
-    """The job that does evaluations of one checkpoint."""
+def _record_failures(path: Path, result: JobResult, evaluations: Mapping[str, Evaluation]) -> None:
+    """Record how a job ended for each of its evaluations that it has neither made nor failed."""
+    if not result.failure:
+        return
+    for key in result.job.cells:
+        is_made = evaluations[key].folder(path).exists()
+        if not is_made and not failure_file(path, key).exists():
+            record_failure(path, key, "regress", result.failure)
+
+
+def _make_job(evaluations: Sequence[Evaluation], payload: Mapping[str, Any]) -> Job:
+    """Make the job that does evaluations of one checkpoint."""
     return Job(
         stage="regress",
         label=", ".join(e.label for e in evaluations),

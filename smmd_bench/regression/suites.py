@@ -51,22 +51,26 @@ class Suite:
 
 
 def find_suites(names: Sequence[str], shots: int | None) -> list[Suite]:
-    """The suites of these names; `shots` in place of the default of each. Raises UserError for a
+    """Find the suites of these names; `shots` replaces the default of each. Raises UserError for a
     name that lm-eval does not know, and where data are missing."""
     installed_version()
-    others = [name for name in names if name != SAMSUM and not is_mmlu(name)]
-    if others:
-        from lm_eval.tasks import TaskManager
-
-        known = TaskManager().all_tasks  # reads thousands of files: ten seconds
-        for name in others:
-            if name not in known:
-                hint = did_you_mean(name, {*known, "mmlu", SAMSUM})
-                raise UserError(f"Unknown suite '{name}': {hint} (`lm-eval ls tasks` lists all).")
-    return [_suite(name, shots) for name in dict.fromkeys(names)]
+    of_lm_eval = [name for name in names if name != SAMSUM and not is_mmlu(name)]
+    if of_lm_eval:
+        _require_tasks(of_lm_eval)
+    return [_make_suite(name, shots) for name in dict.fromkeys(names)]
 
 
-def _suite(name: str, shots: int | None) -> Suite:
+def _require_tasks(names: Sequence[str]) -> None:
+    from lm_eval.tasks import TaskManager
+
+    tasks = TaskManager().all_tasks  # reads thousands of files: ten seconds
+    for name in names:
+        if name not in tasks:
+            hint = did_you_mean(name, {*tasks, "mmlu", SAMSUM})
+            raise UserError(f"Unknown suite '{name}': {hint} (`lm-eval ls tasks` lists all).")
+
+
+def _make_suite(name: str, shots: int | None) -> Suite:
     if is_mmlu(name):
         folder, data = mmlu_folder()
         return Suite(name, 1, 5 if shots is None else shots, data, str(folder))
@@ -74,32 +78,40 @@ def _suite(name: str, shots: int | None) -> Suite:
         return Suite(name, 0, shots, {"source": "lm-eval"})
     if shots:
         raise UserError(f"--shots {shots}: {SAMSUM} takes none: run it by itself, without.")
+
+    # What scores the summaries is a part of what is measured, as its data are.
     task = load_task(SAMSUM)
-    scorer = {"task": task.version, "rouge-score": installed_version("rouge-score")}
-    scorer["metrics"] = {metric.name: metric.version for metric in task.metrics()}
+    scorer = {
+        "task": task.version,
+        "rouge-score": installed_version("rouge-score"),
+        "metrics": {metric.name: metric.version for metric in task.metrics()},
+    }
     return Suite(name, 2, 0, {**task.identity("test", 0), "scorer": scorer})
 
 
 @contextmanager
 def lm_eval_tasks(suite: Suite) -> Iterator[dict[str, Any]]:
-    """The arguments of `lm_eval.simple_evaluate` that name the tasks of a suite."""
+    """Make the arguments of `lm_eval.simple_evaluate` that name the tasks of a suite."""
     if suite.folder is None:
         task = samsum_task() if suite.name == SAMSUM else suite.name
         yield {"tasks": [task], "num_fewshot": suite.shots}
         return
     from lm_eval.tasks import TaskManager
 
-    with tempfile.TemporaryDirectory() as copy:  # of MMLU's task files, with our data folder
+    # lm-eval's task files name the hub's data: a copy of them names the folder instead.
+    with tempfile.TemporaryDirectory() as copy:
         shutil.copytree(_mmlu_files(), copy, dirs_exist_ok=True)
         template = Path(copy) / "_default_template_yaml"
-        theirs, ours = f"dataset_path: {REPOSITORY}", f"dataset_path: {json.dumps(suite.folder)}"
-        template.write_text(template.read_text("utf-8").replace(theirs, ours), "utf-8")
+        text = template.read_text("utf-8")
+        on_hub = f"dataset_path: {REPOSITORY}"
+        on_disk = f"dataset_path: {json.dumps(suite.folder)}"
+        template.write_text(text.replace(on_hub, on_disk), "utf-8")
         manager = TaskManager(include_path=copy, include_defaults=False)
         yield {"tasks": [suite.name], "num_fewshot": suite.shots, "task_manager": manager}
 
 
 def samsum_task() -> Any:
-    """SAMSum for lm-eval, which has no such task: prompts, data and scores of the task plugin. A
+    """Make SAMSum for lm-eval, which has no such task, of prompts, data and scores of the plugin. A
     checkpoint gets the same ROUGE as in `train-eval`: without a chat template, as there."""
     from datasets import Dataset
     from lm_eval.api.task import ConfigurableTask
@@ -128,37 +140,52 @@ def samsum_task() -> Any:
 
 
 def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
-    """The folder with MMLU's questions, and what identifies them: digest, or the hub's commit.
+    """Find the folder with MMLU's questions, and what identifies them: digest, or hub's commit.
     Raises UserError if the folder given for local copies lacks them, or they cannot be fetched."""
-    given = data_folder()
-    if given is None:
-        logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs each retry
-        unneeded = ["all/*", "auxiliary_train/*"]
-        options = {"repo_type": "dataset", "revision": REVISION, "ignore_patterns": unneeded}
-        folder = fetch_snapshot(f"MMLU ({REPOSITORY})", _FETCH, REPOSITORY, **options)
-        return folder, {"source": REPOSITORY, "commit": REVISION}
-    parts = [f"{name}/{split}-*.parquet" for name in subjects() for split in ("test", "dev")]
-    for folder in (given / place for place in PLACES):
-        if files := [file for part in parts for file in sorted(folder.glob(part))]:
+    local_data = data_folder()
+    if local_data is None:
+        return _fetch_mmlu(), {"source": REPOSITORY, "commit": REVISION}
+
+    for place in PLACES:
+        folder = local_data / place
+        files: list[Path] = []
+        for subject in subjects():
+            files += sorted(folder.glob(f"{subject}/test-*.parquet"))
+            files += sorted(folder.glob(f"{subject}/dev-*.parquet"))
+        if files:
             return folder, {"source": "mmlu", "digest": digest_of_files(files, folder)}
     raise UserError(
-        f"The data folder {given} has no {PLACES[0]}/{subjects()[0]}: {_FETCH}, or leave out "
+        f"The data folder {local_data} has no {PLACES[0]}/{subjects()[0]}: {_FETCH}, or leave out "
         f"--data-dir (and {VARIABLE}) to fetch MMLU from the hub."
     )
 
 
+def _fetch_mmlu() -> Path:
+    logging.getLogger("huggingface_hub").setLevel(logging.ERROR)  # it logs each retry
+    return fetch_snapshot(
+        f"MMLU ({REPOSITORY})",
+        _FETCH,
+        REPOSITORY,
+        repo_type="dataset",
+        revision=REVISION,
+        # The questions of all subjects once more, and a training split.
+        ignore_patterns=["all/*", "auxiliary_train/*"],
+    )
+
+
 def subjects() -> list[str]:
-    """The names of MMLU's 57 subjects, as lm-eval's own task files list them."""
+    """List the names of MMLU's 57 subjects, as lm-eval's own task files do."""
     return sorted(file.stem.removeprefix("mmlu_") for file in _mmlu_files().glob("mmlu_*.yaml"))
 
 
 def is_mmlu(name: str) -> bool:
-    """Whether a suite is MMLU, one of its four groups, or one of its subjects."""
+    """Check whether a suite is MMLU, one of its four groups, or one of its subjects."""
+    # `mmlu`, `mmlu_stem`, `mmlu_anatomy`: each has a file of its own.
     return name in {file.stem.removeprefix("_") for file in _mmlu_files().glob("*mmlu*.yaml")}
 
 
 def installed_version(package: str = "lm-eval") -> str:
-    """That of a package of the extra; raises UserError if there is none."""
+    """Read the version of a package of the extra; raises UserError if it is not installed."""
     try:
         return version(package)
     except PackageNotFoundError:

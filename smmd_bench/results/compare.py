@@ -11,7 +11,7 @@ from ..plugin_system.registry import load_task
 from ..scoring.gain import LEVEL, gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
-from ..storage.cell import BASE
+from ..storage.cell import BASE, StoredCell
 from .opponents import WITHOUT_EFFECT, cell_key
 from .ties import tie_letters
 
@@ -55,94 +55,140 @@ def compare_runs(
     """
     import pandas as pd
 
-    done: Any = [(run, run.cells.query("status == 'done'").to_dict("records")) for run in (a, b)]
-    left, right = ({_label(cell): (run, cell) for cell in cells} for run, cells in done)
-    shared = [(left[label], right[label]) for label in left if label in right]
+    # By label, since the addresses of the same cell differ where its recipe does.
+    sides_a = _read_measured(a)
+    sides_b = _read_measured(b)
+    shared = [(side, sides_b[label]) for label, side in sides_a.items() if label in sides_b]
     if not shared:
         raise UserError(
             f"{a.path} and {b.path} share no measured cell of the same model, task, loss and seed: "
             "`smmd-bench report` on both says what each has."
         )
-    rows = [row for sides in shared for row in _rows(*sides, metric, resamples)]
+
+    rows: list[dict[str, Any]] = []
+    differing: list[str] = []
+    for side_a, side_b in shared:
+        rows += _compare_cells(side_a, side_b, metric, resamples)
+        differing += _describe_settings(side_a, side_b)
     if not rows:
-        known = sorted({*a.metrics["metric"], *b.metrics["metric"]})
-        raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), known)}")
-    settings: dict[str, None] = {}
-    for sides in shared:
-        one, other = (_circumstances(*side) for side in sides)
-        differ = (name for name in one if name in other and one[name] != other[name])
-        settings |= {f"{name} is {one[name]} and {other[name]}": None for name in differ}
+        names = sorted({*a.metrics["metric"], *b.metrics["metric"]})
+        raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), names)}")
+
+    # A setting in which many cells differ alike is told once, and so is a task.
     unpaired = dict.fromkeys(row["task"] for row in rows if not row["paired"])
     return RunComparison(
-        pd.DataFrame(rows, columns=list(COLUMNS)),
-        [label for label in left if label not in right],
-        [label for label in right if label not in left],
-        list(settings),
-        [f"the two runs did not answer the same examples of {task}" for task in unpaired],
+        rows=pd.DataFrame(rows, columns=list(COLUMNS)),
+        only_a=[label for label in sides_a if label not in sides_b],
+        only_b=[label for label in sides_b if label not in sides_a],
+        settings=[*dict.fromkeys(differing)],
+        unpaired=[f"the two runs did not answer the same examples of {task}" for task in unpaired],
     )
 
 
-def _label(cell: dict[str, Any]) -> str:
+def _read_measured(run: RunFrames) -> dict[str, Side]:
+    """Read the measured cells of a run, by what another run calls the same cell."""
+    measured: Any = run.cells.query("status == 'done'").to_dict("records")
+    return {_label_cell(cell): (run, cell) for cell in measured}
+
+
+def _label_cell(cell: dict[str, Any]) -> str:
     seed = "" if cell["loss"] == BASE else f" seed {cell['seed']}"
     return f"{cell['model_label']} {cell['task']} {cell['loss']}{seed}"
 
 
-def _rows(left: Side, right: Side, metric: str | None, resamples: int) -> Iterator[dict[str, Any]]:
-    """One row a metric of a cell of both runs; without interval where they have other examples."""
-    values = [
-        run.metrics[run.metrics["address"] == cell["address"]].set_index("metric")["value"]
-        for run, cell in (left, right)
-    ]
-    names = [name for name in values[0].index if name in values[1].index]
+def _compare_cells(
+    left: Side, right: Side, metric: str | None, resamples: int
+) -> Iterator[dict[str, Any]]:
+    """Compare a cell of both runs, a row a metric; without interval where their examples differ."""
+    values_a = _read_values(left)
+    values_b = _read_values(right)
+    names = [name for name in values_a.index if name in values_b.index]
     names = names[:1] if metric is None else [n for n in names if metric in ("all", n)]
-    columns = ["uid", "prompt", "target"]
-    mine, other = (
-        run.read("completions", columns, [cell["address"]])[columns].set_index("uid").sort_index()
-        for run, cell in (left, right)
-    )
-    for answers in (mine, other):  # a chat template gets prompts without blanks at their ends
-        answers["prompt"] = answers["prompt"].str.strip()
-    paired = mine.equals(other)
-    tests = _differences(right, left, resamples, names) if names and paired else {}
+
+    # Examples of the same id may differ, as where a seed has made others.
+    is_paired = _read_examples(left).equals(_read_examples(right))
+    tests = _compare_scores(right, left, resamples, names) if names and is_paired else {}
+    cell = left[1]
+    # b - a, so that what is better in the second run is above 0.
     for name in names:
         yield {
-            "difference": values[1][name] - values[0][name],
+            "difference": values_b[name] - values_a[name],
             **tests.get(name, {}),
-            **{key: left[1][key] for key in ("task", "loss", "seed")},
-            "model": left[1]["model_label"],
+            "model": cell["model_label"],
+            "task": cell["task"],
+            "loss": cell["loss"],
+            "seed": cell["seed"],
             "metric": name,
-            "paired": paired,
-            "a": values[0][name],
-            "b": values[1][name],
+            "paired": is_paired,
+            "a": values_a[name],
+            "b": values_b[name],
         }
 
 
-def _differences(mine: Side, other: Side, resamples: int, of: list[str]) -> dict[str, Any]:
-    """How the scores of a cell differ from those of another one, by metric of these names."""
-    scores = [run.read("scores", None, [cell["address"]]) for run, cell in (mine, other)]
-    found = compare(load_task(mine[1]["task"]), *scores, resamples=resamples, of=of)
-    return {k: v for k, v in found["metrics"].items() if v["difference"] is not None}
+def _read_values(side: Side) -> pd.Series[float]:
+    run, cell = side
+    of_cell = run.metrics[run.metrics["address"] == cell["address"]]
+    values: pd.Series[float] = of_cell.set_index("metric")["value"]
+    return values
 
 
-def _circumstances(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
-    """What a result may depend on besides the loss, as far as it is known."""
-    now, task = run.current(cell["address"]), cell["task"]
-    grid = [point["text"] for point in run.described[cell["address"]].get("grid") or ()]
-    receipt = {} if now.is_base or now.home is None else now.home.receipt or {}
-    training, decoding = receipt.get("made_with"), (now.decoding or {}).get("made_with") or {}
-    training = {"processes": "1", "strategy": "ddp", **training} if training else {}
-    return {
-        **{f"{task}: {k}": v for k, v in cell["recipe"].items() if k not in WITHOUT_EFFECT},
-        f"{task}: what was tried of {cell['loss']}": grid,
-        **{f"{name} in training": value for name, value in training.items()},
-        **{f"{name} in decoding": value for name, value in decoding.items()},
-    }
+def _read_examples(side: Side) -> pd.DataFrame:
+    run, cell = side
+    # Only what an example asks matters, not where it stands in the split.
+    columns = ["uid", "prompt", "target"]
+    rows = run.read("completions", columns, [cell["address"]])
+    # A chat template gets prompts without blanks at their ends.
+    rows["prompt"] = rows["prompt"].str.strip()
+    return rows[columns].set_index("uid").sort_index()
+
+
+def _compare_scores(ours: Side, other: Side, resamples: int, of: list[str]) -> dict[str, Any]:
+    """Compare the scores of a cell with those of another one, by metric of these names."""
+    scores = [run.read("scores", None, [cell["address"]]) for run, cell in (ours, other)]
+    comparison = compare(load_task(ours[1]["task"]), *scores, resamples=resamples, of=of)
+    return {k: v for k, v in comparison["metrics"].items() if v["difference"] is not None}
+
+
+def _describe_settings(left: Side, right: Side) -> Iterator[str]:
+    """Yield a sentence for each setting that both cells tell, and tell differently."""
+    settings = _read_settings(*right)
+    for name, value in _read_settings(*left).items():
+        if name in settings and settings[name] != value:
+            yield f"{name} is {value} and {settings[name]}"
+
+
+def _read_settings(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
+    """Read what a result may depend on besides the loss, as far as it is known."""
+    task = cell["task"]
+    settings: dict[str, Any] = {}
+    for name, value in cell["recipe"].items():
+        if name not in WITHOUT_EFFECT:
+            settings[f"{task}: {name}"] = value
+    grid = run.described[cell["address"]].get("grid") or ()
+    tried = [point["text"] for point in grid]
+    settings[f"{task}: what was tried of {cell['loss']}"] = tried
+
+    stored = run.current(cell["address"])
+    for name, value in _read_training(stored).items():
+        settings[f"{name} in training"] = value
+    decoding = (stored.decoding or {}).get("made_with") or {}
+    for name, value in decoding.items():
+        settings[f"{name} in decoding"] = value
+    return settings
+
+
+def _read_training(cell: StoredCell) -> dict[str, str]:
+    if cell.is_base or cell.home is None:
+        return {}
+    training = (cell.home.receipt or {}).get("made_with")
+    # A receipt names processes, and how they share weights, only where these are others.
+    return {"processes": "1", "strategy": "ddp", **training} if training else {}
 
 
 def contrasts(
     run: RunFrames, losses: Sequence[str], metric: str | None = None, *, resamples: int = RESAMPLES
 ) -> pd.DataFrame:
-    """The first of the losses minus each of the others: one row a model, task, loss and metric.
+    """Subtract each of the other losses from the first: one row a model, task, loss and metric.
 
     Of the first metric of each task, or of `metric`; "all" for all of them. The columns are those
     of `CONTRAST_COLUMNS`: what `gain_of` says of the seeds that both losses have, p_holm over the
@@ -151,64 +197,78 @@ def contrasts(
     """
     import pandas as pd
 
-    _require_known(run, losses, metric)
+    _require_comparable(run, losses, metric)
     first, *others = dict.fromkeys(losses)
-    rows = []
+    rows: list[dict[str, Any]] = []
     for other in others:
-        for mine, theirs in _pairs(run, first, other):
-            name = {k: mine[k] for k in ("model", "task", "loss", "seed")} | {"against": other}
-            wanted = [one.name for one in _wanted(mine["task"], metric)]
-            found = _differences((run, mine), (run, theirs), resamples, wanted)
-            rows += [{**name, "metric": key, **found[key]} for key in wanted if key in found]
+        for ours, theirs in _pair_cells(run, first, other):
+            names = [wanted.name for wanted in _select_metrics(ours["task"], metric)]
+            differences = _compare_scores((run, ours), (run, theirs), resamples, names)
+            labels = {key: ours[key] for key in ("model", "task", "loss", "seed")}
+            labels["against"] = other
+            rows += [{**labels, "metric": n, **differences[n]} for n in names if n in differences]
     if not rows:
         raise UserError(
             f"{run.path} has no {metric or 'result'} of {first} and of another of these losses for "
             "the same seed: see `smmd-bench show`; base stands after a loss, as in ce,base."
         )
-    same = ["model", "task", "loss", "against", "metric"]
-    groups = pd.DataFrame(rows).groupby(same, sort=False)
-    gains = [{**dict(zip(same, key, strict=True)), **gain_of(cells)} for key, cells in groups]
+
+    # The seeds of a comparison make one gain.
+    keys = ["model", "task", "loss", "against", "metric"]
+    gains = []
+    for key, cells in pd.DataFrame(rows).groupby(keys, sort=False):
+        gains.append({**dict(zip(keys, key, strict=True)), **gain_of(cells)})
     table = pd.DataFrame(gains)
+
+    # A user who compares with several losses asks one question of each metric.
     family = table.groupby(["model", "task", "metric"])["p"]
     table["p_holm"] = family.transform(holm)
-    sizes = zip(gains, family.transform("count").clip(lower=1), strict=True)
-    table["smallest"] = [smallest_difference(gain, LEVEL / size) for gain, size in sizes]
+    sizes = family.transform("count").clip(lower=1)
+    table["smallest"] = [*map(smallest_difference, gains, LEVEL / sizes)]
     table.attrs["left_out"] = [other for other in others if other not in {*table["against"]}]
     return table[list(CONTRAST_COLUMNS)]
 
 
 def tied_losses(run: RunFrames, losses: Sequence[str], metric: str | None = None) -> pd.DataFrame:
-    """The `tie_letters` of these losses, by the metrics that `contrasts` compares."""
+    """Letter these losses (`tie_letters`) by the metrics that `contrasts` compares."""
     cells = run.cells[run.cells["loss"].isin([*losses])]
-    return tie_letters(run.only(cells), lambda task: _wanted(task, metric))
+    return tie_letters(run.only(cells), lambda task: _select_metrics(task, metric))
 
 
-def _wanted(task: str, metric: str | None) -> list[Metric]:
-    every = load_task(task).metrics()
-    return [m for m in every if metric in ("all", m.name)] if metric else [*every[:1]]
+def _select_metrics(task: str, metric: str | None) -> list[Metric]:
+    metrics = load_task(task).metrics()
+    if metric is None:  # a task lists its main metric first
+        return [*metrics[:1]]
+    return [candidate for candidate in metrics if metric in ("all", candidate.name)]
 
 
-def _require_known(run: RunFrames, losses: Sequence[str], metric: str | None) -> None:
-    metrics = sorted({*run.metrics["metric"]})
+def _require_comparable(run: RunFrames, losses: Sequence[str], metric: str | None) -> None:
+    losses_of_run = {*run.cells["loss"]}
     for loss in losses:
-        if loss not in (known := {*run.cells["loss"]}):
-            raise UserError(f"{run.path} has no loss '{loss}': {did_you_mean(loss, known)}")
+        if loss not in losses_of_run:
+            hint = did_you_mean(loss, losses_of_run)
+            raise UserError(f"{run.path} has no loss '{loss}': {hint}")
+    metrics = sorted({*run.metrics["metric"]})
     if metric not in (None, "all", *metrics):
         raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), metrics)}")
     if len({*losses}) < 2:
         raise UserError(f"--losses names {losses[0]} alone: give another loss to compare it with.")
 
 
-def _pairs(
+def _pair_cells(
     run: RunFrames, loss: str, other: str
 ) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
-    """The measured cells of a loss, each with that of the other of the same recipe and seed."""
-    held = {cell_key(cell): cell for cell in run.measured}
-    budgets = {key.budget for key in held if key.loss == other}
-    for key, mine in held.items():
+    """Pair the measured cells of a loss with those of the other of the same recipe and seed."""
+    by_key = {cell_key(cell): cell for cell in run.measured}
+    budgets = {key.budget for key in by_key if key.loss == other}
+    for key, cell in by_key.items():
+        if key.loss != loss:
+            continue
+        # Of another loss that was not tuned over as many trials, the one with most counts.
         budget = key.budget if key.budget in budgets else max(budgets, default=0)
-        wanted = key._replace(loss=other, budget=budget)
+        opponent = key._replace(loss=other, budget=budget)
+        # The base has no training: every seed and recipe has the same.
         if other == BASE:
-            wanted = wanted._replace(trained_on=None, recipe="", seed=0)
-        if key.loss == loss and wanted in held:
-            yield mine, held[wanted]
+            opponent = opponent._replace(trained_on=None, recipe="", seed=0)
+        if opponent in by_key:
+            yield cell, by_key[opponent]

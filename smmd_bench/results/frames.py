@@ -5,9 +5,10 @@ The large files (completions, scores, probes, training logs) can be read by colu
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,13 +21,13 @@ from .summary import (
     CELL_COLUMNS,
     IDENTITY,
     TUNING_COLUMNS,
+    add_settings,
     cell_row,
     columns_of,
-    concatenated,
-    in_run_order,
+    concatenate,
+    sort_cells,
     summarise_cells,
     tuning_rows,
-    with_settings,
 )
 
 if TYPE_CHECKING:
@@ -65,13 +66,22 @@ class RunFrames:
         """
         import pandas as pd
 
-        rows = [cell_row(said, self.current(said["address"])) for said in self.rows]
-        texts = dict.fromkeys(("stage", "error", "trained_on"), "str")
-        frame = pd.DataFrame(in_run_order(rows, self.manifest), columns=list(CELL_COLUMNS))
-        frame = frame.astype({"seed": "int64", "params": "Int64", **texts})
+        rows = []
+        for address, content in self.described.items():
+            rows.append(cell_row(content, self.current(address)))
+        rows = sort_cells(rows, self.manifest)
+
+        # Columns that may be all missing get their type here: pandas would guess float.
+        frame = pd.DataFrame(rows, columns=list(CELL_COLUMNS))
+        frame = frame.astype({"seed": "int64", "params": "Int64"})
+        frame = frame.astype(dict.fromkeys(("stage", "error", "trained_on"), "str"))
         for column in _NAMES:
-            frame[column] = pd.Categorical(frame[column], categories=[*frame[column].unique()])
-        return frame if "predictions" in self.manifest else with_settings(frame)
+            order = [*frame[column].unique()]
+            frame[column] = pd.Categorical(frame[column], order)
+        # The losses of completions made elsewhere are labels without parameters.
+        if "predictions" in self.manifest:
+            return frame
+        return add_settings(frame)
 
     def current(self, address: str) -> StoredCell:
         """The folders of a cell."""
@@ -90,12 +100,11 @@ class RunFrames:
     @cached_property
     def metrics(self) -> pd.DataFrame:
         """One row a cell and metric: value, the bounds of its 95 % interval, and n."""
-        rows = [
-            {**identity, "metric": metric, **values}
-            for identity, cell in self._with_files(self._done())
-            for metric, values in (cell.metrics or {})["metrics"].items()
-        ]
-        return self._frame(rows, ("metric", *_BOUNDS, "n"), _BOUNDS)
+        rows = []
+        for identity, cell in self._pair_with_files(self._select_measured()):
+            for metric, values in (cell.metrics or {})["metrics"].items():
+                rows.append({**identity, "metric": metric, **values})
+        return self._make_frame(rows, ("metric", *_BOUNDS, "n"), _BOUNDS)
 
     @property
     def comparisons(self) -> pd.DataFrame:
@@ -104,30 +113,45 @@ class RunFrames:
         `b`, `c` and `p` are those of McNemar's exact test where the metric is a share of the
         examples; of another metric p is by the bootstrap.
         """
-        return self._compared_by("comparison")
+        return self._select_compared("comparison")
 
     @property
     def noise(self) -> pd.DataFrame:
         """The same of cross-entropy against cross-entropy of another seed, in disjoint pairs."""
-        return self._compared_by("noise")
+        return self._select_compared("noise")
 
     @cached_property
     def paired(self) -> pd.DataFrame:
         """The rows of both, with their `kind`, "comparison" or "noise", and `jackknife`, lists of
         the pseudo-values by which `smmd_bench.scoring.crossed` pools seeds."""
-        cells = self._with_files(self._done())
-        others = {(pair.mine["address"], pair.kind): pair.other for pair in self.compared}
-        rows = [
-            {**identity, "against": other["address"], "against_loss": other["loss"],
-             "metric": metric, **values, "kind": kind}
-            for kind in ("comparison", "noise")
-            for identity, cell in cells
-            if (other := others.get((identity["address"], kind))) is not None
-            and (content := cell.comparison(self.current(other["address"]), COMPARISON)) is not None
-            for metric, values in content["metrics"].items()
-        ]  # fmt: skip
+        rows = [*self._read_compared("comparison"), *self._read_compared("noise")]
         columns = ("against", "against_loss", "metric", *_DIFFERENCE, "jackknife", "kind")
-        return self._frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
+        return self._make_frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
+
+    def _read_compared(self, kind: str) -> Iterator[dict[str, Any]]:
+        """Read the rows of `paired` of one kind, from what `compare/` holds of each pair."""
+        others = {}
+        for pair in self.compared:
+            if pair.kind == kind:
+                others[pair.mine["address"]] = pair.other
+
+        for identity, cell in self._pair_with_files(self._select_measured()):
+            other = others.get(identity["address"])
+            if other is None:
+                continue
+            # A pair that is not compared yet, or by an older statistic, has no row.
+            content = cell.comparison(self.current(other["address"]), COMPARISON)
+            if content is None:
+                continue
+            for metric, values in content["metrics"].items():
+                yield {
+                    **identity,
+                    "against": other["address"],
+                    "against_loss": other["loss"],
+                    "metric": metric,
+                    **values,
+                    "kind": kind,
+                }
 
     @cached_property
     def verdict(self) -> pd.DataFrame:
@@ -143,31 +167,35 @@ class RunFrames:
 
         `selection_metric` names the metric that chose.
         """
-        rows = [
-            {
-                **identity,
-                "selection_metric": content["metric"],
-                **epoch,
-                "selected": epoch["epoch"] == content["best_epoch"],
-            }
-            for identity, cell in self._with_files(self.cells)
-            if (content := cell.selection) is not None
-            for epoch in content["epochs"]
-        ]
+        rows: list[dict[str, Any]] = []
+        for identity, cell in self._pair_with_files(self.cells):
+            selection = cell.selection
+            if selection is None:
+                continue
+            for epoch in selection["epochs"]:
+                rows.append(
+                    {
+                        **identity,
+                        "selection_metric": selection["metric"],
+                        **epoch,
+                        "selected": epoch["epoch"] == selection["best_epoch"],
+                    }
+                )
+
+        # The other names are those of the metrics, which each task has of its own.
         columns = ["selection_metric", "epoch", "n", "selected"]
-        names = dict.fromkeys(name for row in rows for name in row)
-        extra = [name for name in names if name not in (*IDENTITY, *columns)]
-        return self._frame(rows, (*columns, *extra), extra)
+        names = dict.fromkeys(chain(*rows))
+        metrics = [name for name in names if name not in (*IDENTITY, *columns)]
+        return self._make_frame(rows, (*columns, *metrics), metrics)
 
     @cached_property
     def tuning(self) -> pd.DataFrame:
         """One row a tuned cell and configuration: see `tuning_rows` of `summary`."""
-        rows = [
-            {**identity, **row}
-            for identity, cell in self._with_files(self.cells)
-            for row in tuning_rows(self.described[identity["address"]], cell)
-        ]
-        frame = self._frame(rows, TUNING_COLUMNS, _BOUNDS)
+        rows = []
+        for identity, cell in self._pair_with_files(self.cells):
+            content = self.described[identity["address"]]
+            rows += [{**identity, **row} for row in tuning_rows(content, cell)]
+        frame = self._make_frame(rows, TUNING_COLUMNS, _BOUNDS)
         return frame.astype({"epoch": "Int64", "n": "Int64", "chosen": "bool"})
 
     @cached_property
@@ -180,14 +208,18 @@ class RunFrames:
     @cached_property
     def completions(self) -> pd.DataFrame:
         """Every completion of every measured cell, with its scores, which have the same rows."""
-        cells, tables = self.having("scores"), []
+        cells = self.having("scores")
+        tables = []
         for address in cells["address"]:
-            table = columns_of(self.current(address), "completions")
-            scores = columns_of(self.current(address), "scores")
-            for name in (name for name in scores.column_names if name not in table.column_names):
-                table = table.append_column(name, scores[name])
+            cell = self.current(address)
+            table = columns_of(cell, "completions")
+            scores = columns_of(cell, "scores")
+            # Both have the columns that tell an example.
+            for name in scores.column_names:
+                if name not in table.column_names:
+                    table = table.append_column(name, scores[name])
             tables.append(table)
-        return concatenated(cells, tables)
+        return concatenate(cells, tables)
 
     @cached_property
     def probes(self) -> pd.DataFrame:
@@ -205,37 +237,45 @@ class RunFrames:
         columns: Sequence[str] | None = None,
         addresses: Iterable[str] | None = None,
     ) -> pd.DataFrame:
-        """The rows of one kind of Parquet file, over all cells that have it.
+        """Read the rows of one kind of Parquet file, over all cells that have it.
 
         `columns` (missing values where a file lacks one) and `addresses` restrict what is read.
         """
         cells = self.having(file, addresses)
-        held = [self.current(address) for address in cells["address"]]
-        return concatenated(cells, [columns_of(cell, file, columns) for cell in held])
+        tables = []
+        for address in cells["address"]:
+            tables.append(columns_of(self.current(address), file, columns))
+        return concatenate(cells, tables)
 
     def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
-        """The rows of `cells`, or of these of them, of which `read` has this kind of file."""
-        cells = self.cells if file == "train_log" else self._done()
+        """Select the rows of `cells`, or of these of them, that have this kind of file."""
+        # A cell has a training log before it is measured; its other files count once it is whole.
+        cells = self.cells if file == "train_log" else self._select_measured()
         if addresses is not None:
             cells = cells[cells["address"].isin(list(addresses))]
         return cells.loc[[self.current(address).has(file) for address in cells["address"]]]
 
     def only(self, cells: pd.DataFrame) -> RunFrames:
-        """The run as if it had these of its cells alone; categories that none has are dropped."""
-        kept = cells.copy()
-        for column in _NAMES:
-            kept[column] = kept[column].cat.remove_unused_categories()
-        part = RunFrames(self.path)
-        shared = {name: getattr(self, name) for name in ("manifest", "_current", "compared")}
-        part.__dict__.update(shared, cells=kept)  # where cached_property looks
-        return part
+        """Restrict the run to these of its cells; categories that none of them has are dropped."""
+        cells = cells.copy()
+        for column in _NAMES:  # a groupby would have a row for each category
+            cells[column] = cells[column].cat.remove_unused_categories()
 
-    def _done(self) -> pd.DataFrame:
+        # What is of the whole run is not read again: `__dict__` is where cached_property looks.
+        restricted = RunFrames(self.path)
+        for name in ("manifest", "_current", "compared"):
+            restricted.__dict__[name] = getattr(self, name)
+        restricted.__dict__["cells"] = cells
+        return restricted
+
+    def _select_measured(self) -> pd.DataFrame:
         return self.cells[self.cells["status"] == "done"]
 
     @cached_property
     def _current(self) -> dict[str, StoredCell]:
-        return {at: stored_cell(self.path, content) for at, content in self.described.items()}
+        return {
+            address: stored_cell(self.path, content) for address, content in self.described.items()
+        }
 
     @cached_property
     def compared(self) -> list[Compared]:
@@ -245,17 +285,17 @@ class RunFrames:
     @property
     def measured(self) -> list[dict[str, Any]]:
         """What the manifest says of each measured cell."""
-        return [said for said in self.rows if self.current(said["address"]).metrics]
+        return [content for content in self.rows if self.current(content["address"]).metrics]
 
-    def _compared_by(self, kind: str) -> pd.DataFrame:
-        found = self.paired[self.paired["kind"] == kind]
-        return found.drop(columns=["jackknife", "kind"]).reset_index(drop=True)
+    def _select_compared(self, kind: str) -> pd.DataFrame:
+        rows = self.paired[self.paired["kind"] == kind]
+        return rows.drop(columns=["jackknife", "kind"]).reset_index(drop=True)
 
-    def _with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], StoredCell]]:
+    def _pair_with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], StoredCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")
         return [(row, self.current(row["address"])) for row in rows]
 
-    def _frame(
+    def _make_frame(
         self, rows: list[dict[str, Any]], columns: Sequence[str], floats: Sequence[str]
     ) -> pd.DataFrame:
         import pandas as pd

@@ -33,30 +33,21 @@ TUNING_COLUMNS = ("untuned", "trial", "text", "trial_status", "metric", *_VALUES
 
 
 def summarise_cells(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """The keys experiment, models, data, generation and plugins of `RunFrames.manifest`."""
+    """Collect experiment, models, data, generation and plugins for `RunFrames.manifest`."""
     models: dict[str, Any] = {}
     data: dict[str, dict[str, Any]] = {}
     generation: dict[str, dict[str, Any]] = {}
     plugins: dict[str, list[str]] = {}
     for cell in cells:
-        model, task = cell["model"], cell["task"]
         if "identity" not in cell:  # completions made elsewhere
             continue
-        models[model] = cell["identity"]
-        known = data.setdefault(task, {"licence": "", "sizes": {}, "there": {}, "identity": {}})
-        known["licence"] = cell["data"]["licence"]
-        for part in ("sizes", "there", "identity"):
-            known[part] |= cell["data"][part]
-        how = generation.setdefault(task, {})
-        for key, value in cell["generation"].items():
-            by_model = key in ("engine", "dtype", "chat_template", "pixels")
-            how[key] = {**how.get(key, {}), model: value} if by_model else value
+        models[cell["model"]] = cell["identity"]
+        _add_data(data, cell)
+        _add_generation(generation, cell)
         for name, digest in cell["plugins"].items():
             plugins[name] = distinct([*plugins.get(name, ()), digest])
-    own = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")] or cells
-    keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
     return {
-        "experiment": {name: distinct(cell[key] for cell in own) for name, key in keys.items()},
+        "experiment": _summarise_experiment(cells),
         "models": models,
         "data": data,
         "generation": generation,
@@ -64,53 +55,91 @@ def summarise_cells(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     }
 
 
+def _summarise_experiment(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    # The base and tests of transfer go with the cells that were asked for.
+    trained = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")]
+    counted = trained or cells
+    keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
+    experiment = {}
+    for name, key in keys.items():
+        experiment[name] = distinct(cell[key] for cell in counted)
+    return experiment
+
+
+def _add_data(data: dict[str, dict[str, Any]], cell: Mapping[str, Any]) -> None:
+    """Add the splits of a cell to those of its task; the base, say, has no training data."""
+    empty: dict[str, Any] = {"licence": "", "sizes": {}, "there": {}, "identity": {}}
+    of_task = data.setdefault(cell["task"], empty)
+    of_task["licence"] = cell["data"]["licence"]
+    for key in ("sizes", "there", "identity"):
+        of_task[key] |= cell["data"][key]
+
+
+def _add_generation(generation: dict[str, dict[str, Any]], cell: Mapping[str, Any]) -> None:
+    """Add how the answers of a cell were generated; what a model decides is told for each."""
+    of_task = generation.setdefault(cell["task"], {})
+    for key, value in cell["generation"].items():
+        if key in ("engine", "dtype", "chat_template", "pixels"):
+            of_task[key] = {**of_task.get(key, {}), cell["model"]: value}
+        else:
+            of_task[key] = value
+
+
 def distinct(values: Iterable[Any]) -> list[Any]:
-    """The values without repetitions, in order; they need not be hashable."""
-    found: list[Any] = []
+    """Drop repetitions; the values keep their order and need not be hashable."""
+    different: list[Any] = []
     for value in values:
-        if value not in found:
-            found.append(value)
-    return found
+        if value not in different:
+            different.append(value)
+    return different
 
 
-def in_run_order(
+def sort_cells(
     cells: Sequence[dict[str, Any]], manifest: Mapping[str, Any]
 ) -> list[dict[str, Any]]:
-    """The cells by model, task, loss and seed.
+    """Sort cells by model, task, loss and seed.
 
     Models, tasks and losses stand as the manifest lists them, then those that it does not list;
     among the losses the untuned base comes first and `ce` second (but the labels of `smmd-bench
     score` stand as they were given).
     """
-    asked = manifest.get("experiment") or {}
-    first = [] if "predictions" in manifest else [BASE, "ce"]
-    groups = {"model": "models", "task": "tasks", "loss": "losses"}
-    ranks = {
-        key: distinct(
-            [*first * (key == "loss"), *asked.get(group, ()), *(cell[key] for cell in cells)]
-        )
-        for key, group in groups.items()
-    }
-    return sorted(
-        cells, key=lambda c: (*(ranks[key].index(c[key]) for key in ranks), int(c["seed"]))
-    )
+    experiment = manifest.get("experiment") or {}
+    models = [*experiment.get("models", ())]
+    tasks = [*experiment.get("tasks", ())]
+    losses = [*experiment.get("losses", ())]
+    if "predictions" not in manifest:
+        losses = [BASE, "ce", *losses]
+
+    # What the manifest does not list comes in the order of its first cell.
+    for cell in cells:
+        models.append(cell["model"])
+        tasks.append(cell["task"])
+        losses.append(cell["loss"])
+
+    def rank(cell: dict[str, Any]) -> tuple[int, int, int, int]:
+        model = models.index(cell["model"])
+        task = tasks.index(cell["task"])
+        return model, task, losses.index(cell["loss"]), int(cell["seed"])
+
+    return sorted(cells, key=rank)
 
 
 def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
-    """The row of a cell, from what a manifest says of it."""
+    """Make the row of a cell, from what a manifest says of it."""
+    # Completions made elsewhere have neither a recipe nor data of ours.
     return {
         **{column: content.get(column) for column in CELL_COLUMNS},
         "model_label": content.get("model_label") or content["model"],
         "recipe": content.get("recipe") or {},
         "sizes": (content.get("data") or {}).get("sizes", {}),
-        "status": _status(cell, done=cell.metrics is not None),
+        "status": _describe_status(cell, done=cell.metrics is not None),
         "stage": cell.failure.get("stage"),
         "error": cell.failure.get("error"),
     }
 
 
-def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
-    """The cells with a column for each parameter that a loss of the run names, such as `lambda`,
+def add_settings(cells: pd.DataFrame) -> pd.DataFrame:
+    """Add a column for each parameter that a loss of the run names, such as `lambda`,
     and for each setting of the recipe in which they differ.
 
     A parameter that a spec leaves out has its default, where the loss can be loaded; of a tuned
@@ -118,34 +147,55 @@ def with_settings(cells: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    losses = {loss: split_spec(loss) for loss in cells["loss"].unique() if not is_tuned(loss)}
+    columns = {}
+    losses_of_cells = cells["loss"].astype("object")
+    for parameter, values in _collect_parameters(cells).items():
+        column = losses_of_cells.map(values)
+        columns[parameter] = column.astype("float64", errors="ignore")
+
+    is_trained = cells["loss"] != BASE
+    recipes = pd.DataFrame([*cells["recipe"].where(is_trained, {})], cells.index)
+    # A parameter of a loss may be called as a setting; what changes no score splits no rows.
+    present = [*cells, *columns, *WITHOUT_EFFECT]
+    for setting in recipes.columns.difference(present, sort=False):
+        # As text, since a setting may be a list.
+        if recipes.loc[is_trained, setting].astype("str").nunique() > 1:
+            columns[setting] = recipes[setting]
+    return cells.assign(**columns)
+
+
+def _collect_parameters(cells: pd.DataFrame) -> dict[str, dict[str, str | None]]:
+    """Collect, by parameter that a loss of the run names, its value in each spec of that loss."""
+    specs = {}
+    for spec in cells["loss"].unique():
+        if not is_tuned(spec):
+            specs[spec] = split_spec(spec)
+
     columns: dict[str, dict[str, str | None]] = {}
-    for name, key in distinct((n, k) for n, own in losses.values() for k in own if k not in cells):
-        values = {spec: own.get(key) for spec, (known, own) in losses.items() if known == name}
-        default = _default(name, key) if None in values.values() else None
-        columns.setdefault(key, {}).update({s: v or default for s, v in values.items()})
-    losses_of_cells, found = cells["loss"].astype("object"), {}
-    for name, known in columns.items():
-        found[name] = losses_of_cells.map(known).astype("float64", errors="ignore")
-    trained = cells["loss"] != BASE
-    recipes = pd.DataFrame([*cells["recipe"].where(trained, {})], cells.index)
-    for name in recipes.columns.difference([*cells, *found, *WITHOUT_EFFECT], sort=False):
-        if recipes.loc[trained, name].astype("str").nunique() > 1:
-            found[name] = recipes[name]
-    return cells.assign(**found)
+    for loss, named in specs.values():
+        for parameter in named:
+            if parameter in cells:
+                continue
+            # Two losses may call a parameter alike: its column has the values of both.
+            column = columns.setdefault(parameter, {})
+            for spec, (name, values) in specs.items():
+                if name == loss and spec not in column:
+                    value = values.get(parameter)
+                    column[spec] = value or _read_default(loss, parameter)
+    return columns
 
 
-def _default(loss: str, parameter: str) -> str | None:
-    """As people write it; None: the plugin of the loss is not here."""
+def _read_default(loss: str, parameter: str) -> str | None:
+    """Read a default as people write it; None: the plugin of the loss is not here."""
     try:
-        known = parameters_of(type(load_loss(loss)))
+        parameters = parameters_of(type(load_loss(loss)))
     except UserError:
         return None
-    return spell(known[parameter].default) if parameter in known else None
+    return spell(parameters[parameter].default) if parameter in parameters else None
 
 
 def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[str, Any]]:
-    """One row a configuration of a tuned cell, in the order of its grid; none of another cell.
+    """Yield a row a configuration of a tuned cell, in the order of its grid; none of another cell.
 
     `untuned` is the loss as it was published, `trial` the address of the trial and `text` what it
     sets. metric, epoch, value, low, high and n say how it validated, at its selected epoch; they
@@ -153,20 +203,24 @@ def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[st
     """
     choice = now.choice or {}
     validated = {line["address"]: line for line in choice.get("trials", ())}
-    for at, (point, trial) in enumerate(zip(content.get("grid") or (), now.trials, strict=False)):
+    untuned = untuned_label(str(content["loss"]))
+    points = zip(content.get("grid") or (), now.trials, strict=False)
+    for place, (point, trial) in enumerate(points):
+        # Nothing is known of the trials of a cell that has not chosen yet.
         line = validated.get(trial.address, {})
+        status = _describe_status(trial, done=trial.tested is not None)
         yield {
-            "untuned": untuned_label(str(content["loss"])),
+            "untuned": untuned,
             "trial": trial.address,
             "text": point["text"],
-            "trial_status": _status(trial, done=trial.tested is not None),
+            "trial_status": status,
             "metric": choice.get("metric"),
             **{name: line.get(name) for name in _VALUES},
-            "chosen": at == choice.get("chosen"),
+            "chosen": place == choice.get("chosen"),
         }
 
 
-def _status(cell: StoredCell, *, done: bool) -> str:
+def _describe_status(cell: StoredCell, *, done: bool) -> str:
     if done:
         return "done"
     if cell.failure:
@@ -174,44 +228,56 @@ def _status(cell: StoredCell, *, done: bool) -> str:
     return "pending"
 
 
-def again(run: Path) -> str:
-    """How to have the weights of a measured cell back."""
+def describe_retraining(run: Path) -> str:
+    """Say how to have the weights of a measured cell back."""
     return f"the command of {run} with --restore-weights trains them again"
 
 
 def card_of_run(name: str, run: Run) -> ModelCard:
-    """The model of the run. Raises UserError if its weights have changed since."""
-    then = (run.manifest.get("models") or {}).get(name)
-    if then is None:
+    """Find the model of the run. Raises UserError if its weights have changed since."""
+    identity = (run.manifest.get("models") or {}).get(name)
+    if identity is None:
         return model_card(name)
-    cells = [cell for cell in run.manifest.get("cells") or () if cell["model"] == name]
-    own = next((cell["model_path"] for cell in cells if cell.get("model_path")), None)
-    card = model_card(f"{then['hub']}@{then['commit']}") if "hub" in then else card_at(name, own)
-    if dict(card.identity) == then:
+
+    if "hub" in identity:
+        card = model_card(f"{identity['hub']}@{identity['commit']}")
+    else:
+        card = card_at(name, _find_path(name, run))
+    # A name may lead to other weights by now; those of the run are told by their digest.
+    if dict(card.identity) == identity:
         return replace(card, name=name)
     raise UserError(
         f"The model {name} in {card.folder} has changed since {run.path} was made: put the old "
-        "files back there, or train again into another run."
+        "files back there, or train describe_retraining into another run."
     )
 
 
+def _find_path(name: str, run: Run) -> str | None:
+    """Find the folder that a run's command gave a model; None: the name says it."""
+    for cell in run.manifest.get("cells") or ():
+        if cell["model"] == name and cell.get("model_path"):
+            return str(cell["model_path"])
+    return None
+
+
 def columns_of(cell: StoredCell, file: CellFile, columns: Sequence[str] | None = None) -> Any:
-    """An Arrow table of those of the columns that the file has (None: all), dictionaries as plain
-    values, so that tables of any cells concatenate."""
+    """Read those of the columns that the file has (None: all) as an Arrow table, dictionaries as
+    plain values, so that tables of any cells concatenate."""
     import pyarrow as pa
 
     place = cell.place(file)
     assert place is not None
     table = read_parquet(place, columns, without=("vector",))  # asked for by name alone
-    plain = [
-        field.with_type(field.type.value_type) if pa.types.is_dictionary(field.type) else field
-        for field in table.schema
-    ]
-    return table.cast(pa.schema(plain))
+    fields = []
+    for field in table.schema:
+        if pa.types.is_dictionary(field.type):
+            field = field.with_type(field.type.value_type)
+        fields.append(field)
+    return table.cast(pa.schema(fields))
 
 
-def concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
-    """One frame of the tables, one a cell, led by the identity of each row's cell.
+def concatenate(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
+    """Join the tables, one a cell, into a frame, led by the identity of each row's cell.
 
     A column of the tables with the name of an identity column gets the suffix `_value`: the
     training log's `loss` is `loss_value`.
@@ -220,14 +286,19 @@ def concatenated(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
     import pandas as pd
     import pyarrow as pa
 
-    identities, addresses = cells[[*IDENTITY]], cells["address"]
+    identities = cells[[*IDENTITY]]
     if not tables:
         return identities.iloc[:0].reset_index(drop=True)
+
     data = pa.concat_tables(tables, promote_options="permissive").to_pandas()
-    lead = identities.assign(address=pd.Categorical(addresses, addresses.unique()))
-    rows = np.repeat(range(len(tables)), [table.num_rows for table in tables])
     data = data.rename(columns={name: f"{name}_value" for name in IDENTITY})
-    joined: pd.DataFrame = pd.concat([lead.iloc[rows].reset_index(drop=True), data], axis=1)
+
+    # An address as text in each of a million rows would take more memory than the rest.
+    addresses = cells["address"]
+    identities = identities.assign(address=pd.Categorical(addresses, addresses.unique()))
+    cell_of_row = np.repeat(range(len(tables)), [table.num_rows for table in tables])
+    identities = identities.iloc[cell_of_row].reset_index(drop=True)
+    joined: pd.DataFrame = pd.concat([identities, data], axis=1)
     return joined
 
 
@@ -235,12 +306,14 @@ def require_plugins(run: Run) -> None:
     """Raise UserError where the run was made with a task or loss that is not here."""
     cells = run.manifest.get("cells") or ()
     lacking = {cell["task_name"] for cell in cells} - {*names("tasks")}
+    # The losses of completions made elsewhere are labels.
     if "predictions" not in run.manifest:
         lacking |= {cell["loss_name"] for cell in cells} - {BASE, *names("losses")}
     if lacking:
+        listed = ", ".join(sorted(lacking))
         raise UserError(
-            f"{run.path} was made with plugins that are not here ({', '.join(sorted(lacking))}): "
-            f"name their files with --plugin; {run.path / 'plugins'} has copies."
+            f"{run.path} was made with plugins that are not here ({listed}): name their files with "
+            f"--plugin; {run.path / 'plugins'} has copies."
         )
 
 

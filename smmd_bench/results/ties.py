@@ -19,7 +19,7 @@ from ..scoring.crossed import fit, pseudo_values
 from ..scoring.gain import LEVEL, gain_of, holm
 from ..scoring.proportions import mcnemar_p, tango
 from ..storage.cell import BASE
-from .opponents import cell_key
+from .opponents import CellKey, cell_key
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -29,84 +29,137 @@ LEAST = 5
 
 
 def tie_letters(run: Run, metrics: Callable[[str], Sequence[Metric]]) -> pd.DataFrame:
-    """One row a model, task, metric and loss, the best first: its mean value and its letters.
+    """Letter the losses: a row a model, task, metric and loss with its mean, the best first.
 
     Models and tasks with fewer than `LEAST` losses have no row.
     """
     import pandas as pd
 
-    rows: list[dict[str, Any]] = []
-    done = run.cells[(run.cells["status"] == "done") & (run.cells["loss"] != BASE)]
-    for (model, task), cells in done.groupby(["model", "task"], observed=True):
+    rows = []
+    measured = run.cells[run.cells["status"] == "done"]
+    trained = measured[measured["loss"] != BASE]
+    for (model, task), cells in trained.groupby(["model", "task"], observed=True):
         if cells["loss"].nunique() < LEAST:
             continue
+
+        # Read once for all metrics: the scores of a run are its largest files.
         scores = run.read("scores", None, cells["address"]).set_index("uid")
         by_cell = dict([*scores.groupby("address", observed=True)])
-        own = run.metrics[run.metrics["address"].isin(cells["address"])]
         for metric in metrics(str(task)):
-            values = own[own["metric"] == metric.name].groupby("loss", observed=True)["value"]
-            means = values.mean().dropna().sort_values(ascending=metric.better == "lower")
-            letters = compact_letters([*means.index], _told_apart(run, cells, by_cell, metric))
-            same = {"model": model, "task": task, "metric": metric.name}
-            rows += [{**same, "loss": s, "value": means[s], "letters": letters[s]} for s in letters]
-    return pd.DataFrame(rows, columns=["model", "task", "metric", "loss", "value", "letters"])
+            means = _rank_losses(run, cells, metric)
+            apart = _find_different(run, cells, by_cell, metric)
+            for loss, letters in compact_letters([*means.index], apart).items():
+                rows.append((model, task, metric.name, loss, means[loss], letters))
+    columns = ["model", "task", "metric", "loss", "value", "letters"]
+    return pd.DataFrame(rows, columns=columns)
+
+
+def _rank_losses(run: Run, cells: pd.DataFrame, metric: Metric) -> pd.Series[float]:
+    """Average each loss over its cells, the best first."""
+    of_cells = run.metrics["address"].isin(cells["address"])
+    values = run.metrics[of_cells & (run.metrics["metric"] == metric.name)]
+    # A loss whose metric has no value, as an error without a valid answer, has no place.
+    means = values.groupby("loss", observed=True)["value"].mean().dropna()
+    return means.sort_values(ascending=metric.better == "lower")
 
 
 def compact_letters(names: Sequence[str], apart: Collection[frozenset[str]]) -> dict[str, str]:
-    """The letters of each name, in that order; the pairs `apart` share none, and all others do."""
+    """Give each name its letters; the pairs `apart` share none, and all others do."""
     groups = [frozenset(names)]
     for pair in apart:
-        split = {group - {name} for group in groups if pair <= group for name in pair}
-        others = [group for group in groups if not pair <= group]
-        groups = [*others, *(new for new in split if not any(new < g for g in (*others, *split)))]
-    ordered = sorted(groups, key=lambda group: sorted(map(names.index, group)))
-    lettered = [*zip(ordered, ascii_letters, strict=False)]
-    return {name: "".join(c for group, c in lettered if name in group) for name in names}
+        groups = _split_groups(groups, pair)
+    groups.sort(key=lambda group: sorted(map(names.index, group)))
+
+    # The group that holds the first names gets the first letter.
+    letters = dict.fromkeys(names, "")
+    for group, letter in zip(groups, ascii_letters, strict=False):
+        for name in group:
+            letters[name] += letter
+    return letters
 
 
-def _told_apart(
+def _split_groups(groups: Sequence[frozenset[str]], pair: frozenset[str]) -> list[frozenset[str]]:
+    """Split groups so that none has both of a pair, and none is a part of another one."""
+    kept: list[frozenset[str]] = []
+    halves: set[frozenset[str]] = set()
+    for group in groups:
+        # A group with both becomes two, each without one of them: Piepho's insertion step.
+        if pair <= group:
+            halves.update(group - {name} for name in pair)
+        else:
+            kept.append(group)
+
+    # What lies in a larger group says nothing of its own: his absorption step.
+    candidates = [*kept, *halves]
+    for half in halves:
+        if not any(half < group for group in candidates):
+            kept.append(half)
+    return kept
+
+
+def _find_different(
     run: Run, cells: pd.DataFrame, scores: dict[str, pd.DataFrame], metric: Metric
 ) -> set[frozenset[str]]:
-    """The pairs of losses whose difference is significant."""
+    """Find the pairs of losses whose difference is significant."""
     import pandas as pd
 
-    differences = pd.DataFrame([*_differences(run, cells, scores, metric)])
+    differences = pd.DataFrame([*_compare_cells(run, cells, scores, metric)])
     if differences.empty:
         return set()
-    groups = [*differences.groupby("pair", sort=False)]
-    p_values = holm([gain_of(group)["p"] for _, group in groups])
-    return {frozenset(pair) for (pair, _), p in zip(groups, p_values, strict=True) if p < LEVEL}
+    p_values: dict[Any, float] = {}
+    for pair, seeds in differences.groupby("pair", sort=False):
+        p_values[pair] = gain_of(seeds)["p"]
+
+    # Among so many pairs some differ by chance alone.
+    corrected = holm([*p_values.values()])
+    pairs = zip(p_values, corrected, strict=True)
+    return {frozenset(pair) for pair, p in pairs if p < LEVEL}
 
 
-def _differences(
+def _compare_cells(
     run: Run, cells: pd.DataFrame, scores: dict[str, pd.DataFrame], metric: Metric
 ) -> Iterator[dict[str, Any]]:
-    """One row a pair of cells that differ in their loss alone, as `gain_of` reads it."""
+    """Compare the pairs of cells that differ in their loss alone: rows as `gain_of` reads them."""
+    for key, addresses in _group_addresses(run, cells).items():
+        for pair in combinations(addresses, 2):
+            first, second = (scores[addresses[loss]] for loss in pair)
+            # Cells may have a part of their examples in common.
+            if not first.index.equals(second.index):
+                first, second = first.align(second, join="inner", axis=0)
+            values = pseudo_values(metric, first, second)
+            if values is not None:
+                yield {"pair": pair, "seed": key.seed, **_test_difference(metric, values)}
+
+
+def _group_addresses(run: Run, cells: pd.DataFrame) -> dict[CellKey, dict[str, str]]:
+    """Group the addresses of cells that differ in their loss alone, by loss."""
     described = {cell["address"]: cell for cell in run.manifest["cells"]}
-    alike: dict[Any, dict[str, str]] = {}
-    for address, loss in cells.sort_values("loss")[["address", "loss"]].itertuples(index=False):
+    by_key: dict[CellKey, dict[str, str]] = {}
+    in_order = cells.sort_values("loss")
+    for address, loss in zip(in_order["address"], in_order["loss"], strict=True):
         key = cell_key({**described[address], "reference": None})
-        alike.setdefault(key._replace(loss="", budget=0), {})[loss] = address
-    for key, held in alike.items():
-        for pair in combinations(held, 2):
-            mine, other = (scores[held[loss]] for loss in pair)
-            if not mine.index.equals(other.index):
-                mine, other = mine.align(other, join="inner", axis=0)
-            if (values := pseudo_values(metric, mine, other)) is not None:
-                yield {"pair": pair, "seed": key.seed, **_tested(metric, values)}
+        # How many trials a loss was tuned over is a part of that loss here.
+        by_key.setdefault(key._replace(loss="", budget=0), {})[loss] = address
+    return by_key
 
 
-def _tested(metric: Metric, values: list[float]) -> dict[str, Any]:
-    """What a comparison says: of a share by McNemar's test, of another metric by a t-test of its
-    pseudo-values, where a comparison has the bootstrap."""
+def _test_difference(metric: Metric, values: list[float]) -> dict[str, Any]:
+    """Test a difference: of a share by McNemar's test as a comparison does, of another metric by a
+    t-test of its pseudo-values, where a comparison has the bootstrap."""
     from scipy.stats import t
 
+    n = len(values)
     mean = fmean(values)
-    found = {"difference": mean, "n": len(values), "jackknife": values}
+    comparison = {"difference": mean, "n": n, "jackknife": values}
+    # A share of examples is better, worse or the same in each of them.
     if isinstance(metric, Percentage) and {*values} <= {-100.0, 0.0, 100.0}:
-        b, c = values.count(100.0), values.count(-100.0)
-        low, high = tango(b, c, len(values))
-        return {**found, "b": b, "c": c, "p": mcnemar_p(b, c), "low": low, "high": high}
+        b = values.count(100.0)
+        c = values.count(-100.0)
+        low, high = tango(b, c, n)
+        return {**comparison, "b": b, "c": c, "p": mcnemar_p(b, c), "low": low, "high": high}
+
+    # Values that are all the same have no error to test by.
     model = fit([values])
     p = 2 * t.sf(abs(mean) / model.error, model.df) if model.error else math.nan
-    return {**found, "p": p, **dict.fromkeys(("b", "c", "low", "high"), math.nan)}
+    absent = dict.fromkeys(("b", "c", "low", "high"), math.nan)
+    return {**comparison, "p": p, **absent}

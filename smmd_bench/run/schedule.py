@@ -7,7 +7,10 @@ untuned base goes first, and nothing is trained on it before it is decoded: an e
 run a model says so at once. A tuned cell waits for its trials.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any
 
 from ..contracts import Job, JobQueue, JobResult, Resources
 from ..decoding.selection import settle
@@ -16,12 +19,9 @@ from ..experiment.cell import Cell
 from ..plugin_system.registry import plugin_files
 from ..storage.cell import failure_file
 from .cell_json import cell_to_json
+from .decodable import ENOUGH, Base, DecodableBase, base_of
 from .run_directory import RunDirectory, Stage, record_failure
 
-ENOUGH = 4
-"""Trained cells of a base for which an engine is started while more are to come."""
-FEWEST = 2
-"""Trained cells of a base that are worth an engine of their own where there is room for it."""
 MEASURED_AT_A_TIME = 25
 _SMALL = {"train": 200_000_000, "decode": 50_000_000}
 """Weights below which a second thread helps less than a second job. On two cores two threads train
@@ -29,8 +29,8 @@ _SMALL = {"train": 200_000_000, "decode": 50_000_000}
 _PROCESS_GB = 2.5
 _FLOATS_A_WEIGHT = {"full": 4, "lora": 1}  # with gradient and AdamW's two moments
 
-Base = tuple[str, str, str]
-Left = dict[Cell, Stage]
+Missing = dict[Cell, Stage]
+"""Unfinished cells, and the first stage that each of them lacks."""
 Work = tuple[Stage, list[Cell]]
 
 
@@ -44,120 +44,157 @@ class Schedule(JobQueue):
         self, run: RunDirectory, cells: Sequence[Cell], slots: int, track: str | None = None
     ) -> None:
         super().__init__()
-        self.run, self.slots, self.track = run, slots, track
-        self.several = len({(cell.model, cell.task) for cell in cells}) > 1
+        self.run = run
+        self.slots = slots
+        self.track = track
+        self.has_several_places = len({(cell.model, cell.task) for cell in cells}) > 1
+        self.todo = [*cells]
         self.cells: dict[str, list[Cell]] = {}
         self.running: dict[str, list[Cell]] = {}
-        self.todo = [*cells]
+
+        # Another command tries failed cells again; a loss that cannot apply stays skipped.
         for cell in cells:
             if not run.failure(cell).get("skipped"):
                 failure_file(run.path, run.current(cell).key).unlink(missing_ok=True)
         self._update()
 
     def take(self, fits: Callable[[Job], bool] | None = None) -> Job | None:
-        """The first job (that fits)."""
-        if (job := super().take(fits)) is not None:
+        """Take the first job (that fits) off the queue."""
+        job = super().take(fits)
+        if job is not None:
             self.running[job.name] = self.cells[job.name]
         return job
 
     def end(self, result: JobResult) -> None:
         """Take in how a job ended: what it left undone has failed, and what follows may begin."""
-        cells, stage = self.running.pop(result.job.name), result.job.stage
+        cells = self.running.pop(result.job.name)
+        stage = result.job.stage
         for cell, lacks in self.run.missing(cells).items():
             undone = lacks in {stage, "train"} or result.failure is not None
+            # A failure that the job itself has recorded says more.
             if undone and not self.run.failure(cell):
-                reason = result.failure or f"it left no result, see {self.run.path / 'logs'}"
+                logs = self.run.path / "logs"
+                reason = result.failure or f"it left no result, see {logs}"
                 self._fail(cell, stage, reason)
         self._update()
 
     def _update(self) -> None:
         """Find the jobs that can start now; cells that are finished, or have failed, leave."""
-        at_work = {cell for cells in self.running.values() for cell in cells}
-        settled = (cell for cell in self.todo if cell not in at_work)
-        for cell in sorted(settled, key=lambda cell: bool(cell.grid)):
+        self._select_weights()
+        missing = self._drop_failed(self.run.missing(self.todo))
+        self.todo = [*missing]
+
+        # A job of which a cell has failed since is made anew, of the others.
+        self.waiting = [job for job in self.waiting if missing.keys() >= {*self.cells[job.name]}]
+        busy = self._busy_cells()
+        jobs = [
+            *self._find_measurements(missing, busy),
+            *self._find_trainings(missing, busy),
+            *self._find_decodings(missing, busy),
+        ]
+        for stage, cells in jobs:
+            job = self._make_job(stage, cells)
+            self.cells[job.name] = cells
+            self.waiting.append(job)
+        self.waiting.sort(key=self._rank)
+
+    def _busy_cells(self) -> set[Cell]:
+        """Find the cells of the jobs that run or wait, which no other job may take."""
+        waiting = [self.cells[job.name] for job in self.waiting]
+        return {*chain(*self.running.values(), *waiting)}
+
+    def _select_weights(self) -> None:
+        """Select the weights of every cell that no job works on, as far as they are decided."""
+        at_work = {*chain(*self.running.values())}
+        idle = [cell for cell in self.todo if cell not in at_work]
+        # A tuned cell chooses among its trials, which must have selected an epoch before.
+        for cell in sorted(idle, key=lambda cell: bool(cell.grid)):
             try:
                 settle(cell, self.run.path)
             except Exception as error:  # a plugin's own: the other cells go on
                 self._fail(cell, "decode", error)
-        missing, failed = self.run.missing(self.todo), set()
-        while new := {c for c in missing if c not in failed and self.run.failure(c)}:
-            failed |= new
+
+    def _drop_failed(self, missing: Missing) -> Missing:
+        """Keep the cells that have not failed; those that depend on a failed one fail with it."""
+        failed: set[Cell] = set()
+        while new := [c for c in missing if c not in failed and self.run.failure(c)]:
+            failed.update(new)
             for cell in new:
                 self._fail_following(cell, missing)
-        self.todo = [cell for cell in missing if cell not in failed]
-        left = {cell: missing[cell] for cell in self.todo}
-        self.waiting = [job for job in self.waiting if left.keys() >= {*self.cells[job.name]}]
-        given = [*self.running.values(), *(self.cells[job.name] for job in self.waiting)]
-        busy = {cell for cells in given for cell in cells}
-        unmeasured = [c for c, stage in left.items() if stage == "measure" and c not in busy]
-        starts = range(0, len(unmeasured), MEASURED_AT_A_TIME)
-        jobs = [("measure", unmeasured[at : at + MEASURED_AT_A_TIME]) for at in starts]
-        jobs += [*self._trainings(left, busy), *self._decodings(left, busy)]
-        for stage, cells in jobs:
-            self.waiting.append(job := self._job(stage, cells))
-            self.cells[job.name] = cells
-        self.waiting.sort(key=self._rank)
+        return {cell: stage for cell, stage in missing.items() if cell not in failed}
 
-    def _trainings(self, left: Left, busy: set[Cell]) -> Iterator[Work]:
-        held = {base_of(c) for c, stage in left.items() if c.is_base and stage != "measure"}
-        taken = {cell.parts.get("train") for cell in busy}
-        for cell, stage in left.items():
-            free = cell.is_base or base_of(cell) not in held
-            if stage == "train" and free and cell.parts["train"] not in taken:
-                taken.add(cell.parts["train"])  # a row and a trial may share a training
+    def _fail_following(self, cell: Cell, missing: Missing) -> None:
+        """Record the failure of every cell that cannot be finished without a failed one."""
+        failure = self.run.failure(cell)
+        for other, lacks in missing.items():
+            # Weights that were selected before the failure can still be tested elsewhere.
+            if other is cell or (other.source == cell and self._has_weights(other)):
+                continue
+            reason = explain_failure(cell, failure, other, lacks)
+            if reason is not None and not self.run.failure(other):
+                self._fail(other, str(failure["stage"]), _error_like(failure, reason))
+
+    def _find_measurements(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
+        unmeasured = [c for c, stage in missing.items() if stage == "measure" and c not in busy]
+        for start in range(0, len(unmeasured), MEASURED_AT_A_TIME):
+            yield "measure", unmeasured[start : start + MEASURED_AT_A_TIME]
+
+    def _find_trainings(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
+        # A base that is not decoded yet holds its trainings back: its engine may not run it.
+        held_back = set()
+        for cell, stage in missing.items():
+            if cell.is_base and stage != "measure":
+                held_back.add(base_of(cell))
+
+        # A row and a trial may share a training, which is then run once.
+        begun = {cell.parts.get("train") for cell in busy}
+        for cell, stage in missing.items():
+            may_begin = cell.is_base or base_of(cell) not in held_back
+            if stage == "train" and may_begin and cell.parts["train"] not in begun:
+                begun.add(cell.parts["train"])
                 yield "train", [cell]
 
-    def _decodings(self, left: Left, busy: set[Cell]) -> Iterator[Work]:
-        """What can be decoded of a base, where it is worth an engine's start."""
-        running = (cells for name, cells in self.running.items() if name.startswith("train-"))
-        training = {cell for cells in running for cell in cells}  # also what is about to end
-        for base in dict.fromkeys(map(base_of, left)):
-            mine = {cell: stage for cell, stage in left.items() if base_of(cell) == base}
-            later = {c for c, stage in mine.items() if stage == "train" or c in training}
-            coming = sum(not cell.is_base for cell in later)
-            waiting = [c for c, stage in mine.items() if stage == "decode" and c not in busy]
-            ready = [cell for cell in waiting if self._has_weights(cell)]
-            ready += [c for c in waiting if c not in ready and c.source in ready]
-            if coming and any(cell.is_base for cell in ready):
-                yield "decode", [cell for cell in ready if cell.is_base]
-                ready = [cell for cell in ready if not cell.is_base]
-            if not ready or (coming and len(ready) < ENOUGH):
-                continue
-            owners = [*dict.fromkeys(cell.owner for cell in ready)]
-            parts = 1 if coming else min(self.slots, -(-len(owners) // FEWEST))
-            for part in range(parts):
-                yield "decode", [cell for cell in ready if cell.owner in owners[part::parts]]
+    def _find_decodings(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
+        # A training whose job still runs is to come, though its weights may be there already.
+        in_training = set()
+        for name, cells in self.running.items():
+            if name.startswith("train-"):
+                in_training.update(cells)
+
+        waiting: defaultdict[Base, list[Cell]] = defaultdict(list)
+        number_to_come: Counter[Base] = Counter()
+        for cell, stage in missing.items():
+            if stage == "decode" and cell not in busy:
+                waiting[base_of(cell)].append(cell)
+            is_to_come = stage == "train" or cell in in_training
+            # The base has nothing to train, and is never waited for.
+            if is_to_come and not cell.is_base:
+                number_to_come[base_of(cell)] += 1
+
+        for base in dict.fromkeys(map(base_of, missing)):
+            ready = self._select_ready(waiting[base])
+            decodable = DecodableBase(ready, number_to_come[base])
+            for batch in decodable.split_into_jobs(self.slots):
+                yield "decode", batch
+
+    def _select_ready(self, waiting: Sequence[Cell]) -> list[Cell]:
+        ready = [cell for cell in waiting if self._has_weights(cell)]
+        # The job that selects a cell's epoch can test it on another task in the same go.
+        following = [c for c in waiting if c not in ready and c.source in ready]
+        return ready + following
 
     def _has_weights(self, cell: Cell) -> bool:
-        """Whether the weights that a cell validates or tests are there."""
+        """Check whether the weights that a cell validates or tests are there."""
         if cell.is_base or (cell.source is None and not cell.grid):
             return True
         return self.run.current(cell).checkpoint is not None
 
-    def _fail_following(self, cell: Cell, missing: dict[Cell, Stage]) -> None:
-        """What was to test the weights of a failed cell, or waits for a failed base, fails, too."""
-        failure, weights = self.run.failure(cell), cell.parts.get("train")
-        for other, stage in missing.items():
-            where = None
-            if cell.is_base:
-                on_it = base_of(other) == base_of(cell) and stage == "train"
-                where = "" if on_it and failure["stage"] == "decode" else None
-            elif stage == "decode" and other.owner.grid:
-                tried = [trial.parts["train"] for trial in other.owner.trials]
-                where = f" (in the trial {cell.short_label})" if weights in tried else None
-            elif stage == "decode" and other.source == cell and not self._has_weights(other):
-                where = f" (in training on {other.trained_on})"
-            if where is not None and other is not cell and not self.run.failure(other):
-                error: Exception | str = f"{failure['error']}{where}"
-                if failure["skipped"] or failure["user_error"]:
-                    error = (CellSkippedError if failure["skipped"] else UserError)(error)
-                self._fail(other, str(failure["stage"]), error)
-
     def _fail(self, cell: Cell, stage: str, error: BaseException | str) -> None:
         record_failure(self.run.path, self.run.current(cell).key, stage, error)
 
-    def _job(self, stage: str, cells: list[Cell]) -> Job:
+    def _make_job(self, stage: str, cells: list[Cell]) -> Job:
         first = cells[0]
+        # An engine serves the cells of a model, whatever their tasks are.
         place = first.card.label if stage == "decode" else f"{first.card.label} {first.task_label}"
         return Job(
             stage=stage,
@@ -169,11 +206,11 @@ class Schedule(JobQueue):
                 "track": self.track,
             },
             resources=resources_of(stage, first),
-            place=place if self.several and stage != "measure" else "",
+            place=place if self.has_several_places and stage != "measure" else "",
         )
 
     def _rank(self, job: Job) -> tuple[int, int, int]:
-        """What is short, or frees the disk, goes first. Trainings go seed after seed, so that a run
+        """Put first what is short, or frees the disk. Trainings go seed after seed, so that a run
         that is stopped has the same seeds of every loss; of those of a seed that run side by side
         the longest first, so that none is left over at the end."""
         first = self.cells[job.name][0]
@@ -185,34 +222,87 @@ class Schedule(JobQueue):
         return 3, first.seed, -length if self.slots > 1 else 0
 
 
-def base_of(cell: Cell) -> Base:
-    """What one start of an engine serves: model, engine, dtype."""
-    return cell.model, cell.engine, cell.recipe.dtype
+def explain_failure(
+    cell: Cell, failure: Mapping[str, Any], other: Cell, lacks: Stage
+) -> str | None:
+    """Say why another cell cannot be finished once `cell` has failed; None: it can.
+
+    failure: what failed/KEY.json says of `cell`. lacks: the stage that the other cell lacks first.
+    """
+    error = str(failure["error"])
+    if cell.is_base:
+        # Nothing is trained on a model that its engine cannot run.
+        stops_training = failure["stage"] == "decode" and lacks == "train"
+        if stops_training and base_of(other) == base_of(cell):
+            return error
+        return None
+    if lacks != "decode":
+        return None
+
+    # A tuned cell needs all of its trials: a choice among the others would not be the same search.
+    if other.owner.grid:
+        trainings = [trial.parts["train"] for trial in other.owner.trials]
+        if cell.parts.get("train") in trainings:
+            return f"{error} (in the trial {cell.short_label})"
+        return None
+    if other.source == cell:
+        return f"{error} (in training on {other.trained_on})"
+    return None
+
+
+def _error_like(failure: Mapping[str, Any], sentence: str) -> Exception | str:
+    """Make an error of the same kind as that of a failure, so that a skipped cell skips others."""
+    if failure["skipped"]:
+        return CellSkippedError(sentence)
+    return UserError(sentence) if failure["user_error"] else sentence
 
 
 def resources_of(stage: str, cell: Cell) -> Resources:
-    """What a job of that stage needs for the model of a cell."""
+    """Estimate what a job of that stage needs for the model of a cell."""
     if stage == "measure":
         return Resources(memory_gb=_PROCESS_GB)
+
     weights = cell.card.parameter_count()
-    floats = _FLOATS_A_WEIGHT[cell.recipe.method] if stage == "train" else 1
-    memory = _PROCESS_GB + 4 * floats * weights / 2**30
-    if stage != "train":
-        memory += cell.engine_settings.memory_gb
-    return Resources(1, 1 if weights < _SMALL[stage] else None, memory)
+    weights_gb = 4 * weights / 2**30  # float32
+    # An engine holds the weights and its cache, a training their gradients and moments.
+    if stage == "train":
+        memory = _PROCESS_GB + _FLOATS_A_WEIGHT[cell.recipe.method] * weights_gb
+    else:
+        memory = _PROCESS_GB + weights_gb + cell.engine_settings.memory_gb
+    return Resources(gpus=1, threads=1 if weights < _SMALL[stage] else None, memory_gb=memory)
 
 
 def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
-    """Bytes of weights that lie on the disk when these cells are finished, and at most before that:
+    """Estimate the bytes of weights on the disk when these cells are finished, and at most before:
     a cell in training has the Trainer's last two states, and one that waits for its decoding every
     epoch."""
-    trained = [cell for cell in cells if not (cell.is_base or cell.source or cell.grid)]
-    saved = {cell: 4 * _saved_weights(cell) for cell in trained}  # float32
-    end = sum(b * (1 + c.recipe.epochs * c.recipe.keep_epochs) for c, b in saved.items())
-    epochs = sorted((b * cell.recipe.epochs for cell, b in saved.items()), reverse=True)
-    waiting = sum(epochs[: slots + 2 * ENOUGH * len({*map(base_of, trained)})])
-    states = 2 * 3 * sum(sorted(saved.values(), reverse=True)[:slots])  # with AdamW's moments
-    return end, end + waiting + states
+    kept = 0
+    single: list[int] = []
+    every_epoch: list[int] = []
+    bases = set()
+    for cell in dict.fromkeys(cells):
+        if cell.is_base or cell.source or cell.grid:  # trains nothing
+            continue
+        bases.add(base_of(cell))
+        size = 4 * _saved_weights(cell)  # float32
+        epochs = size * cell.recipe.epochs
+        single.append(size)
+        every_epoch.append(epochs)
+
+        # The selected epoch stays beside the others, where these are kept.
+        kept += size
+        if cell.recipe.keep_epochs:
+            kept += epochs
+
+    # While an engine decodes as many cells of a base as it is worth, as many more are trained.
+    number_waiting = slots + 2 * ENOUGH * len(bases)
+    waiting = _sum_of_largest(every_epoch, number_waiting)
+    states = 2 * 3 * _sum_of_largest(single, slots)  # with AdamW's moments
+    return kept, kept + waiting + states
+
+
+def _sum_of_largest(sizes: Sequence[int], number: int) -> int:
+    return sum(sorted(sizes, reverse=True)[:number])
 
 
 def _saved_weights(cell: Cell) -> int:

@@ -11,7 +11,7 @@ import pytest
 
 from examples.own_task import Doubling
 from smmd_bench.conformance import tasks
-from smmd_bench.conformance.tasks import task_findings
+from smmd_bench.conformance.tasks import check_task
 from smmd_bench.contracts import Answer, ExactMatch, RSquared, parse_number, plain_text
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
@@ -100,7 +100,7 @@ def _in_this_process(monkeypatch):
 
 
 def states(task: Any) -> dict[str, str]:
-    return {finding.check: finding.state for finding in task_findings(task)}
+    return {finding.check: finding.state for finding in check_task(task)}
 
 
 @pytest.mark.usefixtures("_in_this_process")
@@ -124,7 +124,7 @@ def test_data_that_are_not_here_are_no_failure():
     def of_a_file(_, split, seed):
         return {"digest": "of the file", "split": split}
 
-    found = task_findings(but(examples=elsewhere, identity=of_a_file))
+    found = check_task(but(examples=elsewhere, identity=of_a_file))
     assert {f.state for f in found} == {"passed", "unchecked"}
     assert "smmd-bench prepare good" in next(f.detail for f in found if f.check == "examples")
 

@@ -11,7 +11,7 @@ from smmd_bench.reports.verdict import Verdict
 
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.results.compare import contrasts, tied_losses
-from smmd_bench.results.ties import _tested, compact_letters
+from smmd_bench.results.ties import _test_difference, compact_letters
 from smmd_bench.scoring.gain import holm
 from tests.in_process import call
 from tests.runs import planted_run
@@ -81,6 +81,6 @@ def test_the_verdict_and_compare_show_them_and_four_losses_need_none(run, tmp_pa
 
 
 def test_of_one_seed_a_mean_is_tested_by_its_pseudo_values():
-    assert _tested(ExactMatch(), [100.0, 0.0, -100.0, 100.0])["p"] == 1
-    found = _tested(None, [1.0, 2.0, 3.0, 4.0])
+    assert _test_difference(ExactMatch(), [100.0, 0.0, -100.0, 100.0])["p"] == 1
+    found = _test_difference(None, [1.0, 2.0, 3.0, 4.0])
     assert found["p"] == pytest.approx(0.0305, abs=1e-4)  # t = 3.873 of 3 degrees of freedom

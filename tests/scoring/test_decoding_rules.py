@@ -60,7 +60,7 @@ def test_rules_are_those_of_a_loop_over_fractions(drawn):
         np.testing.assert_allclose(row["number_mass"], float(mass))
         for rule, value in zip(RULES, values, strict=True):
             assert row[f"valid[{rule}]"]
-            np.testing.assert_allclose(row[f"parsed[{rule}]"], float(value))
+            np.testing.assert_allclose(row[f"parsed[{rule}]"], float(value), atol=1e-12)
             error = float(abs(value - answer))
             np.testing.assert_allclose(row[f"error[{rule}]"], error, atol=1e-12)
 

@@ -5,7 +5,7 @@ import re
 import pytest
 from smmd_bench.tasks._word_problems import _content, made_problem
 
-from smmd_bench.conformance.tasks import task_findings
+from smmd_bench.conformance.tasks import check_task
 from smmd_bench.plugin_system.registry import load_task
 
 NOTE = re.compile(r"([0-9+*/-]+) = \$?<<([0-9+*/-]+)=(\d+)>>(\d+)")
@@ -53,5 +53,5 @@ def test_examples_need_no_data_and_keep_the_contract(name):
     assert "synthetic" in task.licence
     assert task.identity("test", 0)["source"] == "synthetic"
     assert task.identity("test", 0) != task.identity("test", 1)
-    assert {finding.state for finding in task_findings(task)} == {"passed"}
+    assert {finding.state for finding in check_task(task)} == {"passed"}
     assert not any("<<" in example.target for example in task.examples("test", 0, 50))
