@@ -16,17 +16,29 @@ Pair = tuple[str, str]
 """A model and a task."""
 
 
+def rows_where(data: pd.DataFrame, **values: object) -> pd.DataFrame:
+    """The rows whose columns have these values: `rows_where(cells, status="done")`."""
+    for column, value in values.items():
+        data = data[data[column] == value]
+    return data
+
+
 def measured(cells: pd.DataFrame) -> pd.DataFrame:
     """Those of the cells that have results."""
-    return cells[cells["status"] == "done"]
+    return rows_where(cells, status="done")
 
 
 def why_missing(cells: pd.DataFrame) -> str:
     """Why a row has no result: `failed in train`, `skipped`, `pending`; empty where it has one."""
-    if (cells["status"] == "done").any():
+    # One seed with a result is a row of the table; the caption's n and seeds say that it is alone.
+    if not measured(cells).empty:
         return ""
-    pairs = zip(cells["status"], cells["stage"], strict=True)
-    reasons = [f"failed in {stage}" if s == "failed" else str(s) for s, stage in pairs]
+
+    reasons = []
+    for status, stage in zip(cells["status"], cells["stage"], strict=True):
+        reasons.append(f"failed in {stage}" if status == "failed" else str(status))
+
+    # Most seeds fail alike, and the cell of a table is narrow.
     return " / ".join(dict.fromkeys(reasons))
 
 
@@ -37,7 +49,8 @@ def pairs(data: pd.DataFrame) -> list[Pair]:
 
 def of_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
     """The rows of one model and task."""
-    return data[(data["model"] == pair[0]) & (data["task"] == pair[1])]
+    model, task = pair
+    return rows_where(data, model=model, task=task)
 
 
 def metric_labels(task: str) -> dict[str, str]:
@@ -50,20 +63,26 @@ def named_seeds(cells: pd.DataFrame) -> str:
     seeds = sorted(map(int, cells["seed"].unique()))
     if len(seeds) > 5 and seeds == [*range(seeds[0], seeds[-1] + 1)]:
         return f"seeds {seeds[0]} to {seeds[-1]}"
-    return f"seed{'s' * (len(seeds) > 1)} {', '.join(map(str, seeds))}"
+    word = "seeds" if len(seeds) > 1 else "seed"
+    return f"{word} {', '.join(map(str, seeds))}"
 
 
 def with_numbers(run: Run) -> pd.DataFrame:
     """The cells of tasks whose answers are numbers; a number in a summary is none."""
-    first = measured(run.cells).drop_duplicates("task")
-    answers = run.read("scores", ["answer"], first["address"]).reindex(columns=["task", "answer"])
-    known = answers.groupby("task", observed=True)["answer"].count()
-    return run.cells[~run.cells["task"].isin(known.index[known == 0])]
+    # All cells of a task have the same true answers, so that the scores of one are enough.
+    one_a_task = measured(run.cells).drop_duplicates("task")
+    scores = run.read("scores", ["answer"], one_a_task["address"])
+    answers = scores.reindex(columns=["task", "answer"])
+
+    # A task without any measured cell is not among the counts, and stays.
+    counts = answers.groupby("task", observed=True)["answer"].count()
+    without_numbers = counts.index[counts == 0]
+    return run.cells[~run.cells["task"].isin(without_numbers)]
 
 
 def numeric_tasks(run: Run) -> list[str]:
     """The measured tasks whose targets hold numbers; times are none, as 12:50 is close to 1:00."""
-    times = run.metrics.loc[run.metrics["metric"] == "time_gap", "task"]
+    times = rows_where(run.metrics, metric="time_gap")["task"]
     tasks = measured(with_numbers(run))["task"]
     return [str(task) for task in tasks[~tasks.isin(times)].unique()]
 
@@ -78,4 +97,8 @@ def why_no_numbers(run: Run) -> str | None:
 def opponent(data: pd.DataFrame) -> str:
     """What the rows of a table are compared with: cross-entropy, or what stands in for it."""
     others = [*data["against_loss"].dropna().unique()]
-    return REFERENCE if REFERENCE in others or not others else str(others[0])
+    # Tuned losses are compared with tuned cross-entropy; the table is still one of differences to
+    # cross-entropy. Completions made elsewhere are compared with the first file.
+    if REFERENCE in others or not others:
+        return REFERENCE
+    return str(others[0])

@@ -19,7 +19,7 @@ from smmd_bench.results.opponents import REFERENCE
 
 from ._cells import PAIR, measured, of_pair, opponent, pairs, why_missing
 from ._paper import with_published
-from ._results import EXACT, result_frame, widened, with_tests
+from ._results import EXACT, result_frame, to_wide, with_tests
 from ._text import P_HOLM, TO_PAPER, caption, delta, estimate, gain, model_columns, notes_of, p_text
 
 ACCURACY, CE = "Acc (%)", "none (CE)"
@@ -135,7 +135,7 @@ class Ablation:
         table = self._table(run, data[data["metric"] == EXACT], cells)
         words = caption(run, cells, self.shown, "Only seeds that every row has are compared.")
         data.attrs["published"] = [EXACT]
-        return Artefact(words, table, data=widened(data, [EXACT]), notes=notes_of(table))
+        return Artefact(words, table, data=to_wide(data, [EXACT]), notes=notes_of(table))
 
     def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, str]] = []

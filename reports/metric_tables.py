@@ -18,7 +18,7 @@ from . import _text
 from ._cells import measured, metric_labels, opponent, why_missing
 from ._constants import describe_constants
 from ._paper import UNKNOWN, data_source, with_published
-from ._results import EXACT, result_frame, widened, with_tests
+from ._results import EXACT, result_frame, to_wide, with_tests
 from ._text import P_HOLM, TO_PAPER, delta, notes_of
 
 
@@ -83,7 +83,7 @@ class MetricTable:
         data.attrs["published"] = [column.metric for column in self.columns if column.paper]
         cells = data.drop(columns="address")
         if self.columns:
-            cells = widened(data, self.compared(), *["data"] * self.sourced)
+            cells = to_wide(data, self.compared(), *["data"] * self.sourced)
         words = _text.caption(run, run.cells, self.shown, describe_constants(run, run.cells))
         return Artefact(words, table, data=cells, notes=notes_of(table))
 

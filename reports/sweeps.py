@@ -18,7 +18,7 @@ from smmd_bench.results.opponents import REFERENCE
 
 from ._cells import of_pair, pairs
 from ._panels import LEAST, parameter_panels, set_values, symbol
-from ._results import EXACT, widened
+from ._results import EXACT, to_wide
 from ._text import caption, notes_of
 from .ablations import scans, variants
 
@@ -90,7 +90,7 @@ class Sweep:
         varied = [spec for spec, (name, _) in known.items() if name == loss]
         cells, data = variants(run, known, varied, LEAST)
         if not data.empty:
-            data = widened(data, [EXACT]).drop(columns="best")
+            data = to_wide(data, [EXACT]).drop(columns="best")
             named = [known[str(spec)] for spec in data["loss"]]
             data[["series", "value"]] = pd.DataFrame(named, data.index)
         return cells, data
