@@ -85,11 +85,14 @@ def with_tests(data: pd.DataFrame, run: Run, metrics: Collection[str]) -> pd.Dat
     seeds = paired(run, other)
 
     # Holm corrects over what the table shows: a loss outside of it must not raise its p-values.
-    is_in_table = seeds["metric"].isin(metrics) & seeds["address"].isin(data["address"])
-    tests = gains(seeds[is_in_table], other).rename(columns=_GAIN)
+    seeds = seeds[seeds["metric"].isin(metrics)]
+    seeds = seeds[seeds["address"].isin(data["address"])]
+    tests = gains(seeds, other).rename(columns=_GAIN)
 
+    # All seeds of a loss have one test.
     key = [*KEY, "metric"]
-    data = data.merge(tests[[*key, *_GAIN.values()]], how="left", on=key)
+    tests = tests[[*key, *_GAIN.values()]]
+    data = data.merge(tests, how="left", on=key)
     data = in_order(data, run.cells)
     return data.assign(best=_mark_best(data, other))
 
