@@ -1,13 +1,8 @@
 """The published values, and what counts as the paper's setting."""
 
 import pytest
-from smmd_bench.reports._paper import (
-    other_setting,
-    paper_model,
-    published,
-    published_beside,
-    reported,
-)
+from smmd_bench.reports._paper import other_setting, paper_model, published, published_beside
+from smmd_bench.reports._reported import reported
 
 from tests.changed_runs import with_manifest
 from tests.runs import quick_run
