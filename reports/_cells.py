@@ -16,22 +16,22 @@ Pair = tuple[str, str]
 """A model and a task."""
 
 
-def rows_where(data: pd.DataFrame, **values: object) -> pd.DataFrame:
-    """The rows whose columns have these values: `rows_where(cells, status="done")`."""
+def select_rows(data: pd.DataFrame, **values: object) -> pd.DataFrame:
+    """The rows whose columns have these values: `select_rows(cells, status="done")`."""
     for column, value in values.items():
         data = data[data[column] == value]
     return data
 
 
-def measured(cells: pd.DataFrame) -> pd.DataFrame:
+def select_measured(cells: pd.DataFrame) -> pd.DataFrame:
     """Those of the cells that have results."""
-    return rows_where(cells, status="done")
+    return select_rows(cells, status="done")
 
 
-def why_missing(cells: pd.DataFrame) -> str:
+def explain_missing(cells: pd.DataFrame) -> str:
     """Why a row has no result: `failed in train`, `skipped`, `pending`; empty where it has one."""
     # One seed with a result is a row of the table; the caption's n and seeds say that it is alone.
-    if not measured(cells).empty:
+    if not select_measured(cells).empty:
         return ""
 
     reasons = []
@@ -42,23 +42,23 @@ def why_missing(cells: pd.DataFrame) -> str:
     return " / ".join(dict.fromkeys(reasons))
 
 
-def pairs(data: pd.DataFrame) -> list[Pair]:
+def list_pairs(data: pd.DataFrame) -> list[Pair]:
     """The models and tasks of a frame, in the order of the run."""
     return [(str(model), str(task)) for (model, task), _ in data.groupby(PAIR, observed=True)]
 
 
-def of_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
+def select_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
     """The rows of one model and task."""
     model, task = pair
-    return rows_where(data, model=model, task=task)
+    return select_rows(data, model=model, task=task)
 
 
-def metric_labels(task: str) -> dict[str, str]:
+def label_metrics(task: str) -> dict[str, str]:
     """How a task calls its metrics, by name."""
     return {metric.name: metric.label for metric in metrics_of(task)}
 
 
-def named_seeds(cells: pd.DataFrame) -> str:
+def name_seeds(cells: pd.DataFrame) -> str:
     """`seed 0`, `seeds 0, 1, 2` or `seeds 0 to 9`."""
     seeds = sorted(map(int, cells["seed"].unique()))
     if len(seeds) > 5 and seeds == [*range(seeds[0], seeds[-1] + 1)]:
@@ -67,10 +67,10 @@ def named_seeds(cells: pd.DataFrame) -> str:
     return f"{word} {', '.join(map(str, seeds))}"
 
 
-def with_numbers(run: Run) -> pd.DataFrame:
+def select_numeric(run: Run) -> pd.DataFrame:
     """The cells of tasks whose answers are numbers; a number in a summary is none."""
     # All cells of a task have the same true answers, so that the scores of one are enough.
-    one_a_task = measured(run.cells).drop_duplicates("task")
+    one_a_task = select_measured(run.cells).drop_duplicates("task")
     scores = run.read("scores", ["answer"], one_a_task["address"])
     answers = scores.reindex(columns=["task", "answer"])
 
@@ -80,21 +80,21 @@ def with_numbers(run: Run) -> pd.DataFrame:
     return run.cells[~run.cells["task"].isin(without_numbers)]
 
 
-def numeric_tasks(run: Run) -> list[str]:
+def list_numeric_tasks(run: Run) -> list[str]:
     """The measured tasks whose targets hold numbers; times are none, as 12:50 is close to 1:00."""
-    times = rows_where(run.metrics, metric="time_gap")["task"]
-    tasks = measured(with_numbers(run))["task"]
+    times = select_rows(run.metrics, metric="time_gap")["task"]
+    tasks = select_measured(select_numeric(run))["task"]
     return [str(task) for task in tasks[~tasks.isin(times)].unique()]
 
 
-def why_no_numbers(run: Run) -> str | None:
+def explain_no_numbers(run: Run) -> str | None:
     """Why no answers can be compared with numbers; None: some can."""
-    if measured(run.cells).empty:
+    if select_measured(run.cells).empty:
         return NO_RESULTS
-    return None if numeric_tasks(run) else NO_NUMBERS
+    return None if list_numeric_tasks(run) else NO_NUMBERS
 
 
-def opponent(data: pd.DataFrame) -> str:
+def find_opponent(data: pd.DataFrame) -> str:
     """What the rows of a table are compared with: cross-entropy, or what stands in for it."""
     others = [*data["against_loss"].dropna().unique()]
     # Tuned losses are compared with tuned cross-entropy; the table is still one of differences to

@@ -10,7 +10,7 @@ from smmd_bench.publishing.tables import number
 from smmd_bench.results.constants import constants_of
 from smmd_bench.results.verdict import judged_metrics
 
-from ._results import digits_of
+from ._results import count_digits
 
 _LISTED = 5
 """Losses that a sentence names."""
@@ -21,7 +21,7 @@ def describe_constants(run: Run, cells: pd.DataFrame) -> str:
 
     Of several tasks each is named, and of several test sets of a task each has its values.
     """
-    by_task = _texts_by_task(run, cells)
+    by_task = _list_texts(run, cells)
     if not by_task:
         return ""
     if len(by_task) == 1:
@@ -32,7 +32,7 @@ def describe_constants(run: Run, cells: pd.DataFrame) -> str:
     return f"The best constant answer gets {'; '.join(clauses)}."
 
 
-def _texts_by_task(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:
+def _list_texts(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:
     """What the best constant answer gets by each metric, of each test set of each task."""
     by_task: dict[str, list[str]] = {}
     constants = constants_of(run, cells).merge(cells[["address", "task"]], on="address")
@@ -46,7 +46,7 @@ def _texts_by_task(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:
             continue
 
         # Cells with the same test examples have the same constant, which is said once.
-        named = [_value_text(metric.label, values[metric.name]) for metric in metrics]
+        named = [_format_value(metric.label, values[metric.name]) for metric in metrics]
         text = ", ".join(named)
         texts = by_task.setdefault(str(task), [])
         if text not in texts:
@@ -69,8 +69,8 @@ def describe_unbeaten(run: Run) -> str:
             continue
 
         on_task = f" on {task}" if has_several_tasks else ""
-        constant = _value_text(metric.label, unbeaten["constant"].iloc[0])
-        names = _name_losses(unbeaten["value"], digits_of(metric.label))
+        constant = _format_value(metric.label, unbeaten["constant"].iloc[0])
+        names = _name_losses(unbeaten["value"], count_digits(metric.label))
         sentences.append(f"No better than the best constant answer{on_task} ({constant}): {names}.")
     return " ".join(sentences)
 
@@ -94,5 +94,5 @@ def _name_losses(errors: pd.Series[float], digits: int) -> str:
     return ", ".join(names)
 
 
-def _value_text(label: str, value: float) -> str:
-    return f"{label} {number(value, digits_of(label))}"
+def _format_value(label: str, value: float) -> str:
+    return f"{label} {number(value, count_digits(label))}"

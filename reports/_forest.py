@@ -16,9 +16,9 @@ from smmd_bench.publishing.tables import number
 from smmd_bench.results.verdict import judged_metrics, reference_of
 from smmd_bench.scoring.gain import OVER_SEEDS
 
-from ._cells import of_pair, pairs, rows_where
-from ._panels import pair_name, stack_parts
-from ._results import digits_of
+from ._cells import list_pairs, select_pair, select_rows
+from ._panels import name_pair, stack_parts
+from ._results import count_digits
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -38,8 +38,8 @@ DRAWN = "difference with 95 % interval"
 
 def draw_verdicts(run: Run, data: pd.DataFrame) -> Figure:
     """A block of panels a model and task, as high as it has losses."""
-    drawn_pairs = pairs(data)[:GROUPS]
-    blocks = [of_pair(data, pair) for pair in drawn_pairs]
+    drawn_pairs = list_pairs(data)[:GROUPS]
+    blocks = [select_pair(data, pair) for pair in drawn_pairs]
     heights = [1.1 + 0.3 * block["loss"].nunique() for block in blocks]
     figure = style.new_figure(style.WIDTH, 0.35 + sum(heights))
     parts = stack_parts(figure, heights)
@@ -47,7 +47,7 @@ def draw_verdicts(run: Run, data: pd.DataFrame) -> Figure:
     # A loss has one colour in all blocks.
     styles = style.loss_styles(data["loss"].cat.categories)
     for part, pair, block in zip(parts, drawn_pairs, blocks, strict=True):
-        heading = f"{pair_name(pair)}: {block['n'].max():,} test examples"
+        heading = f"{name_pair(pair)}: {block['n'].max():,} test examples"
         part.suptitle(folded(heading, 100), x=0.01, ha="left", fontsize=9.5)
         _draw_block(part, block, reference_of(run), styles)
     _add_legend(figure)
@@ -60,13 +60,13 @@ def _draw_block(
     """A panel a metric, a row a loss; the noise floor is the last one."""
     metrics = []
     for metric in judged_metrics(str(block["task"].iloc[0])):
-        rows = rows_where(block, metric=metric.name)
+        rows = select_rows(block, metric=metric.name)
         if not rows.empty:
             metrics.append(rows)
 
     losses = [*block["loss"].sort_values().unique()]
     losses.sort(key=lambda loss: loss == other)
-    names = [shortened(_row_name(loss, other), 24) for loss in losses]
+    names = [shortened(_name_row(loss, other), 24) for loss in losses]
 
     axes = part.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
     for axis, rows in zip(axes, metrics, strict=True):
@@ -77,7 +77,7 @@ def _draw_block(
     axes[0].set_ylim(len(losses) - 0.5, -0.5)
 
 
-def _row_name(loss: str, other: str) -> str:
+def _name_row(loss: str, other: str) -> str:
     return loss_label(loss) + NOISE if loss == other else loss_label(loss)
 
 
@@ -111,7 +111,7 @@ def _draw_panel(
     first = data.iloc[0]
     label = first["label"]
     name = shortened(loss_label(other), 14)
-    value = number(first["against_value"], digits_of(label))
+    value = number(first["against_value"], count_digits(label))
     axis.set_title(f"{label}, {name} {value}", loc="left")
     axis.set_xlabel(f"Δ {label} to {name}: right is better →")
 

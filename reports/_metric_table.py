@@ -14,11 +14,11 @@ from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.verdict import KEY, main_losses
 
 from . import _text
-from ._cells import measured, opponent, rows_where, why_missing
+from ._cells import explain_missing, find_opponent, select_measured, select_rows
 from ._constants import describe_constants
-from ._paper import UNKNOWN, data_source, with_published
-from ._results import result_frame, to_wide, with_tests
-from ._text import P_HOLM, TO_PAPER, delta, notes_of
+from ._paper import UNKNOWN, add_published, find_source
+from ._results import add_tests, join_results, to_wide
+from ._text import P_HOLM, TO_PAPER, name_difference, select_notes
 
 
 @dataclass(frozen=True)
@@ -42,9 +42,9 @@ class RowGroup:
     cells: pd.DataFrame
     columns: Sequence[Column]
 
-    def rows_of(self, column: Column) -> pd.DataFrame:
+    def select(self, column: Column) -> pd.DataFrame:
         """The rows of a column's metric, one a seed."""
-        return rows_where(self.cells, metric=column.metric)
+        return select_rows(self.cells, metric=column.metric)
 
 
 @dataclass(frozen=True)
@@ -55,11 +55,11 @@ class MetricTable:
     name: ClassVar[str]
     title: ClassVar[str]
     paper: ClassVar[str]
-    order: ClassVar[int] = 10
+    order = 10
     tasks: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[tuple[Column, ...]] = ()
-    published: ClassVar[str] = ""
-    sourced: ClassVar[bool] = False
+    published = ""
+    sourced = False
     caption_text: ClassVar[str]
 
     def cells(self, run: Run) -> pd.DataFrame:
@@ -69,18 +69,18 @@ class MetricTable:
     def skip(self, run: Run) -> str | None:
         """Without a measured cell of these tasks there is no row."""
         tasks = " or ".join(self.tasks) or "a task without a table of its own"
-        if measured(self.cells(run)).empty:
+        if select_measured(self.cells(run)).empty:
             return f"the run has no results of {tasks}"
         return None
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
         run = main_losses(run.only(self.cells(run)))
-        data = self.results(run, _cells_of_rows(run))
+        data = self.results(run, _select_cells(run))
 
         # A row and its columns belong together: tasks of one table may have other metrics.
         groups = self._row_groups(data)
-        other = opponent(data)
+        other = find_opponent(data)
         rows = [self.row(group, other) for group in groups]
         table = self.prune(pd.DataFrame(rows).fillna(DASH), data)
         table = self._titles(table, data, groups)
@@ -88,20 +88,20 @@ class MetricTable:
 
         constants = describe_constants(run, run.cells)
         return Artefact(
-            _text.caption(run, run.cells, self.caption_text, constants),
+            _text.write_caption(run, run.cells, self.caption_text, constants),
             table,
             data=self._data_frame(data),
-            notes=notes_of(table),
+            notes=select_notes(table),
         )
 
     def results(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:
         """The result frame, also of a loss without any result."""
         metrics = [column.metric for column in self.columns]
-        data = result_frame(run, cells, metrics)
-        data = with_published(data, run, cells, self.published)
+        data = join_results(run, cells, metrics)
+        data = add_published(data, run, cells, self.published)
         if self.sourced:
-            data["data"] = [data_source(run, str(task)) for task in data["task"]]
-        return with_tests(data, run, self.compared())
+            data["data"] = [find_source(run, str(task)) for task in data["task"]]
+        return add_tests(data, run, self.compared())
 
     def compared(self) -> list[str]:
         """The metrics whose differences are shown, the main one first."""
@@ -114,7 +114,7 @@ class MetricTable:
 
     def _row_groups(self, data: pd.DataFrame) -> list[RowGroup]:
         """What each row of the table is made from, in order."""
-        other = opponent(data)
+        other = find_opponent(data)
         groups = []
         for _, cells in data.groupby(KEY, observed=True):
             columns = self.columns_of(cells, other)
@@ -125,27 +125,30 @@ class MetricTable:
         """The row of one model, task and loss, whose cells differ in their seed alone."""
         row = self._row_head(group.cells.iloc[0])
         first = group.columns[0]
-        if why := why_missing(group.cells):
+        if why := explain_missing(group.cells):
             return {**row, first.heading: why}
 
         for column in group.columns:
-            cells = group.rows_of(column)
-            row[column.heading] = _text.estimate(cells, column.digits, interval=column.interval)
+            cells = group.select(column)
+            row[column.heading] = _text.format_estimate(
+                cells, column.digits, interval=column.interval
+            )
 
             # The main metric is always compared, and it alone is tested: one p-value a loss.
             if column.delta or column is first:
-                row[column.delta or delta(other)] = _text.gain(cells, column.digits)
+                heading = column.delta or name_difference(other)
+                row[heading] = _text.format_gain(cells, column.digits)
             if column is first:
-                row[P_HOLM] = _text.p_text(cells["gain_p"].iloc[0])
+                row[P_HOLM] = _text.format_p(cells["gain_p"].iloc[0])
 
         # A metric of readable answers alone has a smaller n: the row's is that of its main metric.
-        cells = group.rows_of(first)
+        cells = group.select(first)
         row["n"] = f"{int(cells['n'].iloc[0]):,}"
         row["Seeds"] = str(len(cells))
         return row | self._published_values(group)
 
     def _row_head(self, cell: pd.Series[Any]) -> dict[str, str]:
-        head = _text.model_columns(str(cell["model"]), cell["params"])
+        head = _text.describe_model(str(cell["model"]), cell["params"])
         head["Task"] = str(cell["task"])
         if self.sourced:
             head["Data"] = str(cell["data"])
@@ -157,10 +160,10 @@ class MetricTable:
         values = {}
         for column in group.columns:
             if column.paper:
-                values[column.paper] = number(group.rows_of(column)["published"].iloc[0])
+                values[column.paper] = number(group.select(column)["published"].iloc[0])
 
         first = group.columns[0]
-        cells = group.rows_of(first)
+        cells = group.select(first)
         if not first.paper:
             return values
         if cells["published"].isna().iloc[0]:
@@ -177,7 +180,7 @@ class MetricTable:
         # Params and one column of the paper stay with dashes alone: they say that nothing is known.
         papers = [name for name in table if str(name).startswith("Paper")]
         stay = ("Params", *papers[:1])
-        return _text.without_dashes(table, [name for name in table if name not in stay])
+        return _text.drop_dashes(table, [name for name in table if name not in stay])
 
     def _drop_robust(self, table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         """Without a robust error that says the same as the usual one in every cell."""
@@ -236,7 +239,7 @@ class MetricTable:
         return to_wide(data, self.compared(), *source)
 
 
-def _cells_of_rows(run: Run) -> pd.DataFrame:
+def _select_cells(run: Run) -> pd.DataFrame:
     """The cells that a row is made from: those with a result, and all of a loss without any."""
     # A failed seed beside others is in the caption; a loss without any seed needs a row to be seen.
     is_done = run.cells["status"] == "done"

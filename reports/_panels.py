@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import folded, model_label
 
-from ._cells import Pair, of_pair, pairs
+from ._cells import Pair, list_pairs, select_pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ LEAST, WIDE = 3, 20
 """Values of a parameter that make a curve, and largest over smallest on a logarithmic axis."""
 
 
-def pair_name(pair: Pair) -> str:
+def name_pair(pair: Pair) -> str:
     """Model and task in a line: `Qwen2.5-1.5B, gsm8k`."""
     return f"{model_label(pair[0])}, {pair[1]}"
 
@@ -37,9 +37,9 @@ def select_panels(
     """The losses to draw of each of the first models and tasks, in order: SMMD goes before plain
     losses, and these before variants. The tasks `first` go before others."""
     drawn = {}
-    ordered_pairs = sorted(pairs(data), key=lambda pair: pair[1] not in first)
+    ordered_pairs = sorted(list_pairs(data), key=lambda pair: pair[1] not in first)
     for pair in ordered_pairs[:groups]:
-        present = of_pair(data, pair)["loss"].sort_values().unique()
+        present = select_pair(data, pair)["loss"].sort_values().unique()
         every_loss = [*map(str, present)]
 
         # The most important losses are chosen, but drawn in the run's order as in the tables.
@@ -49,7 +49,7 @@ def select_panels(
     return drawn
 
 
-def block_grid(
+def make_blocks(
     blocks: Sequence[tuple[str, int, int]], head: float, height: float
 ) -> tuple[Figure, list[NDArray[Any]]]:
     """A figure with a block of panels that share their axes for each title, rows and columns.
@@ -92,12 +92,12 @@ def stack_parts(figure: Figure, heights: Sequence[float]) -> Sequence[SubFigure]
     return [*parts[:, 0]]
 
 
-def symbol(parameter: str) -> str:
+def name_symbol(parameter: str) -> str:
     """How an axis calls a parameter."""
     return {"sigma": "σ", "lambda": "λ"}.get(parameter, parameter)
 
 
-def parameter_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
+def make_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each of these models and tasks, three in a row."""
     columns = min(3, len(titles))
     rows = math.ceil(len(titles) / 3)

@@ -19,7 +19,7 @@ from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.tables import DASH
 
-from ._cells import rows_where
+from ._cells import select_rows
 
 SYNTHETIC, UNKNOWN = "synthetic", DASH
 _PICTURES = ("clock_time", "chartqa")
@@ -31,7 +31,7 @@ _ROUNDING = 0.01
 _KEYS = ("model", "task", "loss")
 
 
-def paper_model(model: str) -> dict[str, str]:
+def find_paper_model(model: str) -> dict[str, str]:
     """The paper's model that a hub name or a local folder is, by its last part: its key in
     `paper.yaml`, and name and params as the paper's tables have them; empty: another."""
     folder_name = model.rstrip("/").rpartition("/")[2].casefold()
@@ -42,22 +42,22 @@ def paper_model(model: str) -> dict[str, str]:
     return {}
 
 
-def published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, float]:
+def find_published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, float]:
     """The published values by metric; empty where the paper's table has no such row."""
-    entry = paper_model(model)
+    entry = find_paper_model(model)
     if not entry:
         return {}
 
     # Tables of one model or of one loss leave the name out.
     wanted = (entry["key"], task, loss)
-    for row in rows(table):
+    for row in read_rows(table):
         if (row.get("model"), row["task"], row.get("loss")) == wanted:
             return {key: value for key, value in row.items() if key not in _KEYS}
     return {}
 
 
 @cache
-def rows(table: str) -> list[dict[str, Any]]:
+def read_rows(table: str) -> list[dict[str, Any]]:
     """The rows of a table of the paper, as printed, one a model, task and loss; of "" none."""
     content = _content()["tables"].get(table, {"rows": ()})
 
@@ -93,32 +93,32 @@ def _content() -> dict[str, Any]:
     return dict(yaml.safe_load(text))
 
 
-def published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
+def find_published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
     """The published values by metric of a cell; none where its setting is another."""
     task, _ = split_spec(str(cell["task"]))
-    values = published(table, model=str(cell["model"]), task=task, loss=str(cell["loss"]))
+    values = find_published(table, model=str(cell["model"]), task=task, loss=str(cell["loss"]))
 
     # Most cells have no published value; only of the others the setting is worth comparing.
-    if values and not other_setting(run, cell):
+    if values and not describe_other_setting(run, cell):
         return values
     return {}
 
 
-def other_setting(run: Run, cell: Mapping[Any, Any]) -> str:
+def describe_other_setting(run: Run, cell: Mapping[Any, Any]) -> str:
     """What of a cell (a row of `run.cells`) is not as in the paper, in a word; empty: all is."""
-    return next(setting_differences(run, cell), "")
+    return next(list_differences(run, cell), "")
 
 
-def setting_differences(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
+def list_differences(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
     """What of a cell is not as in the paper, a word each, the most telling first."""
     task = str(cell["task"])
-    if not paper_model(str(cell["model"])):
+    if not find_paper_model(str(cell["model"])):
         yield "other model"
-    if word := other_data(run, task):
+    if word := describe_other_data(run, task):
         yield word
 
     # A metric of readable answers alone has a smaller n; the largest is that of the test set.
-    sizes = rows_where(run.metrics, address=cell["address"])["n"]
+    sizes = select_rows(run.metrics, address=cell["address"])["n"]
     if sizes.notna().any() and _is_other_size(task, "test", int(sizes.max())):
         yield "other size"
 
@@ -127,10 +127,10 @@ def setting_differences(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
         yield "other training"
 
 
-def other_data(run: Run, task: str) -> str:
+def describe_other_data(run: Run, task: str) -> str:
     """What of a task's data is not as in the paper, in a word; empty: all is."""
     name, parameters = split_spec(task)
-    source = data_source(run, task)
+    source = find_source(run, task)
     if source == SYNTHETIC:
         return "synthetic data"
     if {*parameters} - {"source"}:
@@ -142,9 +142,9 @@ def other_data(run: Run, task: str) -> str:
     return ""
 
 
-def data_source(run: Run, task: str) -> str:
+def find_source(run: Run, task: str) -> str:
     """Where a task's test data is from, as the manifest says; a dash where it does not."""
-    identity = manifest_data(run, task).get("identity") or {}
+    identity = read_data_entry(run, task).get("identity") or {}
     test = identity.get("test") or {}
     return str(test.get("source") or UNKNOWN)
 
@@ -179,7 +179,7 @@ def is_other_training(run: Run, cell: Mapping[Any, Any]) -> bool:
 
 def _is_in_paper(task_name: str) -> bool:
     for table in _content()["tables"]:
-        if any(row.get("task") == task_name for row in rows(table)):
+        if any(row.get("task") == task_name for row in read_rows(table)):
             return True
     return False
 
@@ -193,7 +193,7 @@ def _count_training_examples(run: Run, task: str, recipe: Mapping[str, Any]) -> 
         sizes.append(int(recipe["train_examples"]))
 
     # Of a copy of the data that is larger than the paper's no more is used.
-    data = manifest_data(run, task)
+    data = read_data_entry(run, task)
     stored_sizes = data.get("there", data.get("sizes") or {})
     stored, paper_size = stored_sizes.get("train"), _paper_size(task, "train")
     if stored is not None and paper_size is not None:
@@ -201,7 +201,7 @@ def _count_training_examples(run: Run, task: str, recipe: Mapping[str, Any]) -> 
     return min(sizes, default=None)
 
 
-def manifest_data(run: Run, task: str) -> Mapping[str, Any]:
+def read_data_entry(run: Run, task: str) -> Mapping[str, Any]:
     """What the manifest says of a task's data."""
     return (run.manifest.get("data") or {}).get(task) or {}
 
@@ -222,14 +222,14 @@ def _is_other_size(task: str, split: Split, size: int) -> bool:
     return abs(size - paper_size) > _ROUNDING * paper_size
 
 
-def with_published(data: pd.DataFrame, run: Run, cells: pd.DataFrame, table: str) -> pd.DataFrame:
+def add_published(data: pd.DataFrame, run: Run, cells: pd.DataFrame, table: str) -> pd.DataFrame:
     """A result frame with other_setting, published and against_published (ours minus that)."""
     words = {}
     values: dict[str, Mapping[str, float]] = {}
     for cell in cells.to_dict("records"):
         address = cell["address"]
-        words[address] = other_setting(run, cell)
-        values[address] = published_beside(run, cell, table)
+        words[address] = describe_other_setting(run, cell)
+        values[address] = find_published_beside(run, cell, table)
 
     # A cell has a row a metric, of which the paper prints one or two.
     printed = []

@@ -7,15 +7,15 @@ import pandas as pd
 from smmd_bench.contracts import Run
 from smmd_bench.results.verdict import KEY
 
-from ._cells import measured, named_seeds
-from ._paper import SYNTHETIC, manifest_data, setting_differences
+from ._cells import name_seeds, select_measured
+from ._paper import SYNTHETIC, list_differences, read_data_entry
 
 NOT_REPORTED = "not reported"
 _DECODING = ("greedy", "max_new_tokens", "stop", "engine", "dtype", "chat_template")
 """What together says how completions were decoded."""
 
 
-def reported(run: Run) -> str:
+def describe_manifest(run: Run) -> str:
     """What the manifest reports, in a line: seeds, decoding, the paper's setting or not, data."""
     trained = run.cells[run.cells["loss"] != "base"]
     data = _describe_origins(run, trained)
@@ -27,7 +27,7 @@ def reported(run: Run) -> str:
         decoding = _describe_decoding(run)
         setting = _describe_setting(run, trained)
         if len(trained):
-            seeds = named_seeds(trained)
+            seeds = name_seeds(trained)
     return f"Reported: {seeds}; decoding {decoding}; setting {setting}; data {data}."
 
 
@@ -52,13 +52,13 @@ def _describe_decoding(run: Run) -> str:
 def _describe_setting(run: Run, trained: pd.DataFrame) -> str:
     """Whether the setting is the paper's, and else in what it differs, each word once."""
     # Seeds differ in nothing else.
-    cells = measured(trained).drop_duplicates(KEY)
+    cells = select_measured(trained).drop_duplicates(KEY)
     if cells.empty:
         return NOT_REPORTED
 
     words: dict[str, None] = {}
     for cell in cells.to_dict("records"):
-        words |= dict.fromkeys(setting_differences(run, cell))
+        words |= dict.fromkeys(list_differences(run, cell))
     return f"not the paper's ({', '.join(words)})" if words else "the paper's"
 
 
@@ -75,7 +75,7 @@ def _describe_origins(run: Run, trained: pd.DataFrame) -> str:
 
 
 def _describe_origin(run: Run, task: str) -> str:
-    identity = manifest_data(run, task).get("identity") or {}
+    identity = read_data_entry(run, task).get("identity") or {}
     test = identity.get("test")
     if not test:
         return NOT_REPORTED

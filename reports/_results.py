@@ -2,7 +2,7 @@
 
 A result frame has one row a cell and metric: model, params, task, loss, seed, status, stage,
 address, metric; value, low, high, n; against_loss, difference and difference_low, _high, _b, _c,
-_p. `with_published` and `with_tests` add columns. What a cell does not have is missing.
+_p. `add_published` and `add_tests` add columns. What a cell does not have is missing.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from smmd_bench.contracts import Run
 from smmd_bench.results.verdict import KEY, gains, in_order, paired
 from smmd_bench.scoring.gain import LEVEL
 
-from ._cells import opponent
+from ._cells import find_opponent
 
 EXACT = "exact_match"
 _CELL = ["model", "params", "task", "loss", "seed", "status", "stage"]
@@ -29,7 +29,7 @@ _GAIN = {
 }  # fmt: skip
 
 
-def result_frame(run: Run, cells: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+def join_results(run: Run, cells: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """These metrics of these cells, metric by metric."""
     key = ["address", "metric"]
     identity = cells[[*_CELL, "address"]]
@@ -51,7 +51,7 @@ def to_wide(data: pd.DataFrame, compared: Collection[str], *more: str) -> pd.Dat
     published_METRIC and against_published_METRIC are of `attrs["published"]`, METRIC_gain and so on
     of the metrics `compared`; `more` are columns of cells.
     """
-    # `result_frame` repeats its cells for each metric in one order, so that blocks stand in line.
+    # `join_results` repeats its cells for each metric in one order, so that blocks stand in line.
     blocks: dict[str, pd.DataFrame] = {}
     for metric, rows in data.groupby("metric", sort=False):
         blocks[str(metric)] = rows.reset_index(drop=True)
@@ -75,13 +75,13 @@ def to_wide(data: pd.DataFrame, compared: Collection[str], *more: str) -> pd.Dat
     return pd.concat(parts, axis="columns")
 
 
-def with_tests(data: pd.DataFrame, run: Run, metrics: Collection[str]) -> pd.DataFrame:
+def add_tests(data: pd.DataFrame, run: Run, metrics: Collection[str]) -> pd.DataFrame:
     """A result frame with the gains of these metrics, the same in the rows of all seeds.
 
     gain, gain_low, gain_high, gain_p (by Holm) and gain_smallest; best: the largest gain of exact
     match of a model and task, if it is above zero and significant.
     """
-    other = opponent(data)
+    other = find_opponent(data)
     seeds = paired(run, other)
 
     # Holm corrects over what the table shows: a loss outside of it must not raise its p-values.
@@ -107,6 +107,6 @@ def _mark_best(data: pd.DataFrame, other: str) -> pd.Series[bool]:
     return is_largest & (gain > 0) & (data["gain_p"] < LEVEL)
 
 
-def digits_of(label: str) -> int:
+def count_digits(label: str) -> int:
     """The decimals of a metric's difference."""
     return 1 if "%" in label else 2

@@ -1,6 +1,6 @@
 """Tables 5, 6 and 9 of the paper, and the other variants of a run: a row a model, task and variant.
 
-`variants` selects the cells of `sweeps`, too: the models and tasks that vary something.
+`select_variants` selects the cells of `sweeps`, too: the models and tasks that vary something.
 """
 
 from __future__ import annotations
@@ -17,10 +17,28 @@ from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.opponents import REFERENCE
 
-from ._cells import PAIR, measured, of_pair, opponent, pairs, rows_where, why_missing
-from ._paper import with_published
-from ._results import EXACT, result_frame, to_wide, with_tests
-from ._text import P_HOLM, TO_PAPER, caption, delta, estimate, gain, model_columns, notes_of, p_text
+from ._cells import (
+    PAIR,
+    explain_missing,
+    find_opponent,
+    list_pairs,
+    select_measured,
+    select_pair,
+    select_rows,
+)
+from ._paper import add_published
+from ._results import EXACT, add_tests, join_results, to_wide
+from ._text import (
+    P_HOLM,
+    TO_PAPER,
+    describe_model,
+    format_estimate,
+    format_gain,
+    format_p,
+    name_difference,
+    select_notes,
+    write_caption,
+)
 
 ACCURACY, CE = "Acc (%)", "none (CE)"
 METRICS = (EXACT, "parse_failure_rate")
@@ -30,7 +48,7 @@ Numbers = dict[str, tuple[float, ...]]
 """The number or numbers of a parameter, by loss spec."""
 
 
-def scans(run: Run) -> dict[tuple[str, str], Numbers]:
+def list_scans(run: Run) -> dict[tuple[str, str], Numbers]:
     """By loss and parameter the specs that change no other one, with its number or numbers, such as
     (1, 2) of `smmd[sigma=1+2]`; the loss itself has its default."""
     cells = run.cells.drop_duplicates("loss").set_index("loss")
@@ -48,7 +66,7 @@ def scans(run: Run) -> dict[tuple[str, str], Numbers]:
 
 def _specs_by_parameter(run: Run) -> dict[tuple[str, str], list[str]]:
     specs: dict[tuple[str, str], list[str]] = {}
-    for spec in loss_specs(run):
+    for spec in list_specs(run):
         if is_tuned(spec):
             continue
         name, parameters = split_spec(spec)
@@ -67,12 +85,12 @@ def _numbers(text: str) -> tuple[float, ...]:
         return ()
 
 
-def loss_specs(run: Run) -> list[str]:
+def list_specs(run: Run) -> list[str]:
     """The loss specs of a run in order; of completions made elsewhere none."""
     return [] if "predictions" in run.manifest else [*map(str, run.cells["loss"].cat.categories)]
 
 
-def with_enough(
+def select_varied(
     cells: pd.DataFrame, losses: Collection[str], varied: Collection[str], least: int
 ) -> pd.DataFrame:
     """The rows of these losses, for the models and tasks with at least so many varied ones."""
@@ -85,7 +103,7 @@ def with_enough(
     return rows[by_pair.transform("nunique") >= least]
 
 
-def of_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
+def select_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
     """For each model and task the cells of the seeds that all its losses have; all if none is."""
     losses_of_pair = cells.groupby(PAIR, observed=True)["loss"].transform("nunique")
     by_seed = cells.groupby([*PAIR, "seed"], observed=True)
@@ -96,24 +114,24 @@ def of_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
     return cells[is_shared | ~by_pair.transform("any")]
 
 
-def variants(
+def select_variants(
     run: Run, losses: Collection[str], varied: Collection[str], least: int, table: str = ""
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The cells `with_enough`, of the seeds that all losses have, and their result frame, which is
-    empty if too few have an accuracy. `table` has their published values."""
-    cells = of_shared_seeds(with_enough(run.cells, losses, varied, least))
-    with_results = measured(cells)
+    """The cells that `select_varied` gives, of the seeds that all losses have, and their result
+    frame, which is empty if too few have an accuracy. `table` has their published values."""
+    cells = select_shared_seeds(select_varied(run.cells, losses, varied, least))
+    with_results = select_measured(cells)
     if with_results.empty:
         return cells, with_results
-    data = result_frame(run, with_results, METRICS)
-    data = with_published(data, run, with_results, table)
+    data = join_results(run, with_results, METRICS)
+    data = add_published(data, run, with_results, table)
 
     # Some losses may have failed: of what is left, enough must have an accuracy.
-    accuracies = rows_where(data, metric=EXACT).dropna(subset="value")
+    accuracies = select_rows(data, metric=EXACT).dropna(subset="value")
     data = data[data["address"].isin(accuracies["address"])]
-    data = with_enough(data, losses, varied, least)
+    data = select_varied(data, losses, varied, least)
     if not data.empty:
-        data = with_tests(data, run, [EXACT])
+        data = add_tests(data, run, [EXACT])
 
     pairs_with_data = data[PAIR].drop_duplicates()
     return cells.merge(pairs_with_data), data
@@ -127,12 +145,12 @@ class Ablation:
     with their labels, `baselines` those of them that alone make no table.
     """
 
-    name: ClassVar[str] = "ablation"
-    title: ClassVar[str] = "Variants of the losses"
-    paper: ClassVar[str] = "not in the paper"
-    published: ClassVar[str] = ""
-    heading: ClassVar[str] = "Loss"
-    caption_text: ClassVar[str] = "Exact match of variants of a loss beside the loss itself."
+    name = "ablation"
+    title = "Variants of the losses"
+    paper = "not in the paper"
+    published = ""
+    heading = "Loss"
+    caption_text = "Exact match of variants of a loss beside the loss itself."
     baselines: ClassVar[tuple[str, ...]] = ()
     rows: ClassVar[Mapping[str, str]] = {}
 
@@ -140,7 +158,7 @@ class Ablation:
         """The loss specs of the rows, in order, with their labels."""
         if self.rows:
             return self.rows
-        specs = loss_specs(run)
+        specs = list_specs(run)
         variants = [loss for loss in specs if _is_only_here(loss)]
 
         # Variants stand beside the losses that they vary.
@@ -156,7 +174,7 @@ class Ablation:
         labels = self.labels(run)
         baselines = self.baselines or [loss for loss in labels if "[" not in loss]
         varied = {*labels} - {*baselines}
-        return variants(run, labels, varied, 1, self.published)
+        return select_variants(run, labels, varied, 1, self.published)
 
     def skip(self, run: Run) -> str | None:
         """At least one loss that is no baseline must have results."""
@@ -168,32 +186,32 @@ class Ablation:
     def build(self, run: Run) -> Artefact:
         """One row a model, task and variant."""
         cells, data = self.variants(run)
-        table = self._table(run, rows_where(data, metric=EXACT), cells)
+        table = self._table(run, select_rows(data, metric=EXACT), cells)
         warning = "Only seeds that every row has are compared."
         data.attrs["published"] = [EXACT]
         return Artefact(
-            caption(run, cells, self.caption_text, warning),
+            write_caption(run, cells, self.caption_text, warning),
             table,
             data=to_wide(data, [EXACT]),
-            notes=notes_of(table),
+            notes=select_notes(table),
         )
 
     def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, str]] = []
         bold: list[tuple[int, str]] = []
         labels = self.labels(run)
-        other = opponent(data)
-        for pair in pairs(data):
-            cells_of_pair = of_pair(cells, pair)
-            model = model_columns(pair[0], cells_of_pair["params"].iloc[0])
+        other = find_opponent(data)
+        for pair in list_pairs(data):
+            cells_of_pair = select_pair(cells, pair)
+            model = describe_model(pair[0], cells_of_pair["params"].iloc[0])
             head = {"Model": " ".join(model.values()), "Task": pair[1]}
 
             # All rows of the paper stand in its order: one that the run lacks says so.
             for loss, label in labels.items():
-                results = rows_where(of_pair(data, pair), loss=loss)
+                results = select_rows(select_pair(data, pair), loss=loss)
                 if results["best"].any():
                     bold.append((len(rows), ACCURACY))
-                lost_cells = rows_where(cells_of_pair, loss=loss)
+                lost_cells = select_rows(cells_of_pair, loss=loss)
                 values = _values(results, lost_cells, other)
                 rows.append({**head, self.heading: label, **values})
 
@@ -227,14 +245,14 @@ def _is_only_here(loss: str) -> bool:
 def _values(results: pd.DataFrame, cells: pd.DataFrame, other: str) -> dict[str, str]:
     """The accuracy of a loss with its difference to `other`, or why it has no result."""
     if results.empty:
-        return {ACCURACY: "not run" if cells.empty else why_missing(cells)}
+        return {ACCURACY: "not run" if cells.empty else explain_missing(cells)}
 
     # Tests and published values are the same in the rows of all seeds.
     first = results.iloc[0]
     return {
-        ACCURACY: estimate(results, 1, interval=True),
-        delta(other): gain(results),
-        P_HOLM: p_text(first["gain_p"]),
+        ACCURACY: format_estimate(results, 1, interval=True),
+        name_difference(other): format_gain(results),
+        P_HOLM: format_p(first["gain_p"]),
         "Paper": number(first["published"]),
         TO_PAPER: number(results["against_published"].mean(), 1, sign=True),
     }
@@ -300,7 +318,7 @@ class BandwidthTable(Ablation):
     def labels(self, run: Run) -> dict[str, str]:
         """CE, and the losses of the run that change the bandwidths alone, small sets first."""
         # The spec breaks ties of bandwidths that are equal but spelled in two ways.
-        sets = scans(run).get(("smmd", "sigma"), {})
+        sets = list_scans(run).get(("smmd", "sigma"), {})
         ordered = sorted(sets, key=lambda loss: (len(sets[loss]), sets[loss], loss))
         labels = {"ce": CE}
         for loss in ordered:

@@ -9,7 +9,7 @@ import math
 import textwrap
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -20,10 +20,10 @@ from smmd_bench.publishing.style import WIDTH, new_figure
 from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.verdict import main_losses
 
-from ._cells import measured
-from ._panels import pair_name, stack_parts
-from ._paper import SYNTHETIC, data_source, other_data, rows
-from ._text import caption, without_dashes
+from ._cells import select_measured
+from ._panels import name_pair, stack_parts
+from ._paper import SYNTHETIC, describe_other_data, find_source, read_rows
+from ._text import drop_dashes, write_caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -41,23 +41,25 @@ SIZES_CAPTION = (
 class DatasetSizes:
     """Training, validation and test examples of every task of the run."""
 
-    name: ClassVar[str] = "dataset_sizes"
-    title: ClassVar[str] = "Dataset sizes"
-    paper: ClassVar[str] = "Table 8"
-    order: ClassVar[int] = 200
+    name = "dataset_sizes"
+    title = "Dataset sizes"
+    paper = "Table 8"
+    order = 200
 
     def skip(self, run: Run) -> str | None:
         """The manifest must say the sizes."""
-        return None if _sizes(run) else "the run's manifest does not say how many examples it has"
+        return (
+            None if _read_sizes(run) else "the run's manifest does not say how many examples it has"
+        )
 
     def build(self, run: Run) -> Artefact:
         """One row a task, as it is spelled in the run."""
         lines = []
-        for task, sizes in _sizes(run).items():
-            line: dict[str, Any] = {"task": task, "source": data_source(run, task)}
+        for task, sizes in _read_sizes(run).items():
+            line: dict[str, Any] = {"task": task, "source": find_source(run, task)}
             for split in SPLITS:
                 line[split] = sizes.get(split)
-            lines.append(line | _published_sizes(run, task))
+            lines.append(line | _find_published_sizes(run, task))
 
         # A size that is not known is missing, and the others stay whole numbers.
         sizes_of = [*SPLITS, *BESIDE]
@@ -67,23 +69,23 @@ class DatasetSizes:
         for name in sizes_of:
             column = headings[name]
             table[column] = [DASH if pd.isna(size) else f"{size:,}" for size in data[name]]
-        table = without_dashes(table, ["Data", *BESIDE.values()])
+        table = drop_dashes(table, ["Data", *BESIDE.values()])
         table.attrs["title"] = self.title
         return Artefact(SIZES_CAPTION, table, data=data)
 
 
-def _sizes(run: Run) -> dict[str, dict[str, int]]:
+def _read_sizes(run: Run) -> dict[str, dict[str, int]]:
     """The sizes of the splits by task, as far as the manifest has them."""
     data = run.manifest.get("data") or {}
     return {task: entry["sizes"] for task, entry in data.items() if entry.get("sizes")}
 
 
-def _published_sizes(run: Run, task: str) -> dict[str, int | None]:
+def _find_published_sizes(run: Run, task: str) -> dict[str, int | None]:
     """The paper's sizes of a task whose data is the paper's; of another None each."""
     sizes: Mapping[str, int] = {}
     name, _ = split_spec(task)
-    for row in rows("dataset_sizes"):
-        if row["task"] == name and not other_data(run, task):
+    for row in read_rows("dataset_sizes"):
+        if row["task"] == name and not describe_other_data(run, task):
             sizes = row
     return {column: sizes.get(column.removeprefix("published_")) for column in BESIDE}
 
@@ -99,27 +101,29 @@ SHOWN = "Test examples, spread evenly over the test split and not chosen by thei
 class DatasetSamples:
     """Pictures, questions and true answers of a few test examples a task."""
 
-    name: ClassVar[str] = "dataset_samples"
-    title: ClassVar[str] = "Dataset samples"
-    paper: ClassVar[str] = "Figure 4 (Appendix C.1)"
+    name = "dataset_samples"
+    title = "Dataset samples"
+    paper = "Figure 4 (Appendix C.1)"
 
     def skip(self, run: Run) -> str | None:
         """Without a measured cell there are no examples."""
-        return "no cell has results yet" if measured(run.cells).empty else None
+        return "no cell has results yet" if select_measured(run.cells).empty else None
 
     def build(self, run: Run) -> Artefact:
         """One grid a task."""
         run = main_losses(run)
-        groups = measured(run.cells).groupby("task", observed=True)
-        blocks = [_samples(run, cells) for _, cells in [*groups][:TASKS]]
+        groups = select_measured(run.cells).groupby("task", observed=True)
+        blocks = [_select_samples(run, cells) for _, cells in [*groups][:TASKS]]
         data = pd.concat(blocks, ignore_index=True).drop(columns="image")
 
         # The samples of a task are those of its first model.
         cells = run.cells[run.cells["model"].isin(data["model"])]
-        return Artefact(caption(run, cells, SHOWN), figure=_figure(run, blocks), data=data)
+        return Artefact(
+            write_caption(run, cells, SHOWN), figure=_draw_figure(run, blocks), data=data
+        )
 
 
-def _samples(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
+def _select_samples(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     """One row an example: prompt, target and image."""
     columns = ["uid", "prompt", "target", "image"]
     examples = run.read("completions", columns, cells["address"][:1])
@@ -132,7 +136,7 @@ def _samples(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     return samples.assign(image=samples.get("image"))
 
 
-def _figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
+def _draw_figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
     """The examples of each task below a heading: picture, question and truth."""
     heights = []
     for block in blocks:
@@ -142,8 +146,8 @@ def _figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
     figure = new_figure(WIDTH, sum(heights))
     for part, block in zip(stack_parts(figure, heights), blocks, strict=True):
         model, task = str(block["model"].iloc[0]), str(block["task"].iloc[0])
-        heading = pair_name((model, task))
-        if data_source(run, task) == SYNTHETIC:
+        heading = name_pair((model, task))
+        if find_source(run, task) == SYNTHETIC:
             heading += " (synthetic data)"
         part.suptitle(heading, x=0.01, ha="left", fontsize=10)
         _draw_block(part, block)

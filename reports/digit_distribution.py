@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,9 @@ from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.verdict import KEY, in_order, main_losses
 
-from ._cells import Pair, of_pair, pairs, rows_where, with_numbers
-from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
-from ._text import caption, notes_of, row_head, row_table
+from ._cells import Pair, list_pairs, select_numeric, select_pair, select_rows
+from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
+from ._text import describe_row, make_table, select_notes, write_caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -40,19 +40,19 @@ SHOWN = (
 )
 
 
-def first_digit_distributions(run: Run) -> pd.DataFrame:
+def average_first_digits(run: Run) -> pd.DataFrame:
     """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
 
     n is that of one seed; mean and deviation are over the examples of all seeds.
     """
     columns = ["answer_digit", "target_value", *DIGITS]
-    probes = run.read("probes", columns, with_numbers(run)["address"])
+    probes = run.read("probes", columns, select_numeric(run)["address"])
     key = [*KEY, "digit"]
     if probes.empty:
         return pd.DataFrame(columns=[*key, "n", "seeds"])
 
     # Later digits of an answer are predicted from its first ones, and follow them.
-    probes = in_order(rows_where(probes, answer_digit=0), run.cells)
+    probes = in_order(select_rows(probes, answer_digit=0), run.cells)
     probes = probes.assign(digit=probes["target_value"].map(_leading_digit))
     probes = probes[probes["digit"] > 0]
 
@@ -80,9 +80,9 @@ def _is_digit(value: int) -> str | None:
 class DigitDistribution:
     """Where each loss puts its probability when the answer starts with a given digit."""
 
-    name: ClassVar[str] = "digit_distribution"
-    title: ClassVar[str] = "Digit distribution at the first digit of the answer"
-    paper: ClassVar[str] = "Figure 6 (Appendix C.6)"
+    name = "digit_distribution"
+    title = "Digit distribution at the first digit of the answer"
+    paper = "Figure 6 (Appendix C.6)"
 
     digit: int | None = parameter(
         None, "the true first digit to show; none: a row for each of 1 to 9", check=_is_digit
@@ -90,65 +90,67 @@ class DigitDistribution:
 
     def skip(self, run: Run) -> str | None:
         """Without digit probes of answers that are numbers there is nothing to draw."""
-        if first_digit_distributions(run).empty:
+        if average_first_digits(run).empty:
             return "no cell has digit probes of answers that are numbers"
         return None
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model and task."""
-        run = main_losses(run.only(with_numbers(run)))
-        data = first_digit_distributions(run)
+        run = main_losses(run.only(select_numeric(run)))
+        data = average_first_digits(run)
         title, most_blocks = self.title, BLOCKS
 
         # With one row instead of nine there is room for more models and tasks.
         if self.digit is not None:
-            data = rows_where(data, digit=self.digit)
+            data = select_rows(data, digit=self.digit)
             title = f"{title}, where it is {self.digit}"
             most_blocks = 4 * BLOCKS
 
         enough = data[data["n"] >= FEWEST]
-        clocks = rows_where(run.cells, task_name=CLOCK)["task"]
+        clocks = select_rows(run.cells, task_name=CLOCK)["task"]
         drawn = select_panels(enough, most_blocks, LOSSES, first={*map(str, clocks)})
-        figure = _figure(enough, drawn) if drawn else None
-        table = row_table(_rows(data), title)
-        return Artefact(caption(run, run.cells, SHOWN), table, figure, data, notes_of(table))
+        figure = _draw_figure(enough, drawn) if drawn else None
+        table = make_table(_make_rows(data), title)
+        return Artefact(
+            write_caption(run, run.cells, SHOWN), table, figure, data, select_notes(table)
+        )
 
 
 @dataclass(frozen=True)
 class DigitProbe(DigitDistribution):
     """Where each loss puts its probability when the hour starts with one given digit."""
 
-    name: ClassVar[str] = "digit_probe"
-    title: ClassVar[str] = "Clock-Time: digit distribution at the first digit of the hour"
-    paper: ClassVar[str] = "Figure 2"
+    name = "digit_probe"
+    title = "Clock-Time: digit distribution at the first digit of the hour"
+    paper = "Figure 2"
 
     digit: int | None = parameter(5, "the true first digit", check=_is_digit)
 
     def skip(self, run: Run) -> str | None:
         """Probed clocks with such an hour are needed."""
-        data = first_digit_distributions(_of_clocks(run))
+        data = average_first_digits(_select_clocks(run))
         if (data["digit"] == self.digit).any():
             return None
         return f"no probed clock shows an hour that begins with {self.digit}"
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model."""
-        return super().build(_of_clocks(run))
+        return super().build(_select_clocks(run))
 
 
-def _of_clocks(run: Run) -> Run:
-    return run.only(rows_where(run.cells, task_name=CLOCK))
+def _select_clocks(run: Run) -> Run:
+    return run.only(select_rows(run.cells, task_name=CLOCK))
 
 
-def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
+def _make_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
     """p(true first digit) by digit: the heights of the highlighted bars; n is their first row."""
     headings = {digit: f"p({digit})" for digit in sorted(data["digit"].unique())}
-    for pair in pairs(data):
-        block = of_pair(data, pair)
-        yield _size_row(block, pair, headings)
+    for pair in list_pairs(data):
+        block = select_pair(data, pair)
+        yield _make_size_row(block, pair, headings)
 
         for _, group in block.groupby("loss", observed=True):
-            row = row_head(group.iloc[0])
+            row = describe_row(group.iloc[0])
             row["Seeds"] = str(group["seeds"].max())
             for line in group.to_dict("records"):
                 digit = line["digit"]
@@ -156,7 +158,7 @@ def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
             yield row
 
 
-def _size_row(block: pd.DataFrame, pair: Pair, headings: dict[int, str]) -> dict[str, str]:
+def _make_size_row(block: pd.DataFrame, pair: Pair, headings: dict[int, str]) -> dict[str, str]:
     """How many examples each first digit has; most data has more of the small ones."""
     row = {"Model": model_label(pair[0]), "Task": pair[1], "Loss": "n", "Seeds": DASH}
     sizes = block.groupby("digit")["n"].max()
@@ -165,17 +167,17 @@ def _size_row(block: pd.DataFrame, pair: Pair, headings: dict[int, str]) -> dict
     return row
 
 
-def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
+def _draw_figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
     blocks = []
     titles = []
     for pair, losses in drawn.items():
-        block = of_pair(data, pair)
+        block = select_pair(data, pair)
         blocks.append(block.set_index(["digit", "loss"]))
-        titles.append((pair_name(pair), block["digit"].nunique(), len(losses)))
+        titles.append((name_pair(pair), block["digit"].nunique(), len(losses)))
 
     # A single row is drawn larger.
     height = 2.0 if data["digit"].nunique() == 1 else 0.85
-    figure, grids = block_grid(titles, 0.9, height)
+    figure, grids = make_blocks(titles, 0.9, height)
     for axes, block, losses in zip(grids, blocks, drawn.values(), strict=True):
         _draw_block(axes, block, losses)
     return figure

@@ -20,10 +20,18 @@ from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.opponents import REFERENCE
 from smmd_bench.results.verdict import in_order, main_losses
 
-from ._cells import PAIR, Pair, measured, numeric_tasks, of_pair, rows_where, why_no_numbers
-from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
-from ._paper import published
-from ._text import caption, mean_over_seeds, notes_of, row_head, without_dashes_below
+from ._cells import (
+    PAIR,
+    Pair,
+    explain_no_numbers,
+    list_numeric_tasks,
+    select_measured,
+    select_pair,
+    select_rows,
+)
+from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
+from ._paper import find_published
+from ._text import describe_row, drop_dashes_below, format_mean, select_notes, write_caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,14 +54,14 @@ SHOWN = (
 )
 
 
-def common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
+def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
     """One row an answer to an example that a loss and the reference both answer with a number.
 
     `pair` is the loss beside the reference, `loss` whose answer it is, `error` is |ŷ - y|. The
     reference is cross-entropy, or the first loss where the run has none or did not train.
     """
-    cells = measured(run.cells)
-    cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run))]
+    cells = select_measured(run.cells)
+    cells = cells[(cells["loss"] != "base") & cells["task"].isin(list_numeric_tasks(run))]
     blocks = []
     for _, group in cells.groupby(PAIR, observed=True):
         losses = [*map(str, group["loss"].sort_values().unique())]
@@ -66,7 +74,7 @@ def common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
             blocks.append(_select_common(answers).assign(pair=loss))
     if not blocks:
         return pd.DataFrame()
-    return with_pairs(pd.concat(blocks), run)
+    return order_pairs(pd.concat(blocks), run)
 
 
 def _select_common(answers: pd.DataFrame) -> pd.DataFrame:
@@ -82,7 +90,7 @@ def _select_reference(run: Run, losses: Sequence[str]) -> str:
     return losses[0]
 
 
-def with_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
+def order_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
     """The frame with model, task, pair and loss as categoricals in the order of the run."""
     data = in_order(data, run.cells)
     return data.assign(pair=pd.Categorical(data["pair"], run.cells["loss"].cat.categories))
@@ -92,39 +100,39 @@ def with_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
 class ErrorHistogram:
     """How far answers are off, each loss against cross-entropy on the same examples."""
 
-    name: ClassVar[str] = "error_histogram"
-    title: ClassVar[str] = "Histogram of absolute errors"
-    paper: ClassVar[str] = "Figure 7 (Appendix C.7)"
-    caption_text: ClassVar[str] = SHOWN
+    name = "error_histogram"
+    title = "Histogram of absolute errors"
+    paper = "Figure 7 (Appendix C.7)"
+    caption_text = SHOWN
     read: ClassVar[tuple[str, ...]] = ()
     groups: ClassVar[int] = 4
 
     def skip(self, run: Run) -> str | None:
         """Two trained losses with answers to the same examples are needed."""
-        if reason := why_no_numbers(run):
+        if reason := explain_no_numbers(run):
             return reason
-        if common_errors(run).empty:
+        if select_common_errors(run).empty:
             return "no model and task has numbers of two trained losses on a common seed"
         return None
 
     def build(self, run: Run) -> Artefact:
         """A block of panels a model and task, a column a loss over the reference; one table."""
         run = main_losses(run)
-        common = common_errors(run, self.read)
-        data = with_pairs(self.bins(common), run)
+        common = select_common_errors(run, self.read)
+        data = order_pairs(self.bins(common), run)
         table = pd.DataFrame([*self.rows(common, data)]).fillna(DASH)
-        table = without_dashes_below(table, "Paper")
+        table = drop_dashes_below(table, "Paper")
         table.attrs["title"] = self.title
 
         # Seeds answer the same examples: more of them make no panel of a small test set.
         enough = data[data["n"] >= FEWEST * data["seeds"]]
         drawn = select_panels(enough.assign(loss=enough["pair"]), self.groups, LOSSES)
         return Artefact(
-            caption(run, run.cells, self.caption_text),
+            write_caption(run, run.cells, self.caption_text),
             table,
             self.figure(common, enough, drawn) if drawn else None,
             data,
-            notes_of(table),
+            select_notes(table),
         )
 
     def bins(self, common: pd.DataFrame) -> pd.DataFrame:
@@ -157,35 +165,35 @@ class ErrorHistogram:
         """One row of the table a model, task and loss."""
         for key, answers in common.groupby([*PAIR, "pair"], observed=True):
             model, task, loss = map(str, key)
-            reference = reference_in(answers)
-            of_loss = rows_where(answers, loss=loss)
-            of_reference = rows_where(answers, loss=reference)
+            reference = find_reference(answers)
+            of_loss = select_rows(answers, loss=loss)
+            of_reference = select_rows(answers, loss=reference)
             other = loss_label(reference)
             yield {
-                **row_head({"model": model, "task": task, "loss": loss}),
+                **describe_row({"model": model, "task": task, "loss": loss}),
                 "n": f"{len(of_loss):,}",
                 "Seeds": str(of_loss["seed"].nunique()),
-                "Error 0 (%)": _exact_share(of_loss),
-                "p90 of the error": _p90(of_loss),
-                f"{other}: error 0 (%)": _exact_share(of_reference),
-                f"{other}: p90": _p90(of_reference),
-                f"Paper p90 ({other})": _published_p90(model, task, loss, reference),
+                "Error 0 (%)": _format_exact(of_loss),
+                "p90 of the error": _format_p90(of_loss),
+                f"{other}: error 0 (%)": _format_exact(of_reference),
+                f"{other}: p90": _format_p90(of_reference),
+                f"Paper p90 ({other})": _format_published(model, task, loss, reference),
             }
 
     def figure(
         self, common: pd.DataFrame, data: pd.DataFrame, drawn: dict[Pair, list[str]]
     ) -> Figure | None:
         """A row of panels for each model and task."""
-        blocks = [(pair_name(pair), 1, len(losses)) for pair, losses in drawn.items()]
-        figure, grids = block_grid(blocks, head=0.4, height=2.5)
+        blocks = [(name_pair(pair), 1, len(losses)) for pair, losses in drawn.items()]
+        figure, grids = make_blocks(blocks, head=0.4, height=2.5)
 
         # As in the table: over each seed, and then their mean.
         by_seed = common.groupby([*KEY, "seed"], observed=True)
         p90 = by_seed["error"].quantile(QUANTILE)
         for (axes,), (pair, losses) in zip(grids, drawn.items(), strict=True):
-            block = of_pair(data, pair)
+            block = select_pair(data, pair)
             for axis, loss in zip(axes, losses, strict=True):
-                panel = rows_where(block, pair=loss)
+                panel = select_rows(block, pair=loss)
                 _draw_panel(axis, panel, p90[(*pair, loss)])
             _scale_axes(axes[0], block[block["pair"].isin(losses)])
         add_legend(figure)
@@ -219,18 +227,18 @@ def _draw_panel(axis: Axes, data: pd.DataFrame, p90: pd.Series[float]) -> None:
     )
 
 
-def reference_in(answers: pd.DataFrame) -> str:
+def find_reference(answers: pd.DataFrame) -> str:
     """The loss that a loss is beside, in rows of both."""
     is_reference = answers["loss"].astype("str") != answers["pair"].astype("str")
     return str(answers.loc[is_reference, "loss"].iloc[0])
 
 
-def _exact_share(answers: pd.DataFrame) -> str:
+def _format_exact(answers: pd.DataFrame) -> str:
     is_exact = answers["error"] == 0
     return number(100 * float(is_exact.mean()), 1)
 
 
-def _p90(answers: pd.DataFrame) -> str:
+def _format_p90(answers: pd.DataFrame) -> str:
     """The 90th percentile of |ŷ - y|, interpolated linearly as the paper's: with its interval of
     one seed, or mean and deviation over several."""
     from scipy.stats import quantile_test
@@ -238,18 +246,18 @@ def _p90(answers: pd.DataFrame) -> str:
     p90 = answers.groupby("seed")["error"].quantile(QUANTILE)
     digits = 1 if p90.mean() >= 10 else 2
     if len(p90) != 1:
-        return mean_over_seeds(p90, digits)
+        return format_mean(p90, digits)
 
     # Of few answers the interval has no end (NaN), and the text has none.
     interval = quantile_test(answers["error"], p=QUANTILE).confidence_interval()
     return with_interval(p90.iloc[0], float(interval.low), float(interval.high), digits)
 
 
-def _published_p90(model: str, task: str, loss: str, reference: str) -> str:
+def _format_published(model: str, task: str, loss: str, reference: str) -> str:
     """`12.00 (14.00)`: the paper's of a loss and of the reference."""
     texts = []
     for name in (loss, reference):
-        values = published("error_p90", model=model, task=task, loss=name)
+        values = find_published("error_p90", model=model, task=task, loss=name)
         texts.append(number(values.get("p90")))
 
     of_loss, of_reference = texts
@@ -259,13 +267,13 @@ def _published_p90(model: str, task: str, loss: str, reference: str) -> str:
 def draw_shares(axis: Axes, data: pd.DataFrame, edges: ArrayLike) -> dict[str, LossStyle]:
     """The histograms of a loss as outlines, the reference's over a grey area; their styles."""
     styles = loss_styles(data["loss"].cat.categories)
-    reference = reference_in(data)
-    grey = rows_where(data, loss=reference)["share"]
+    reference = find_reference(data)
+    grey = select_rows(data, loss=reference)["share"]
     axis.stairs(grey, edges, fill=True, color="#DDDDDD")
 
     # The reference comes first: a loss that is equal to it must not be hidden.
     for loss in (reference, str(data["pair"].iloc[0])):
-        shares = rows_where(data, loss=loss)["share"]
+        shares = select_rows(data, loss=loss)["share"]
         axis.stairs(shares, edges, **styles[loss].lined(linewidth=1.5))
 
         # A legend shows an outline as a box; the line of an empty plot stands there instead.

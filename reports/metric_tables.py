@@ -10,10 +10,10 @@ from smmd_bench.contracts import Run
 from smmd_bench.results.verdict import judged_metrics
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
-from ._cells import metric_labels
+from ._cells import label_metrics
 from ._metric_table import Column, MetricTable
-from ._results import EXACT, result_frame, with_tests
-from ._text import delta
+from ._results import EXACT, add_tests, join_results
+from ._text import name_difference
 
 ACCURACY = Column(EXACT, "Acc (%)", interval=True, paper="Paper Acc")
 ROBUST = Column(
@@ -129,17 +129,17 @@ class TaskTable(MetricTable):
         """One row a cell and metric that its task has, greedily decoded."""
         blocks = []
         for _, group in cells.groupby("task", observed=True):
-            metrics = _greedy_metrics(run, group) or [EXACT]
-            blocks.append(result_frame(run, group, metrics))
+            metrics = _list_greedy_metrics(run, group) or [EXACT]
+            blocks.append(join_results(run, group, metrics))
 
         data = pd.concat(blocks, ignore_index=True)
         every_metric = data["metric"].unique()
-        return with_tests(data, run, [*every_metric])
+        return add_tests(data, run, [*every_metric])
 
     def columns_of(self, data: pd.DataFrame, other: str) -> Sequence[Column]:
         """The metrics of these rows, by the names that their task gives them."""
         task = str(data["task"].iloc[0])
-        labels = metric_labels(task)
+        labels = label_metrics(task)
         names = [*map(str, data["metric"].unique())]
 
         # Differences of every metric would make the table too wide to read.
@@ -148,7 +148,7 @@ class TaskTable(MetricTable):
         for name in names:
             heading = labels.get(name, name.replace("_", " ").capitalize())
             short, _, _ = heading.partition(" (")
-            difference = delta(other).replace("Δ", f"Δ {short}") if name in judged else ""
+            difference = name_difference(other).replace("Δ", f"Δ {short}") if name in judged else ""
             columns.append(
                 Column(
                     name,
@@ -161,7 +161,7 @@ class TaskTable(MetricTable):
         return columns
 
 
-def _greedy_metrics(run: Run, cells: pd.DataFrame) -> list[str]:
+def _list_greedy_metrics(run: Run, cells: pd.DataFrame) -> list[str]:
     """The metrics that these cells have, without those under other decoding rules."""
     is_of_cells = run.metrics["address"].isin(cells["address"])
     names = map(str, run.metrics.loc[is_of_cells, "metric"].unique())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -14,7 +14,7 @@ from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings, named_geom
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 
-from ._paper import published
+from ._paper import find_published
 
 TABLE, TASK = "runtime", "gsm8k"
 PUBLISHED = {"time": "step_time_ms", "memory": "memory_gb"}
@@ -34,10 +34,10 @@ ON_CPU = {"clock": "CPU seconds", "memory": "resident set of the process"}
 class OverheadTable:
     """Step time and peak memory by loss, and their ratios to cross-entropy in this harness."""
 
-    name: ClassVar[str] = "overhead_table"
-    title: ClassVar[str] = "Training overhead"
-    paper: ClassVar[str] = "Table 7"
-    order: ClassVar[int] = 150
+    name = "overhead_table"
+    title = "Training overhead"
+    paper = "Table 7"
+    order = 150
 
     def skip(self, run: Run) -> str | None:
         """Only a run of `smmd-bench overhead` has step times."""
@@ -52,7 +52,7 @@ class OverheadTable:
         data = _add_published(overhead_frame(rows, settings), settings)
 
         lines = data.to_dict("records")
-        table = pd.DataFrame([_row(line, settings) for line in lines])
+        table = pd.DataFrame([_make_row(line, settings) for line in lines])
         table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
 
         device = " / ".join(rows["device"].dropna().unique()) or settings.device
@@ -68,9 +68,9 @@ def _add_published(data: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
     """The rows with the paper's ratios to its own cross-entropy; missing where it has none."""
     for name, column in PUBLISHED.items():
         ratios = []
-        ce = _published(settings, CE).get(column)
+        ce = _find_published(settings, CE).get(column)
         for row in settings.rows:
-            value = _published(settings, row).get(column)
+            value = _find_published(settings, row).get(column)
 
             # The paper has no row of the stock Trainer, and none of every loss.
             ratios.append(value / ce if value and ce else None)
@@ -78,30 +78,34 @@ def _add_published(data: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
     return data
 
 
-def _published(settings: OverheadSettings, row: str) -> Mapping[str, float]:
-    if _why_unpublished(settings):
+def _find_published(settings: OverheadSettings, row: str) -> Mapping[str, float]:
+    if _explain_unpublished(settings):
         return {}
-    return published(TABLE, model=settings.geometry, task=TASK, loss=row)
+    return find_published(TABLE, model=settings.geometry, task=TASK, loss=row)
 
 
-def _row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
+def _make_row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
     on_cpu = settings.device == "cpu"
     row = {"Loss": "CE, stock Trainer" if line["row"] == STOCK else loss_label(line["row"])}
-    row["Step time (ms)"] = _step_time(line, "wall")
+    row["Step time (ms)"] = _format_step_time(line, "wall")
 
     # On a CPU other processes take wall time away, and the seconds of the process count.
     if on_cpu:
-        row["CPU time (ms)"] = _step_time(line, "cpu")
-    return row | _ratios(line, "cpu" if on_cpu else "wall") | _published_ratios(line, settings)
+        row["CPU time (ms)"] = _format_step_time(line, "cpu")
+    return (
+        row
+        | _format_ratios(line, "cpu" if on_cpu else "wall")
+        | _format_published_ratios(line, settings)
+    )
 
 
-def _step_time(line: dict[Any, Any], clock: str) -> str:
+def _format_step_time(line: dict[Any, Any], clock: str) -> str:
     if not line["repeats"]:
         return "failed"
     return with_deviation(line[f"{clock}_ms"], line[f"{clock}_ms_deviation"])
 
 
-def _ratios(line: dict[Any, Any], clock: str) -> dict[str, str]:
+def _format_ratios(line: dict[Any, Any], clock: str) -> dict[str, str]:
     """Time and memory over those of cross-entropy."""
     name = f"{clock}_to_ce"
     time = with_interval(line[name], line[f"{name}_low"], line[f"{name}_high"], 3)
@@ -113,16 +117,16 @@ def _ratios(line: dict[Any, Any], clock: str) -> dict[str, str]:
     return {"Time : CE": time, "Mem. (GB)": number(line["memory_gb"]), "Mem. : CE": memory}
 
 
-def _published_ratios(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
+def _format_published_ratios(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
     ratios = [number(line[f"published_{name}_to_ce"], 3) for name in PUBLISHED]
     text = DASH if DASH in ratios else " / ".join(ratios)
-    return {"Paper ratios": _why_unpublished(settings) or text}
+    return {"Paper ratios": _explain_unpublished(settings) or text}
 
 
-def _why_unpublished(settings: OverheadSettings) -> str | None:
+def _explain_unpublished(settings: OverheadSettings) -> str | None:
     """Why the paper's ratios cannot stand beside these; None: they can."""
     geometry = named_geometries().get(settings.geometry)
-    if geometry is None or not published(TABLE, model=geometry.name, task=TASK, loss=CE):
+    if geometry is None or not find_published(TABLE, model=geometry.name, task=TASK, loss=CE):
         return "none for this model"
 
     # A geometry can be changed on the command line, and keeps its name.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -16,9 +16,9 @@ from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, with_deviation, with_interval
 from smmd_bench.results.verdict import main_losses
 
-from ._cells import opponent, rows_where
-from ._paper import is_other_training, published
-from ._text import delta, model_columns, p_text, without_dashes
+from ._cells import find_opponent, select_rows
+from ._paper import find_published, is_other_training
+from ._text import describe_model, drop_dashes, format_p, name_difference
 
 MARGIN = 1.0
 """Points below cross-entropy that count as no loss of ability."""
@@ -48,10 +48,10 @@ OF_OTHERS = f"Values as lm-eval gives them (shares of one in percent);{DIFFERENC
 class MmluTable:
     """Accuracy by group of subjects, each ± lm-eval's standard error, with differences to CE."""
 
-    name: ClassVar[str] = "mmlu_table"
-    title: ClassVar[str] = "MMLU evaluation"
-    paper: ClassVar[str] = "Table 12"
-    order: ClassVar[int] = 120
+    name = "mmlu_table"
+    title = "MMLU evaluation"
+    paper = "Table 12"
+    order = 120
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows."""
@@ -62,32 +62,32 @@ class MmluTable:
 
     def build(self, run: Run) -> Artefact:
         """One row a checkpoint; after it, where there is one, the paper's."""
-        data = _mmlu(main_losses(run))
-        other = opponent(data)
+        data = _add_published(main_losses(run))
+        other = find_opponent(data)
         rows = []
         for _, group in data.groupby("address", sort=False):
             groups = group.set_index("name").to_dict("index")
             average = groups[SUITE]
-            values = _groups(groups, "value", "stderr")
-            row = _row(average, {"From": "here", **values}, other)
+            values = _format_groups(groups, "value", "stderr")
+            row = _make_row(average, {"From": "here", **values}, other)
             rows.append(row)
             if not pd.isna(average["published"]):
-                rows.append(_published_row(row, groups))
+                rows.append(_make_published_row(row, groups))
 
         # Without a published row all rows are from here, and the column says nothing.
         unused = ["From"] if data["published"].isna().all() else []
         headings = [heading for _, heading in GROUPS.values()]
-        return _artefact(rows, data, self.title, OF_MMLU, headings, unused)
+        return _make_artefact(rows, data, self.title, OF_MMLU, headings, unused)
 
 
 @dataclass(frozen=True)
 class RegressionTable:
     """One row a suite, metric and checkpoint, each ± standard error, with differences to CE."""
 
-    name: ClassVar[str] = "regression_table"
-    title: ClassVar[str] = "Regression checks through lm-eval"
-    paper: ClassVar[str] = ""
-    order: ClassVar[int] = 120
+    name = "regression_table"
+    title = "Regression checks through lm-eval"
+    paper = ""
+    order = 120
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows; MMLU has a table of its own."""
@@ -97,8 +97,8 @@ class RegressionTable:
 
     def build(self, run: Run) -> Artefact:
         """Of a group of tasks, the groups; else the tasks. A suite and metric stand together."""
-        data = _select_rows(run.regression[run.regression["suite"] != SUITE])
-        other = opponent(data)
+        data = _select_groups(run.regression[run.regression["suite"] != SUITE])
+        other = find_opponent(data)
         rows = []
         for row in data.to_dict("records"):
             value = with_deviation(row["value"], row["stderr"])
@@ -107,16 +107,16 @@ class RegressionTable:
                     "Suite": row["suite"],
                     "Task": row["name"],
                     "Metric": row["metric"],
-                    **_row(row, {"Value": value}, other),
+                    **_make_row(row, {"Value": value}, other),
                 }
             )
 
         # A suite of one task has its name.
         unused = ["Task"] if (data["name"] == data["suite"]).all() else []
-        return _artefact(rows, data, self.title, OF_OTHERS, ["Value"], unused)
+        return _make_artefact(rows, data, self.title, OF_OTHERS, ["Value"], unused)
 
 
-def _select_rows(data: pd.DataFrame) -> pd.DataFrame:
+def _select_groups(data: pd.DataFrame) -> pd.DataFrame:
     """The rows of groups, and of tasks without one, each suite and metric together."""
     # A group is the mean of its tasks; some have more than fifty.
     is_group = data["kind"] == "group"
@@ -128,9 +128,9 @@ def _select_rows(data: pd.DataFrame) -> pd.DataFrame:
     return data.loc[order.sort_values(kind="stable").index]
 
 
-def _mmlu(run: Run) -> pd.DataFrame:
+def _add_published(run: Run) -> pd.DataFrame:
     """MMLU's groups, with published and published_error where the whole setting is the paper's."""
-    data = rows_where(run.regression, suite=SUITE)
+    data = select_rows(run.regression, suite=SUITE)
     data = data[data["name"].isin(GROUPS)]
     is_comparable = _is_papers_setting(data, run)
 
@@ -138,7 +138,7 @@ def _mmlu(run: Run) -> pd.DataFrame:
     for row, comparable in zip(data.to_dict("records"), is_comparable, strict=True):
         paper: Mapping[str, float] = {}
         if comparable:
-            paper = published(SUITE, model=row["model"], task=SUITE, loss=row["loss"])
+            paper = find_published(SUITE, model=row["model"], task=SUITE, loss=row["loss"])
         group, _ = GROUPS[row["name"]]
         printed.append((paper.get(group), paper.get(f"{group}_error")))
 
@@ -160,7 +160,7 @@ def _is_papers_setting(data: pd.DataFrame, run: Run) -> pd.Series[bool]:
     return is_of_task & is_asked_so & is_whole & ~is_trained_otherwise
 
 
-def _published_row(row: Mapping[str, str], groups: Mapping[Any, Any]) -> dict[str, str]:
+def _make_published_row(row: Mapping[str, str], groups: Mapping[Any, Any]) -> dict[str, str]:
     """The paper's row of the checkpoint of a row; it has no differences."""
     return {
         "Model": row["Model"],
@@ -169,12 +169,12 @@ def _published_row(row: Mapping[str, str], groups: Mapping[Any, Any]) -> dict[st
         "Loss": row["Loss"],
         "n": row["n"],
         "From": "paper",
-        **_groups(groups, "published", "published_error"),
+        **_format_groups(groups, "published", "published_error"),
         "Shots": row["Shots"],
     }
 
 
-def _groups(rows: Mapping[Any, Any], value: str, error: str) -> dict[str, str]:
+def _format_groups(rows: Mapping[Any, Any], value: str, error: str) -> dict[str, str]:
     """The values of the groups of subjects by heading."""
     texts = {}
     for name, (_, heading) in GROUPS.items():
@@ -183,17 +183,17 @@ def _groups(rows: Mapping[Any, Any], value: str, error: str) -> dict[str, str]:
     return texts
 
 
-def _row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[str, str]:
+def _make_row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[str, str]:
     """The checkpoint of a row of `run.regression`, its values, the difference and its setting."""
     # The base was trained on nothing, with no seed.
     is_trained = isinstance(row["task"], str)
     return {
-        **model_columns(str(row["model"]), row["params"]),
+        **describe_model(str(row["model"]), row["params"]),
         "Trained on": str(row["task"]) if is_trained else DASH,
         "Loss": loss_label(str(row["loss"])),
         "Seed": str(row["seed"]) if is_trained else DASH,
         **values,
-        **_difference(row, other),
+        **_format_difference(row, other),
         "Shots": DASH if pd.isna(row["shots"]) else str(row["shots"]),
         "Limit": DASH if pd.isna(row["limit"]) else f"first {int(row['limit'])}",
         "Engine": str(row["engine"]),
@@ -201,9 +201,9 @@ def _row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[
     }
 
 
-def _difference(row: Mapping[Any, Any], other: str) -> dict[str, str]:
+def _format_difference(row: Mapping[Any, Any], other: str) -> dict[str, str]:
     """The difference to `other` and the verdict, or dashes."""
-    heading = delta(other)
+    heading = name_difference(other)
 
     # A comparison is over all documents of a suite; a row over some of them has none of its own.
     if row["against_loss"] != other or row["n"] != row["documents"]:
@@ -213,12 +213,12 @@ def _difference(row: Mapping[Any, Any], other: str) -> dict[str, str]:
     is_not_worse = is_enough and row["low"] > -MARGIN
     return {
         heading: with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
-        "p": p_text(row["p"]),
+        "p": format_p(row["p"]),
         VERDICT: "yes" if is_not_worse else "unclear",
     }
 
 
-def _artefact(
+def _make_artefact(
     rows: Iterable[dict[str, str]],
     data: pd.DataFrame,
     title: str,
@@ -231,6 +231,9 @@ def _artefact(
     values: the headings of the measured values, which stay in a terminal also where all are equal.
     """
     table = pd.DataFrame(rows).fillna(DASH).drop(columns=unused)
-    table = without_dashes(table, ["Limit", "p", "Trained on", "Seed"])
-    table.attrs |= {"title": title, "values": [*values, delta(opponent(data)), "p", VERDICT]}
+    table = drop_dashes(table, ["Limit", "p", "Trained on", "Seed"])
+    table.attrs |= {
+        "title": title,
+        "values": [*values, name_difference(find_opponent(data)), "p", VERDICT],
+    }
     return Artefact(caption, table, data=data)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -15,9 +15,15 @@ from smmd_bench.results.opponents import REFERENCE
 from smmd_bench.results.verdict import KEY, in_order, main_losses
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
-from ._cells import measured, numeric_tasks, of_pair, why_missing, why_no_numbers
-from ._paper import published_beside
-from ._text import caption, notes_of
+from ._cells import (
+    explain_missing,
+    explain_no_numbers,
+    list_numeric_tasks,
+    select_measured,
+    select_pair,
+)
+from ._paper import find_published_beside
+from ._text import select_notes, write_caption
 
 SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
 ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
@@ -44,38 +50,38 @@ SHOWN = (
 class ScaleErrors:
     """How answers are wrong: counts and shares of the categories for every loss."""
 
-    name: ClassVar[str] = "scale_errors"
-    title: ClassVar[str] = "Scale-error categories"
-    paper: ClassVar[str] = "Table 10"
+    name = "scale_errors"
+    title = "Scale-error categories"
+    paper = "Table 10"
 
     def skip(self, run: Run) -> str | None:
         """Without scored answers to a numeric target there is nothing to count."""
-        return why_no_numbers(run)
+        return explain_no_numbers(run)
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and category; one column a loss, then those of the paper."""
-        has_numbers = run.cells["task"].isin(numeric_tasks(run))
+        has_numbers = run.cells["task"].isin(list_numeric_tasks(run))
         run = main_losses(run.only(run.cells[has_numbers]))
-        data = category_counts(run)
-        table = _table(data, run.cells)
+        data = count_categories(run)
+        table = _make_table(data, run.cells)
         table.attrs["title"] = self.title
         return Artefact(
-            caption(run, run.cells, SHOWN),
+            write_caption(run, run.cells, SHOWN),
             table,
             data=data,
-            notes=notes_of(table),
+            notes=select_notes(table),
         )
 
 
-def category_counts(run: Run) -> pd.DataFrame:
+def count_categories(run: Run) -> pd.DataFrame:
     """One row a model, task, loss and category, with `scale` (any k) and `n` (all) among them.
 
     count and left_out are means over the seeds: of the examples in the category, and of those that
     do not count at all since their target holds no number; share is in percent of n; published is
     the paper's count, where the setting is the same.
     """
-    cells = measured(run.cells)
-    counts = _mean_counts(run, cells)
+    cells = select_measured(run.cells)
+    counts = _average_counts(run, cells)
     long: Any = counts[[*ROWS]].stack()
     data: pd.DataFrame = long.reset_index(name="count")
 
@@ -86,7 +92,7 @@ def category_counts(run: Run) -> pd.DataFrame:
     # Without any answer that counts there is no share.
     total = data.pop(TOTAL)
     data["share"] = 100 * data["count"] / total.where(total > 0)
-    data["published"] = _published_counts(run, cells, data)
+    data["published"] = _find_published_counts(run, cells, data)
     columns = ["category", "count", "share", "left_out", "seeds", "published"]
     return in_order(data[[*KEY, *columns]], run.cells)
 
@@ -95,7 +101,7 @@ def _count_seeds(cells: pd.DataFrame) -> pd.Series[int]:
     return cells.groupby(KEY, observed=True)["seed"].nunique()
 
 
-def _mean_counts(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
+def _average_counts(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     """One row a model, task and loss, one column a category: answers of a seed, on average."""
     scores = run.read("scores", ["answer", "category"], cells["address"])
     is_counted = scores["answer"].notna()
@@ -111,13 +117,13 @@ def _mean_counts(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     return counts
 
 
-def _published_counts(run: Run, cells: pd.DataFrame, data: pd.DataFrame) -> pd.Series[float]:
+def _find_published_counts(run: Run, cells: pd.DataFrame, data: pd.DataFrame) -> pd.Series[float]:
     """The paper's count of each row of `data`; missing where the setting is another."""
     published: dict[Any, Mapping[str, float]] = {}
     # The seeds of a loss have one setting.
     for cell in cells.drop_duplicates(KEY).to_dict("records"):
         key = (cell["model"], cell["task"], cell["loss"])
-        published[key] = published_beside(run, cell, "categories")
+        published[key] = find_published_beside(run, cell, "categories")
 
     counts = []
     for row in data.to_dict("records"):
@@ -126,7 +132,7 @@ def _published_counts(run: Run, cells: pd.DataFrame, data: pd.DataFrame) -> pd.S
     return pd.Series(counts, data.index, dtype="float64")
 
 
-def _table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+def _make_table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """A column a loss, then the paper's; a loss without a result has the reason in its first row.
 
     Powers of ten that no answer is off by have no row.
@@ -134,11 +140,11 @@ def _table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     categories = _select_categories(data)
     ours = data[data["category"].isin(categories)]
     ours = ours.assign(column=ours["loss"].astype("str").map(loss_label))
-    paper = _paper_columns(ours)
+    paper = _make_paper_columns(ours)
 
     # A categorical keeps the paper's order of the rows, which is not that of the alphabet.
     entries = pd.concat([ours, paper], ignore_index=True)
-    entries["text"] = [_text(row) for row in entries.to_dict("records")]
+    entries["text"] = [_format_count(row) for row in entries.to_dict("records")]
     entries["category"] = pd.Categorical(entries["category"], categories=categories)
     table = entries.pivot(
         index=["model", "task", "category"],
@@ -158,7 +164,7 @@ def _select_categories(data: pd.DataFrame) -> list[str]:
     return [name for name in ROWS if name not in SCALES or largest[name] > 0]
 
 
-def _paper_columns(data: pd.DataFrame) -> pd.DataFrame:
+def _make_paper_columns(data: pd.DataFrame) -> pd.DataFrame:
     """The paper's counts as rows of columns of their own, where it has any."""
     # The total is the last category.
     total = data.groupby(KEY, observed=True)["published"].transform("last")
@@ -186,9 +192,9 @@ def _select_columns(cells: pd.DataFrame) -> dict[str, str]:
 def _write_reasons(table: pd.DataFrame, cells: pd.DataFrame, labels: Mapping[str, str]) -> None:
     """Put why a loss has no result into its first row of a model and task."""
     for (model, task, loss), group in cells.groupby(KEY, observed=True):
-        reason = why_missing(group)
+        reason = explain_missing(group)
         if reason and loss in labels:
-            first_row = of_pair(table, (str(model), str(task))).index[0]
+            first_row = select_pair(table, (str(model), str(task))).index[0]
             table.loc[first_row, labels[str(loss)]] = reason
 
 
@@ -200,7 +206,7 @@ def _name_rows(table: pd.DataFrame) -> pd.DataFrame:
     return table.assign(Model=models, Category=categories)
 
 
-def _text(row: Mapping[Hashable, Any]) -> str:
+def _format_count(row: Mapping[Hashable, Any]) -> str:
     """`726 (55.04)`: a count and its share of the total; the total stands alone."""
     # Of one seed a count is whole; a mean over several is not.
     text = number(row["count"], int(row["seeds"] > 1))

@@ -12,16 +12,16 @@ import pandas as pd
 from smmd_bench.publishing.style import add_legend, loss_label, shortened
 from smmd_bench.publishing.tables import DASH, with_interval
 
-from ._cells import Pair, of_pair, rows_where
-from ._panels import LIMITS, block_grid, pair_name, select_panels
-from ._text import row_head
+from ._cells import Pair, select_pair, select_rows
+from ._panels import LIMITS, make_blocks, name_pair, select_panels
+from ._text import describe_row
 from .error_histogram import (
     KEY,
     LOSSES,
     SUBSET,
     ErrorHistogram,
     draw_shares,
-    reference_in,
+    find_reference,
     scale_shares,
 )
 
@@ -57,11 +57,11 @@ class SignedErrors(ErrorHistogram):
         """
         by_loss = common.groupby(KEY, observed=True)
         seeds = by_loss["seed"].nunique().reset_index(name="seeds")
-        sides = _side_of_answers(common)
+        sides = _find_sides(common)
         counts = sides.value_counts([*KEY, "digit", "side"])
 
         # Bins without an answer are drawn as empty.
-        data = seeds.merge(_every_bin(), how="cross")
+        data = seeds.merge(_list_bins(), how="cross")
         data = data.merge(counts.reset_index(), how="left")
         data = data.fillna({"count": 0}).astype({"count": int})
         by_digit = data.groupby([*KEY, "digit"], observed=True)
@@ -72,21 +72,21 @@ class SignedErrors(ErrorHistogram):
 
     def rows(self, common: pd.DataFrame, data: pd.DataFrame) -> Iterator[dict[str, str]]:
         """One row of the table a model, task, drawn loss and last digit: exact answers."""
-        exact = rows_where(data, low=0, high=0)
+        exact = select_rows(data, low=0, high=0)
         drawn = select_panels(exact.assign(loss=exact["pair"]), None, LOSSES)
         for pair, losses in drawn.items():
-            block = of_pair(exact, pair)
+            block = select_pair(exact, pair)
             for loss, digit in product(losses, range(10)):
-                rows = rows_where(block, pair=loss, digit=digit)
-                reference = reference_in(rows)
-                of_loss = rows_where(rows, loss=loss).iloc[0]
-                of_reference = rows_where(rows, loss=reference).iloc[0]
+                rows = select_rows(block, pair=loss, digit=digit)
+                reference = find_reference(rows)
+                of_loss = select_rows(rows, loss=loss).iloc[0]
+                of_reference = select_rows(rows, loss=reference).iloc[0]
                 yield {
-                    **row_head({"model": pair[0], "task": pair[1], "loss": loss}),
+                    **describe_row({"model": pair[0], "task": pair[1], "loss": loss}),
                     "Last digit": str(digit),
                     "n": f"{of_loss['n']:,}",
-                    "Exact (%)": _exact(of_loss),
-                    f"{loss_label(reference)}: exact (%)": _exact(of_reference),
+                    "Exact (%)": _format_exact(of_loss),
+                    f"{loss_label(reference)}: exact (%)": _format_exact(of_reference),
                 }
 
     def figure(
@@ -95,16 +95,16 @@ class SignedErrors(ErrorHistogram):
         """A row of panels for each last digit that enough examples of a drawn loss have."""
         # One model and task fills a page.
         ((pair, losses),) = drawn.items()
-        data = of_pair(data, pair)
+        data = select_pair(data, pair)
         data = data[data["pair"].isin(losses)]
         digits = sorted(data["digit"].unique())
-        title = f"{pair_name(pair)}: answers (%) by error"
-        figure, (axes,) = block_grid([(title, len(digits), len(losses))], head=1.0, height=0.78)
+        title = f"{name_pair(pair)}: answers (%) by error"
+        figure, (axes,) = make_blocks([(title, len(digits), len(losses))], head=1.0, height=0.78)
 
         for row, digit in zip(axes, digits, strict=True):
             row[0].set_ylabel(f"last digit {digit}", rotation=0, ha="right", va="center")
             for axis, loss in zip(row, losses, strict=True):
-                _draw_panel(axis, rows_where(data, pair=loss, digit=digit))
+                _draw_panel(axis, select_rows(data, pair=loss, digit=digit))
         for axis, loss in zip(axes[0], losses, strict=True):
             axis.set_title(shortened(loss_label(loss), 16))
         for axis in axes[-1]:
@@ -116,14 +116,14 @@ class SignedErrors(ErrorHistogram):
         return figure
 
 
-def _every_bin() -> pd.DataFrame:
+def _list_bins() -> pd.DataFrame:
     """Each last digit with each bin: side 0 is an exact answer, ±len(BOUNDS) are outside."""
     sides = np.arange(-len(BOUNDS), len(BOUNDS) + 1)  # [17]
     every_bin = pd.MultiIndex.from_product([range(10), sides], names=["digit", "side"])
     return every_bin.to_frame(index=False)
 
 
-def _side_of_answers(common: pd.DataFrame) -> pd.DataFrame:
+def _find_sides(common: pd.DataFrame) -> pd.DataFrame:
     """The answers to whole numbers with the last digit of these and the bin of the error."""
     answer = common["answer"].astype("float64")
     error = common["parsed"].astype("float64") - answer
@@ -176,7 +176,7 @@ def _mark_errors(axis: Axes) -> None:
     axis.set_xticks([*marks], [*marks.values()], fontsize=8)
 
 
-def _exact(row: pd.Series[Any]) -> str:
+def _format_exact(row: pd.Series[Any]) -> str:
     """The share of exact answers; a second seed of the same examples does not narrow it."""
     from statsmodels.stats.proportion import proportion_confint
 

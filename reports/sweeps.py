@@ -16,11 +16,11 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.results.opponents import REFERENCE
 
-from ._cells import Pair, of_pair, pairs, rows_where
-from ._panels import LEAST, parameter_panels, set_values, symbol
+from ._cells import Pair, list_pairs, select_pair, select_rows
+from ._panels import LEAST, make_panels, name_symbol, set_values
 from ._results import EXACT, to_wide
-from ._text import caption, notes_of
-from .ablations import scans, variants
+from ._text import select_notes, write_caption
+from .ablations import list_scans, select_variants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -52,9 +52,9 @@ class Sweep:
     `swept` are the loss and its parameter, `beside` are other losses to show.
     """
 
-    name: ClassVar[str] = "sweep"
-    title: ClassVar[str] = "Sensitivity to the parameters of the losses"
-    paper: ClassVar[str] = "not in the paper"
+    name = "sweep"
+    title = "Sensitivity to the parameters of the losses"
+    paper = "not in the paper"
     swept: ClassVar[tuple[str, str] | None] = None
     beside: ClassVar[tuple[str, ...]] = ()
 
@@ -77,21 +77,21 @@ class Sweep:
 
         panels: list[tuple[Scan, Pair]] = []
         for scan in scanned:
-            panels += [(scan, pair) for pair in pairs(scan.data)]
+            panels += [(scan, pair) for pair in list_pairs(scan.data)]
 
         drawn = panels[:PANELS]
-        figure, axes = parameter_panels([pair for _, pair in drawn])
+        figure, axes = make_panels([pair for _, pair in drawn])
         for axis, (scan, pair) in zip(axes, drawn, strict=True):
-            points = _points(of_pair(scan.data, pair))
+            points = _average_points(select_pair(scan.data, pair))
             self._panel(axis, scan, points)
         add_legend(figure)
-        return Artefact(caption(run, cells, SHOWN), None, figure, data, notes_of(None))
+        return Artefact(write_caption(run, cells, SHOWN), None, figure, data, select_notes(None))
 
     def _scans(self, run: Run) -> list[Scan]:
         """The parameters with enough values, of the losses that this sweep is about."""
         paper = {report.swept for report in (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)}
         scanned = []
-        for (loss, parameter), values in scans(run).items():
+        for (loss, parameter), values in list_scans(run).items():
             swept = (loss, parameter)
             if len(values) < LEAST or swept != (self.swept or swept):
                 continue
@@ -112,7 +112,7 @@ class Sweep:
         for spec, (name, _) in points.items():
             if name == loss:
                 varied.append(spec)
-        cells, data = variants(run, points, varied, LEAST)
+        cells, data = select_variants(run, points, varied, LEAST)
         if data.empty:
             return Scan(loss, parameter, cells, data)
 
@@ -125,7 +125,7 @@ class Sweep:
     def _points_of_specs(self, run: Run, loss: str, parameter: str) -> dict[str, tuple[str, float]]:
         """Name and value by loss spec, of cross-entropy, the swept loss and those beside it."""
         points = {REFERENCE: (REFERENCE, math.nan)}
-        scanned = scans(run)
+        scanned = list_scans(run)
         for name in (loss, *self.beside):
             # A loss beside the swept one may have been trained once, and then has no value.
             values_by_spec = scanned.get((name, parameter), {name: (math.nan,)})
@@ -139,26 +139,26 @@ class Sweep:
         names = (*self.beside, scan.loss)
         series = [name for name in names if (points["series"] == name).any()]
         styles = loss_styles([REFERENCE, *series])
-        reference = rows_where(points, series=REFERENCE)
-        _band(axis, reference, REFERENCE, styles[REFERENCE])
+        reference = select_rows(points, series=REFERENCE)
+        _draw_band(axis, reference, REFERENCE, styles[REFERENCE])
 
         # With a weight of 0 any loss is cross-entropy, so that its curve begins there.
         start = reference.assign(value=0.0)
         if scan.parameter != WEIGHT:
             start = start[:0]
         for name in series:
-            curve = rows_where(points, series=name).sort_values("value")
+            curve = select_rows(points, series=name).sort_values("value")
             if len(curve) > 1:
-                _curve(axis, start, curve, name, styles[name])
+                _draw_curve(axis, start, curve, name, styles[name])
             else:
-                _band(axis, curve, name, styles[name])
+                _draw_band(axis, curve, name, styles[name])
 
         set_values(axis, sorted({*points["value"].dropna(), *start["value"]}))
-        label = f"{symbol(scan.parameter)} of {loss_label(scan.loss)}"
+        label = f"{name_symbol(scan.parameter)} of {loss_label(scan.loss)}"
         axis.set(ylabel="Exact match (%)", xlabel=label)
 
 
-def _points(data: pd.DataFrame) -> pd.DataFrame:
+def _average_points(data: pd.DataFrame) -> pd.DataFrame:
     """One row a loss: mean over seeds, and how far down and up its bars go: the deviation over
     seeds, or the interval of one seed."""
     groups = data.groupby("loss", observed=True)
@@ -175,7 +175,7 @@ def _points(data: pd.DataFrame) -> pd.DataFrame:
     return points
 
 
-def _band(axis: Axes, points: pd.DataFrame, name: str, look: LossStyle) -> None:
+def _draw_band(axis: Axes, points: pd.DataFrame, name: str, look: LossStyle) -> None:
     for mean, down, up in points[["mean", "down", "up"]].to_numpy():
         axis.axhspan(
             mean - down,
@@ -188,7 +188,7 @@ def _band(axis: Axes, points: pd.DataFrame, name: str, look: LossStyle) -> None:
         axis.axhline(mean, **look.lined(label=loss_label(name), zorder=1))
 
 
-def _curve(
+def _draw_curve(
     axis: Axes, start: pd.DataFrame, curve: pd.DataFrame, name: str, look: LossStyle
 ) -> None:
     """The points of a loss from `start` on, with a ring around its default."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -17,18 +17,18 @@ from smmd_bench.results.opponents import REFERENCE
 from smmd_bench.results.verdict import KEY, metrics_of
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
-from ._cells import PAIR, measured, metric_labels, named_seeds, opponent, rows_where
-from ._panels import LEAST, parameter_panels, set_values, symbol
-from ._results import digits_of, result_frame, with_tests
+from ._cells import PAIR, find_opponent, label_metrics, name_seeds, select_measured, select_rows
+from ._panels import LEAST, make_panels, name_symbol, set_values
+from ._results import add_tests, count_digits, join_results
 from ._text import (
-    caption,
-    delta,
-    estimate,
-    gain,
-    notes_of,
-    row_head,
-    row_table,
-    without_dashes_below,
+    describe_row,
+    drop_dashes_below,
+    format_estimate,
+    format_gain,
+    make_table,
+    name_difference,
+    select_notes,
+    write_caption,
 )
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ CURVES = (
 class TuningTable:
     """A row a model, task and tuned loss, and curves; figures/tuning_table.csv has all trials."""
 
-    name: ClassVar[str] = "tuning_table"
-    title: ClassVar[str] = "What tuning chose"
-    paper: ClassVar[str] = "not in the paper"
-    order: ClassVar[int] = 130
+    name = "tuning_table"
+    title = "What tuning chose"
+    paper = "not in the paper"
+    order = 130
 
     def skip(self, run: Run) -> str | None:
         """A tuned loss is needed."""
@@ -65,23 +65,23 @@ class TuningTable:
         n = " or ".join(f"{int(size):,}" for size in sizes) or "0"
 
         # Without three values of a setting there is no curve to explain.
-        figure = _tuned_curves(data)
+        figure = _draw_tuned_curves(data)
         content = f"{TUNED} {CURVES}" if figure else TUNED
-        table = row_table(_tuned_rows(data), self.title)
+        table = make_table(_make_tuned_rows(data), self.title)
         return Artefact(
-            f"{content} n = {n} validation examples; {named_seeds(data)}.",
+            f"{content} n = {n} validation examples; {name_seeds(data)}.",
             table,
             figure,
             data.drop(columns="address"),
-            notes_of(table),
+            select_notes(table),
         )
 
 
-def _tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
+def _make_tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
     for (_, task, _), trials in data.groupby(KEY, observed=True):
         # The column Loss names what was tuned: `SMMD`, and not `SMMD (tuned)`.
         first = trials.iloc[0]
-        head = row_head({**first, "loss": first["untuned"]})
+        head = describe_row({**first, "loss": first["untuned"]})
         settings = trials["text"].unique()
         row = {**head, "Settings": str(len(settings)), "Tried": "; ".join(settings)}
 
@@ -90,12 +90,12 @@ def _tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
             yield {**row, "Chosen": DASH}
             continue
         metric = str(chosen["metric"].iloc[0])
-        label = metric_labels(str(task)).get(metric, metric)
+        label = label_metrics(str(task)).get(metric, metric)
         yield {
             **row,
             "Chosen": _describe_choice(chosen, trials["seed"].nunique()),
             "Metric": label,
-            "Validation": estimate(chosen, digits_of(label), interval=True),
+            "Validation": format_estimate(chosen, count_digits(label), interval=True),
         }
 
 
@@ -108,21 +108,21 @@ def _describe_choice(chosen: pd.DataFrame, seeds: int) -> str:
     return ", ".join([first.replace(")", " seeds)", 1), *further])
 
 
-def _tuned_curves(data: pd.DataFrame) -> Figure | None:
+def _draw_tuned_curves(data: pd.DataFrame) -> Figure | None:
     """A panel a model, task and varied setting, a curve a loss; None: nothing has enough values."""
     points = _select_points(data)
     if points.empty:
         return None
     panels = [*points.groupby([*PAIR, "metric", "varied"], sort=False)]
     titles = [(str(model), str(task)) for (model, task, *_), _ in panels]
-    figure, axes = parameter_panels(titles)
+    figure, axes = make_panels(titles)
 
     # A loss looks the same in all panels, also where it is alone.
     styles = loss_styles(map(str, points["untuned"].unique()))
 
     for axis, ((_, task, metric, varied), curves) in zip(axes, panels, strict=True):
-        label = metric_labels(str(task)).get(str(metric), metric)
-        axis.set(xlabel=symbol(str(varied)), ylabel=f"Validation, {label}")
+        label = label_metrics(str(task)).get(str(metric), metric)
+        axis.set(xlabel=name_symbol(str(varied)), ylabel=f"Validation, {label}")
         for loss, curve in curves.groupby("untuned", sort=False):
             _draw_curve(axis, curve, str(loss), styles[str(loss)])
         set_values(axis, sorted(curves["at"].unique()))
@@ -132,7 +132,7 @@ def _tuned_curves(data: pd.DataFrame) -> Figure | None:
 
 def _select_points(data: pd.DataFrame) -> pd.DataFrame:
     """Of each seed the best trial at each value (`at`) of each setting (`varied`) of a curve."""
-    trials = _numeric_settings(data)
+    trials = _list_numeric_settings(data)
     if trials.empty:
         return trials
 
@@ -151,11 +151,11 @@ def _select_points(data: pd.DataFrame) -> pd.DataFrame:
     return best[values >= LEAST]
 
 
-def _numeric_settings(data: pd.DataFrame) -> pd.DataFrame:
+def _list_numeric_settings(data: pd.DataFrame) -> pd.DataFrame:
     """A row a validated trial and setting of it that is a number."""
     rows = []
     for trial in data[data["value"].notna()].to_dict("records"):
-        for name, value in _numbers(str(trial["text"])):
+        for name, value in _parse_numbers(str(trial["text"])):
             rows.append({**trial, "varied": name, "at": value})
     return pd.DataFrame(rows)
 
@@ -167,7 +167,7 @@ def _draw_curve(axis: Axes, curve: pd.DataFrame, loss: str, look: LossStyle) -> 
     axis.errorbar(means.index, means["mean"], means["std"], **plotted)
 
 
-def _numbers(text: str) -> Iterator[tuple[str, float]]:
+def _parse_numbers(text: str) -> Iterator[tuple[str, float]]:
     """The settings of a trial that are numbers."""
     for setting in split_list(text):
         # The others are words, such as a schedule, and make no axis.
@@ -187,51 +187,51 @@ DECODED = (
 class DecodingTable:
     """One row a model, task, loss and metric of the error; a column a decoder."""
 
-    name: ClassVar[str] = "decoding_table"
-    title: ClassVar[str] = "Decoding rules"
-    paper: ClassVar[str] = "not in the paper"
-    order: ClassVar[int] = 125
+    name = "decoding_table"
+    title = "Decoding rules"
+    paper = "not in the paper"
+    order = 125
 
     def skip(self, run: Run) -> str | None:
         """A rule other than greedy must have answered."""
-        decoders = {rule for _, rule in _rules(run).values()}
+        decoders = {rule for _, rule in _split_rules(run).values()}
         return None if decoders - {GREEDY} else "the run decodes greedily alone"
 
     def build(self, run: Run) -> Artefact:
         """Each metric under each decoder, and its difference to CE under the same."""
-        data = _data(run)
+        data = _join_decoders(run)
         present = {*data["decoder"]}
         decoders = [name for name in (GREEDY, *RULES) if name in present]
-        table = row_table(_decoded_rows(data, decoders, opponent(data)), self.title)
-        table = without_dashes_below(table, "Δ")
+        table = make_table(_make_decoded_rows(data, decoders, find_opponent(data)), self.title)
+        table = drop_dashes_below(table, "Δ")
         return Artefact(
-            caption(run, measured(run.cells), DECODED),
+            write_caption(run, select_measured(run.cells), DECODED),
             table,
             data=data.drop(columns="address"),
-            notes=notes_of(table),
+            notes=select_notes(table),
         )
 
 
-def _rules(run: Run) -> dict[str, tuple[str, str]]:
+def _split_rules(run: Run) -> dict[str, tuple[str, str]]:
     """Name and decoder by metric: `mean_absolute_error[mean]` is under the rule `mean`."""
     metrics = map(str, run.metrics["metric"].unique())
     return {metric: split_rule(metric) for metric in metrics}
 
 
-def _data(run: Run) -> pd.DataFrame:
+def _join_decoders(run: Run) -> pd.DataFrame:
     """The result frame with name and decoder of each metric, and `found`: the mean mass."""
-    rules = _rules(run)
+    rules = _split_rules(run)
     metrics = _select_metrics(rules)
-    data = result_frame(run, _select_ruled_cells(run, rules), metrics)
-    data = with_tests(data, run, metrics)
+    data = join_results(run, _select_ruled_cells(run, rules), metrics)
+    data = add_tests(data, run, metrics)
     data = data[data["value"].notna()].reset_index(drop=True)
     data["name"] = [rules[metric][0] for metric in data["metric"]]
     data["decoder"] = [rules[metric][1] for metric in data["metric"]]
-    masses = _mean_masses(run)
+    masses = _average_masses(run)
     return data.merge(masses, how="left", on=[*KEY, "seed"])
 
 
-def _mean_masses(run: Run) -> pd.DataFrame:
+def _average_masses(run: Run) -> pd.DataFrame:
     """What the beam search of each cell found, as a probability, over its examples."""
     key = [*KEY, "seed"]
     masses = run.read("scores", [MASS]).groupby(key, observed=True)[MASS]
@@ -252,36 +252,38 @@ def _select_metrics(rules: Mapping[str, tuple[str, str]]) -> list[str]:
     return [metric for metric in sorted(rules) if rules[metric][0] in ruled_names]
 
 
-def _decoded_rows(data: pd.DataFrame, decoders: list[str], other: str) -> Iterator[dict[str, str]]:
+def _make_decoded_rows(
+    data: pd.DataFrame, decoders: list[str], other: str
+) -> Iterator[dict[str, str]]:
     for _, cells in data.groupby(KEY, observed=True):
-        labels = metric_labels(str(cells["task"].iloc[0]))
+        labels = label_metrics(str(cells["task"].iloc[0]))
         present = {*cells["name"]}
 
         # In the task's order; metrics that it no longer has come last.
         names = [name for name in labels if name in present]
         names += sorted(present - {*labels})
         for name in names:
-            rows = rows_where(cells, name=name)
+            rows = select_rows(cells, name=name)
             yield {
-                **row_head(rows.iloc[0]),
+                **describe_row(rows.iloc[0]),
                 "Metric": labels.get(name, name),
-                **_decoded_row(rows, decoders, other),
+                **_make_decoded_row(rows, decoders, other),
             }
 
 
-def _decoded_row(cells: pd.DataFrame, decoders: list[str], other: str) -> dict[str, str]:
+def _make_decoded_row(cells: pd.DataFrame, decoders: list[str], other: str) -> dict[str, str]:
     """The values of one metric under each decoder, then its differences."""
     values: dict[str, str] = {}
     differences: dict[str, str] = {}
     present = [rule for rule in decoders if (cells["decoder"] == rule).any()]
     for rule in present:
-        rows = rows_where(cells, decoder=rule)
-        values[rule.capitalize()] = estimate(rows, 2)
+        rows = select_rows(cells, decoder=rule)
+        values[rule.capitalize()] = format_estimate(rows, 2)
         if rows["loss"].iloc[0] != REFERENCE:
-            differences[f"{delta(other)}, {rule}"] = gain(rows, 2)
+            differences[f"{name_difference(other)}, {rule}"] = format_gain(rows, 2)
 
     # All rules read the same beam search, so that the rows of one say what it found.
-    seeds = rows_where(cells, decoder=present[0])
+    seeds = select_rows(cells, decoder=present[0])
     return {
         **values,
         **differences,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -28,15 +28,12 @@ from smmd_bench.results.verdict import (
 )
 from smmd_bench.scoring.gain import RECIPES
 
-from ._cells import NO_RESULTS, Pair, measured, of_pair, rows_where, why_missing
+from ._cells import NO_RESULTS, Pair, explain_missing, select_measured, select_pair, select_rows
 from ._constants import describe_constants, describe_unbeaten
 from ._forest import NOISE, draw_verdicts
-from ._reported import reported
-from ._results import digits_of
-from ._text import P_HOLM, caption, notes_of, p_text, row_head
-
-if TYPE_CHECKING:
-    pass
+from ._reported import describe_manifest
+from ._results import count_digits
+from ._text import P_HOLM, describe_row, format_p, select_notes, write_caption
 
 SHOWN = (
     "Differences of each task's first metric and of its error (lower is better, where both "
@@ -56,18 +53,18 @@ GROUPED = (
 class Verdict:
     """Each loss against cross-entropy, by the first metric of the task and by its error."""
 
-    name: ClassVar[str] = "verdict"
-    title: ClassVar[str] = "Did the loss help?"
-    paper: ClassVar[str] = ""
-    order: ClassVar[int] = 0
+    name = "verdict"
+    title = "Did the loss help?"
+    paper = ""
+    order = 0
 
     def skip(self, run: Run) -> str | None:
         """A measured loss besides cross-entropy and the untuned model is needed."""
-        if measured(run.cells).empty:
+        if select_measured(run.cells).empty:
             return NO_RESULTS
         if "predictions" in run.manifest and run.comparisons.empty:
             return "a second file of predictions is needed"
-        if not _judged(run):
+        if not _list_judged(run):
             return "the run has no loss besides cross-entropy"
         return None
 
@@ -77,8 +74,8 @@ class Verdict:
         data = _spell_verdicts(run.verdict)
         table = pd.DataFrame(_Rows(run, data).make()).fillna(DASH)
         _move_links(table)
-        label = _short_label(run)
-        shown_always = ["Loss", "Metric", label, "Verdict", GROUP, _difference_heading(label)]
+        label = _shorten_label(run)
+        shown_always = ["Loss", "Metric", label, "Verdict", GROUP, _name_difference(label)]
         table.attrs["values"] = [*shown_always, FLIPS, P_HOLM]
         table.attrs["optional"] = ["n", "Seeds", FLIPS, P_HOLM, label]
 
@@ -90,18 +87,18 @@ class Verdict:
 
         warning = _warn(run, table)
         return Artefact(
-            f"{caption(run, run.cells, SHOWN, warning)}\n{reported(run)}",
+            f"{write_caption(run, run.cells, SHOWN, warning)}\n{describe_manifest(run)}",
             table,
             data=None if data.empty else data,
-            notes=notes_of(table),
+            notes=select_notes(table),
         )
 
 
-def _short_label(run: Run) -> str:
+def _shorten_label(run: Run) -> str:
     return shortened(loss_label(reference_of(run)), 14)
 
 
-def _difference_heading(label: str) -> str:
+def _name_difference(label: str) -> str:
     return f"Δ to {label} [95 %]"
 
 
@@ -118,7 +115,7 @@ def _warn(run: Run, table: pd.DataFrame) -> str:
     """What must not be misread: losses that a constant beats, flips and groups."""
     sentences = [describe_constants(run, run.cells), describe_unbeaten(run)]
     if FLIPS in table:
-        sentences.append(FLIPPED.format(_short_label(run)))
+        sentences.append(FLIPPED.format(_shorten_label(run)))
     if GROUP in table:
         sentences.append(GROUPED)
     return " ".join(filter(None, sentences))
@@ -130,13 +127,13 @@ def _spell_verdicts(data: pd.DataFrame) -> pd.DataFrame:
     for row in data.to_dict("records"):
         verdict = row["verdict"]
         if verdict == OPEN and math.isfinite(row["smallest"]):
-            size = number(row["smallest"], digits_of(row["label"]))
+            size = number(row["smallest"], count_digits(row["label"]))
             verdict = f"{OPEN} (below ±{size})"
         verdicts.append(verdict)
     return data.assign(verdict=verdicts)
 
 
-def _judged(run: Run) -> set[str]:
+def _list_judged(run: Run) -> set[str]:
     """The losses that a verdict is about."""
     losses = {*run.cells["loss"]} - {reference_of(run)}
     # A file of completions may be called `base`.
@@ -149,10 +146,10 @@ class _Rows:
     def __init__(self, run: Run, data: pd.DataFrame) -> None:
         self.run, self.data = run, data
         self.other = reference_of(run)
-        self.value = _short_label(run)
-        self.difference = _difference_heading(self.value)
+        self.value = _shorten_label(run)
+        self.difference = _name_difference(self.value)
         self.without_learning = learnt_nothing(run)
-        self.judged = _judged(run)
+        self.judged = _list_judged(run)
 
     def make(self) -> Iterator[dict[str, Any]]:
         """The rows of each model, task and loss."""
@@ -161,7 +158,7 @@ class _Rows:
         cells = cells.assign(is_noise=cells["loss"] == self.other)
         order = ["task", "model", "is_noise", "loss"]
         for (task, model, is_noise, loss), group in cells.groupby(order, observed=True):
-            head = row_head(group.iloc[0])
+            head = describe_row(group.iloc[0])
             if is_noise:
                 pair = (str(model), str(task))
                 yield from self._reference_rows(pair, head)
@@ -175,7 +172,7 @@ class _Rows:
 
     def _explain(self, cells: pd.DataFrame, key: tuple[Any, ...]) -> str:
         """Why a loss has no difference to show."""
-        if reason := why_missing(cells):
+        if reason := explain_missing(cells):
             return reason
         if key in self.without_learning:
             return NOTHING_LEARNT
@@ -183,13 +180,13 @@ class _Rows:
 
     def _reference_rows(self, pair: Pair, head: dict[str, str]) -> Iterator[dict[str, Any]]:
         """The group of cross-entropy by metric, where losses are ranked."""
-        ranked = rows_where(of_pair(self.data, pair), against_loss=self.other)
+        ranked = select_rows(select_pair(self.data, pair), against_loss=self.other)
         ranked = ranked[ranked["against_letters"] != ""]
         for gain in ranked.drop_duplicates("metric").to_dict("records"):
             yield {
                 **head,
                 "Metric": gain["label"],
-                self.value: number(gain["against_value"], digits_of(gain["label"])),
+                self.value: number(gain["against_value"], count_digits(gain["label"])),
                 GROUP: gain["against_letters"],
             }
 
@@ -206,7 +203,7 @@ class _Rows:
             yield head | self._gain_row(gain)
 
     def _gain_row(self, gain: dict[Any, Any]) -> dict[str, Any]:
-        digits = digits_of(gain["label"])
+        digits = count_digits(gain["label"])
         row = {
             "Metric": gain["label"],
             self.value: number(gain["against_value"], digits),
@@ -221,14 +218,14 @@ class _Rows:
         return {
             **row,
             self.difference: with_interval(*bounds, digits, sign=True),
-            **_flips(gain, linked=not is_noise),
-            P_HOLM: p_text(gain["p_holm"]),
+            **_format_flips(gain, linked=not is_noise),
+            P_HOLM: format_p(gain["p_holm"]),
             "Seeds": str(gain["seeds"]),
             "n": f"{gain['n']:,}",
         }
 
 
-def _flips(gain: dict[Any, Any], *, linked: bool) -> dict[str, Any]:
+def _format_flips(gain: dict[Any, Any], *, linked: bool) -> dict[str, Any]:
     """`+31 / −47` of a share of examples, with the fragments of the page that show them."""
     if pd.isna(gain["gained"]):
         return {}
@@ -240,13 +237,13 @@ def _flips(gain: dict[Any, Any], *, linked: bool) -> dict[str, Any]:
     if linked and gain["metric"] == "exact_match" and gain["interval"] != RECIPES:
         loss, other = gain["loss"], gain["against_loss"]
         cells[LINKS] = {
-            gained: _link(gain, right=loss, wrong=other),
-            lost: _link(gain, right=other, wrong=loss),
+            gained: _make_link(gain, right=loss, wrong=other),
+            lost: _make_link(gain, right=other, wrong=loss),
         }
     return cells
 
 
-def _link(gain: dict[Any, Any], *, right: str, wrong: str) -> str:
+def _make_link(gain: dict[Any, Any], *, right: str, wrong: str) -> str:
     query = {"model": gain["model"], "task": gain["task"], "right": right, "wrong": wrong}
     return "completions?" + urlencode(query)
 
@@ -263,14 +260,14 @@ PICTURED = (
 class Overview:
     """The verdict of each loss, with the difference and what could have been seen."""
 
-    name: ClassVar[str] = "overview"
-    title: ClassVar[str] = "Did the loss help? The verdict as a picture"
-    paper: ClassVar[str] = "not in the paper"
-    order: ClassVar[int] = 0
+    name = "overview"
+    title = "Did the loss help? The verdict as a picture"
+    paper = "not in the paper"
+    order = 0
 
     def skip(self, run: Run) -> str | None:
         """A loss with results beside cross-entropy's is needed."""
-        if measured(run.cells).empty:
+        if select_measured(run.cells).empty:
             return NO_RESULTS
         is_noise = run.verdict["loss"] == run.verdict["against_loss"]
         if is_noise.all():
@@ -281,5 +278,5 @@ class Overview:
         """One row of panels a model and task: its first metric, and its error if it has one."""
         run = main_losses(run)
         data = _spell_verdicts(run.verdict)
-        words = caption(run, run.cells, PICTURED)
-        return Artefact(words, figure=draw_verdicts(run, data), data=data, notes=notes_of(None))
+        words = write_caption(run, run.cells, PICTURED)
+        return Artefact(words, figure=draw_verdicts(run, data), data=data, notes=select_notes(None))
