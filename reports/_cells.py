@@ -96,9 +96,9 @@ def explain_no_numbers(run: Run) -> str | None:
 
 def find_opponent(data: pd.DataFrame) -> str:
     """What the rows of a table are compared with: cross-entropy, or what stands in for it."""
-    others = [*data["against_loss"].dropna().unique()]
+    references = [*data["against_loss"].dropna().unique()]
     # Tuned losses are compared with tuned cross-entropy; the table is still one of differences to
     # cross-entropy. Completions made elsewhere are compared with the first file.
-    if REFERENCE in others or not others:
+    if REFERENCE in references or not references:
         return REFERENCE
-    return str(others[0])
+    return str(references[0])

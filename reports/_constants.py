@@ -56,6 +56,7 @@ def _list_texts(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:
 
 def describe_unbeaten(run: Run) -> str:
     """The losses whose error is not below that of the best constant answer; empty: none."""
+    # The base was not trained on the task, and owes the constant nothing.
     cells = run.cells[run.cells["loss"] != "base"]
     compared = constants_of(run, cells).merge(run.metrics, on=["address", "metric"])
     has_several_tasks = compared["task"].nunique() > 1

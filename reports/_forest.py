@@ -48,7 +48,12 @@ def draw_verdicts(run: Run, data: pd.DataFrame) -> Figure:
     styles = style.loss_styles(data["loss"].cat.categories)
     for part, pair, block in zip(parts, drawn_pairs, blocks, strict=True):
         heading = f"{name_pair(pair)}: {block['n'].max():,} test examples"
-        part.suptitle(folded(heading, 100), x=0.01, ha="left", fontsize=9.5)
+        part.suptitle(
+            folded(heading, 100),
+            x=0.01,
+            ha="left",
+            fontsize=9.5,
+        )
         _draw_block(part, block, reference_of(run), styles)
     _add_legend(figure)
     return figure
@@ -64,6 +69,7 @@ def _draw_block(
         if not rows.empty:
             metrics.append(rows)
 
+    # The noise floor is no loss to judge, and stands below them.
     losses = [*block["loss"].sort_values().unique()]
     losses.sort(key=lambda loss: loss == other)
     names = [shortened(_name_row(loss, other), 24) for loss in losses]
@@ -86,6 +92,7 @@ def _add_legend(figure: Figure) -> None:
     from matplotlib.lines import Line2D
     from matplotlib.patches import Patch
 
+    # Drawn for the legend alone, in black: it stands for the colours of all losses.
     line = Line2D(
         [],
         [],
@@ -140,8 +147,16 @@ def _choose_bound(data: pd.DataFrame) -> float:
 def _draw_gain(axis: Axes, gain: dict[Any, Any], row: int, look: LossStyle) -> None:
     """The band of what could not be found, the interval, the difference and the verdict."""
     smallest = gain["smallest"]
+    # Without a test there is no smallest difference that it could find.
     if math.isfinite(smallest):
-        axis.barh(row, 2 * smallest, 0.72, -smallest, color=BAND, zorder=0)
+        axis.barh(
+            row,
+            2 * smallest,
+            0.72,
+            -smallest,
+            color=BAND,
+            zorder=0,
+        )
     axis.plot(
         [gain["low"], gain["high"]],
         [row, row],

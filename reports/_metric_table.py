@@ -55,11 +55,11 @@ class MetricTable:
     name: ClassVar[str]
     title: ClassVar[str]
     paper: ClassVar[str]
-    order = 10
+    order: ClassVar[int] = 10
     tasks: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[tuple[Column, ...]] = ()
-    published = ""
-    sourced = False
+    published: ClassVar[str] = ""
+    sourced: ClassVar[bool] = False
     caption_text: ClassVar[str]
 
     def cells(self, run: Run) -> pd.DataFrame:
@@ -99,16 +99,18 @@ class MetricTable:
         metrics = [column.metric for column in self.columns]
         data = join_results(run, cells, metrics)
         data = add_published(data, run, cells, self.published)
+
+        # Every row of the frame has the source, which the data of the table keeps.
         if self.sourced:
             data["data"] = [find_source(run, str(task)) for task in data["task"]]
-        return add_tests(data, run, self.compared())
+        return add_tests(data, run, self.compared_metrics())
 
-    def compared(self) -> list[str]:
+    def compared_metrics(self) -> list[str]:
         """The metrics whose differences are shown, the main one first."""
         first, *further = self.columns
         return [first.metric, *(column.metric for column in further if column.delta)]
 
-    def columns_of(self, data: pd.DataFrame, other: str) -> Sequence[Column]:
+    def choose_columns(self, data: pd.DataFrame, other: str) -> Sequence[Column]:
         """The columns of the rows of a task, whose losses are compared with `other`."""
         return self.columns
 
@@ -117,7 +119,7 @@ class MetricTable:
         other = find_opponent(data)
         groups = []
         for _, cells in data.groupby(KEY, observed=True):
-            columns = self.columns_of(cells, other)
+            columns = self.choose_columns(cells, other)
             groups.append(RowGroup(cells, columns))
         return groups
 
@@ -125,6 +127,7 @@ class MetricTable:
         """The row of one model, task and loss, whose cells differ in their seed alone."""
         row = self._row_head(group.cells.iloc[0])
         first = group.columns[0]
+        # The reason stands where a reader looks for the value.
         if why := explain_missing(group.cells):
             return {**row, first.heading: why}
 
@@ -166,6 +169,8 @@ class MetricTable:
         cells = group.select(first)
         if not first.paper:
             return values
+
+        # A hole of unknown cause would be read as one of the paper's.
         if cells["published"].isna().iloc[0]:
             values[first.paper] = cells["other_setting"].iloc[0] or DASH
         values[TO_PAPER] = number(cells["against_published"].mean(), 1, sign=True)
@@ -189,6 +194,7 @@ class MetricTable:
         for column in self.columns:
             if not column.robust:
                 continue
+
             has_outliers = values[column.robust] > 2 * values[column.metric]
             if not has_outliers.any():
                 names = [column.heading, column.delta]
@@ -197,6 +203,7 @@ class MetricTable:
 
     def _drop_constant(self, table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         """Without the task, where the title says it, and without sources that are not known."""
+        # A table of several tasks keeps the column, so that tables of several runs are alike.
         if len(self.tasks) < 2 and data["task"].nunique() == 1:
             table = table.drop(columns="Task")
         if self.sourced and (data["data"] == UNKNOWN).all():
@@ -214,6 +221,7 @@ class MetricTable:
         # Some completions have no number, and a difference of errors needs one on both sides.
         most_examples = data.groupby("address")["n"].transform("max")
         partial_metrics = {*data.loc[data["n"] < most_examples, "metric"]}
+
         headings = {}
         for group in groups:
             for column in group.columns:
@@ -234,9 +242,10 @@ class MetricTable:
         """The numbers behind the table: one row a cell, where all rows have the same metrics."""
         if not self.columns:
             return data.drop(columns="address")
+        # One row a cell is what people load into other tools.
         data.attrs["published"] = [column.metric for column in self.columns if column.paper]
         source = ["data"] if self.sourced else []
-        return to_wide(data, self.compared(), *source)
+        return to_wide(data, self.compared_metrics(), *source)
 
 
 def _select_cells(run: Run) -> pd.DataFrame:

@@ -37,6 +37,7 @@ def select_panels(
     """The losses to draw of each of the first models and tasks, in order: SMMD goes before plain
     losses, and these before variants. The tasks `first` go before others."""
     drawn = {}
+    # Sorting is stable: otherwise the order of the run stays.
     ordered_pairs = sorted(list_pairs(data), key=lambda pair: pair[1] not in first)
     for pair in ordered_pairs[:groups]:
         present = select_pair(data, pair)["loss"].sort_values().unique()
@@ -103,7 +104,8 @@ def make_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
     rows = math.ceil(len(titles) / 3)
 
     # The last row may be filled in part; what is left of it stays empty.
-    figure = style.new_figure(style.width_for(columns), 0.6 + 2.9 * rows)
+    width = style.width_for(columns)
+    figure = style.new_figure(width, 0.6 + 2.9 * rows)
     axes = [*figure.subplots(rows, columns, squeeze=False).flat]
     panels, spare = axes[: len(titles)], axes[len(titles) :]
 

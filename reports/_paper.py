@@ -96,7 +96,12 @@ def _content() -> dict[str, Any]:
 def find_published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
     """The published values by metric of a cell; none where its setting is another."""
     task, _ = split_spec(str(cell["task"]))
-    values = find_published(table, model=str(cell["model"]), task=task, loss=str(cell["loss"]))
+    values = find_published(
+        table,
+        model=str(cell["model"]),
+        task=task,
+        loss=str(cell["loss"]),
+    )
 
     # Most cells have no published value; only of the others the setting is worth comparing.
     if values and not describe_other_setting(run, cell):

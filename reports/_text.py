@@ -42,6 +42,7 @@ def select_notes(table: pd.DataFrame | None) -> list[str]:
     """The notes that a table needs; of a figure all."""
     if table is None:
         return [*NOTES.values()]
+
     # A sign in any heading or cell needs its note: an interval, a difference, a column of losses.
     text = " ".join(map(str, [*table.columns, *table.to_numpy().flat]))
     return [note for sign, note in NOTES.items() if sign in text]
@@ -77,6 +78,7 @@ def _describe_sample(run: Run, cells: pd.DataFrame) -> str:
 
 def _describe_missing(cells: pd.DataFrame) -> str:
     """Which losses have cells without a result, and why."""
+    # A row that is missing without a word would look like a loss that nobody ran.
     reasons = []
     missing = cells[cells["status"] != "done"]
     for loss, group in missing.groupby("loss", observed=True):
@@ -88,6 +90,7 @@ def describe_model(model: str, params: Any) -> dict[str, str]:
     """Name and size of a model: as the paper prints them, where it is one of the paper's."""
     if entry := find_paper_model(model):
         return {"Model": entry["name"], "Params": entry["params"]}
+
     # Other models are called as the run calls them, and their parameters are counted.
     size = DASH if pd.isna(params) else tables.count(int(params))
     return {"Model": model_label(model), "Params": size}
@@ -109,6 +112,7 @@ def make_table(rows: Iterable[dict[str, str]], title: str) -> pd.DataFrame:
     for name in ("Model", "Task"):
         if table[name].nunique() == 1:
             table = table.drop(columns=name)
+
     table.attrs["title"] = title
     return table
 
@@ -140,6 +144,7 @@ def format_gain(cells: pd.DataFrame, digits: int = 1) -> str:
     first = cells.iloc[0]
     bounds = (first["gain_low"], first["gain_high"])
     text = with_interval(first["gain"], *bounds, digits, sign=True)
+
     smallest = first["gain_smallest"]
     return text if pd.isna(smallest) else f"{text} ({number(smallest, digits)})"
 

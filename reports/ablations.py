@@ -80,6 +80,7 @@ def _specs_by_parameter(run: Run) -> dict[tuple[str, str], list[str]]:
 
 def _numbers(text: str) -> tuple[float, ...]:
     try:
+        # A set of values is spelled as a sum: 1+2+3.
         return tuple(map(float, text.split("+")))
     except ValueError:
         return ()
@@ -119,6 +120,7 @@ def select_variants(
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The cells that `select_varied` gives, of the seeds that all losses have, and their result
     frame, which is empty if too few have an accuracy. `table` has their published values."""
+    # Of unequal seeds a difference between rows would be one of seeds, too.
     cells = select_shared_seeds(select_varied(run.cells, losses, varied, least))
     with_results = select_measured(cells)
     if with_results.empty:
@@ -145,12 +147,12 @@ class Ablation:
     with their labels, `baselines` those of them that alone make no table.
     """
 
-    name = "ablation"
-    title = "Variants of the losses"
-    paper = "not in the paper"
-    published = ""
-    heading = "Loss"
-    caption_text = "Exact match of variants of a loss beside the loss itself."
+    name: ClassVar[str] = "ablation"
+    title: ClassVar[str] = "Variants of the losses"
+    paper: ClassVar[str] = "not in the paper"
+    published: ClassVar[str] = ""
+    heading: ClassVar[str] = "Loss"
+    caption_text: ClassVar[str] = "Exact match of variants of a loss beside the loss itself."
     baselines: ClassVar[tuple[str, ...]] = ()
     rows: ClassVar[Mapping[str, str]] = {}
 
@@ -173,6 +175,7 @@ class Ablation:
         """Cells and result frame of the rows."""
         labels = self.labels(run)
         baselines = self.baselines or [loss for loss in labels if "[" not in loss]
+        # Baselines are in other tables; one variant makes them worth repeating.
         varied = {*labels} - {*baselines}
         return select_variants(run, labels, varied, 1, self.published)
 

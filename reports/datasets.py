@@ -9,7 +9,7 @@ import math
 import textwrap
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import pandas as pd
 
@@ -41,10 +41,10 @@ SIZES_CAPTION = (
 class DatasetSizes:
     """Training, validation and test examples of every task of the run."""
 
-    name = "dataset_sizes"
-    title = "Dataset sizes"
-    paper = "Table 8"
-    order = 200
+    name: ClassVar[str] = "dataset_sizes"
+    title: ClassVar[str] = "Dataset sizes"
+    paper: ClassVar[str] = "Table 8"
+    order: ClassVar[int] = 200
 
     def skip(self, run: Run) -> str | None:
         """The manifest must say the sizes."""
@@ -64,11 +64,18 @@ class DatasetSizes:
         # A size that is not known is missing, and the others stay whole numbers.
         sizes_of = [*SPLITS, *BESIDE]
         data = pd.DataFrame(lines).astype(dict.fromkeys(sizes_of, "Int64"))
-        headings = {"task": "Task", "source": "Data", **SPLITS, **BESIDE}
+        headings = {
+            "task": "Task",
+            "source": "Data",
+            **SPLITS,
+            **BESIDE,
+        }
         table = data.rename(columns=headings)
         for name in sizes_of:
             column = headings[name]
             table[column] = [DASH if pd.isna(size) else f"{size:,}" for size in data[name]]
+
+        # Only pictures have a source, and only the paper's own tasks its sizes.
         table = drop_dashes(table, ["Data", *BESIDE.values()])
         table.attrs["title"] = self.title
         return Artefact(SIZES_CAPTION, table, data=data)
@@ -85,6 +92,7 @@ def _find_published_sizes(run: Run, task: str) -> dict[str, int | None]:
     sizes: Mapping[str, int] = {}
     name, _ = split_spec(task)
     for row in read_rows("dataset_sizes"):
+        # Sizes of other data say nothing about a copy of the paper's.
         if row["task"] == name and not describe_other_data(run, task):
             sizes = row
     return {column: sizes.get(column.removeprefix("published_")) for column in BESIDE}
@@ -101,9 +109,9 @@ SHOWN = "Test examples, spread evenly over the test split and not chosen by thei
 class DatasetSamples:
     """Pictures, questions and true answers of a few test examples a task."""
 
-    name = "dataset_samples"
-    title = "Dataset samples"
-    paper = "Figure 4 (Appendix C.1)"
+    name: ClassVar[str] = "dataset_samples"
+    title: ClassVar[str] = "Dataset samples"
+    paper: ClassVar[str] = "Figure 4 (Appendix C.1)"
 
     def skip(self, run: Run) -> str | None:
         """Without a measured cell there are no examples."""
@@ -149,7 +157,12 @@ def _draw_figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
         heading = name_pair((model, task))
         if find_source(run, task) == SYNTHETIC:
             heading += " (synthetic data)"
-        part.suptitle(heading, x=0.01, ha="left", fontsize=10)
+        part.suptitle(
+            heading,
+            x=0.01,
+            ha="left",
+            fontsize=10,
+        )
         _draw_block(part, block)
     return figure
 
@@ -167,6 +180,7 @@ def _draw_block(part: SubFigure, block: pd.DataFrame) -> None:
     has_pictures = _has_pictures(block)
     ratios = [5, 3] if has_pictures else [1]
     step, rows = len(ratios), _count_rows(block)
+
     axes = part.subplots(
         step * rows,
         COLUMNS,
@@ -186,7 +200,13 @@ def _draw_block(part: SubFigure, block: pd.DataFrame) -> None:
 
 def _draw_text(axis: Axes, example: Mapping[Hashable, Any]) -> None:
     """The prompt from its beginning, and the true answer, of which the end counts."""
-    lines = textwrap.wrap(str(example["prompt"]), 36, max_lines=4, placeholder=" …")
+    # Four lines are what a panel holds at this size.
+    lines = textwrap.wrap(
+        str(example["prompt"]),
+        36,
+        max_lines=4,
+        placeholder=" …",
+    )
     truth = " ".join(str(example["target"]).split())
     if len(truth) >= 34:
         truth = "…" + truth[-33:]
@@ -209,7 +229,13 @@ def _draw_picture(axis: Axes, example: Mapping[Hashable, Any]) -> None:
     picture = small_picture(example["image"], LARGEST)
     # The run's folder may have moved without its pictures; the question is still worth a place.
     if picture is None:
-        axis.text(0.5, 0.5, "picture not found", ha="center", va="center")
+        axis.text(
+            0.5,
+            0.5,
+            "picture not found",
+            ha="center",
+            va="center",
+        )
         return
     axis.imshow(picture)
     axis.set_anchor("NW")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -80,9 +80,9 @@ def _is_digit(value: int) -> str | None:
 class DigitDistribution:
     """Where each loss puts its probability when the answer starts with a given digit."""
 
-    name = "digit_distribution"
-    title = "Digit distribution at the first digit of the answer"
-    paper = "Figure 6 (Appendix C.6)"
+    name: ClassVar[str] = "digit_distribution"
+    title: ClassVar[str] = "Digit distribution at the first digit of the answer"
+    paper: ClassVar[str] = "Figure 6 (Appendix C.6)"
 
     digit: int | None = parameter(
         None, "the true first digit to show; none: a row for each of 1 to 9", check=_is_digit
@@ -106,6 +106,7 @@ class DigitDistribution:
             title = f"{title}, where it is {self.digit}"
             most_blocks = 4 * BLOCKS
 
+        # The table has all; a mean over few examples would be drawn like one over many.
         enough = data[data["n"] >= FEWEST]
         clocks = select_rows(run.cells, task_name=CLOCK)["task"]
         drawn = select_panels(enough, most_blocks, LOSSES, first={*map(str, clocks)})
@@ -120,9 +121,9 @@ class DigitDistribution:
 class DigitProbe(DigitDistribution):
     """Where each loss puts its probability when the hour starts with one given digit."""
 
-    name = "digit_probe"
-    title = "Clock-Time: digit distribution at the first digit of the hour"
-    paper = "Figure 2"
+    name: ClassVar[str] = "digit_probe"
+    title: ClassVar[str] = "Clock-Time: digit distribution at the first digit of the hour"
+    paper: ClassVar[str] = "Figure 2"
 
     digit: int | None = parameter(5, "the true first digit", check=_is_digit)
 
@@ -144,6 +145,7 @@ def _select_clocks(run: Run) -> Run:
 
 def _make_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
     """p(true first digit) by digit: the heights of the highlighted bars; n is their first row."""
+    # All rows have all columns, in the order of the digits, whatever their first row lacks.
     headings = {digit: f"p({digit})" for digit in sorted(data["digit"].unique())}
     for pair in list_pairs(data):
         block = select_pair(data, pair)
@@ -160,7 +162,12 @@ def _make_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
 
 def _make_size_row(block: pd.DataFrame, pair: Pair, headings: dict[int, str]) -> dict[str, str]:
     """How many examples each first digit has; most data has more of the small ones."""
-    row = {"Model": model_label(pair[0]), "Task": pair[1], "Loss": "n", "Seeds": DASH}
+    row = {
+        "Model": model_label(pair[0]),
+        "Task": pair[1],
+        "Loss": "n",
+        "Seeds": DASH,
+    }
     sizes = block.groupby("digit")["n"].max()
     for digit, heading in headings.items():
         row[heading] = f"{sizes[digit]:,}" if digit in sizes else DASH

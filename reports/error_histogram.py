@@ -64,6 +64,7 @@ def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
     cells = cells[(cells["loss"] != "base") & cells["task"].isin(list_numeric_tasks(run))]
     blocks = []
     for _, group in cells.groupby(PAIR, observed=True):
+        # Model by model and task by task: the scores of a whole run may not fit into memory.
         losses = [*map(str, group["loss"].sort_values().unique())]
         reference = _select_reference(run, losses)
         scores = run.read("scores", ["uid", "error", *columns], group["address"])
@@ -100,10 +101,10 @@ def order_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
 class ErrorHistogram:
     """How far answers are off, each loss against cross-entropy on the same examples."""
 
-    name = "error_histogram"
-    title = "Histogram of absolute errors"
-    paper = "Figure 7 (Appendix C.7)"
-    caption_text = SHOWN
+    name: ClassVar[str] = "error_histogram"
+    title: ClassVar[str] = "Histogram of absolute errors"
+    paper: ClassVar[str] = "Figure 7 (Appendix C.7)"
+    caption_text: ClassVar[str] = SHOWN
     read: ClassVar[tuple[str, ...]] = ()
     groups: ClassVar[int] = 4
 
@@ -156,6 +157,7 @@ class ErrorHistogram:
                 }
             )
 
+        # Shares, and not counts, since subsets differ in size from loss to loss.
         data = pd.concat(histograms, names=KEY).reset_index(KEY)
         data["share"] = 100 * data["count"] / data["n"]
         columns = [*KEY, "seeds", "n", "low", "high", "count", "share"]
@@ -166,6 +168,7 @@ class ErrorHistogram:
         for key, answers in common.groupby([*PAIR, "pair"], observed=True):
             model, task, loss = map(str, key)
             reference = find_reference(answers)
+            # Both on the same examples: another subset of either would change its percentile.
             of_loss = select_rows(answers, loss=loss)
             of_reference = select_rows(answers, loss=reference)
             other = loss_label(reference)
@@ -184,7 +187,9 @@ class ErrorHistogram:
         self, common: pd.DataFrame, data: pd.DataFrame, drawn: dict[Pair, list[str]]
     ) -> Figure | None:
         """A row of panels for each model and task."""
-        blocks = [(name_pair(pair), 1, len(losses)) for pair, losses in drawn.items()]
+        blocks = []
+        for pair, losses in drawn.items():
+            blocks.append((name_pair(pair), 1, len(losses)))
         figure, grids = make_blocks(blocks, head=0.4, height=2.5)
 
         # As in the table: over each seed, and then their mean.
@@ -244,6 +249,7 @@ def _format_p90(answers: pd.DataFrame) -> str:
     from scipy.stats import quantile_test
 
     p90 = answers.groupby("seed")["error"].quantile(QUANTILE)
+    # Large errors need no decimals, and small ones would all be 0 without.
     digits = 1 if p90.mean() >= 10 else 2
     if len(p90) != 1:
         return format_mean(p90, digits)
@@ -257,7 +263,12 @@ def _format_published(model: str, task: str, loss: str, reference: str) -> str:
     """`12.00 (14.00)`: the paper's of a loss and of the reference."""
     texts = []
     for name in (loss, reference):
-        values = find_published("error_p90", model=model, task=task, loss=name)
+        values = find_published(
+            "error_p90",
+            model=model,
+            task=task,
+            loss=name,
+        )
         texts.append(number(values.get("p90")))
 
     of_loss, of_reference = texts
@@ -269,7 +280,12 @@ def draw_shares(axis: Axes, data: pd.DataFrame, edges: ArrayLike) -> dict[str, L
     styles = loss_styles(data["loss"].cat.categories)
     reference = find_reference(data)
     grey = select_rows(data, loss=reference)["share"]
-    axis.stairs(grey, edges, fill=True, color="#DDDDDD")
+    axis.stairs(
+        grey,
+        edges,
+        fill=True,
+        color="#DDDDDD",
+    )
 
     # The reference comes first: a loss that is equal to it must not be hidden.
     for loss in (reference, str(data["pair"].iloc[0])):
@@ -284,6 +300,7 @@ def draw_shares(axis: Axes, data: pd.DataFrame, edges: ArrayLike) -> dict[str, L
 
 def scale_shares(axis: Axes, highest: float, ticks: Sequence[float]) -> None:
     """The scale of square roots: a tail of 1 % shows beside 50 % of exact answers, and 0 is 0."""
+    # A logarithmic scale has no 0, and most bins of a good loss are empty.
     root = (lambda share: np.sqrt(np.clip(share, 0, None)), np.square)
     axis.set_yscale("function", functions=root)
     axis.set_yticks([tick for tick in ticks if tick <= highest])

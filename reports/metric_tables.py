@@ -16,6 +16,7 @@ from ._results import EXACT, add_tests, join_results
 from ._text import name_difference
 
 ACCURACY = Column(EXACT, "Acc (%)", interval=True, paper="Paper Acc")
+# The mean is carried by a few large errors; this column shows where it is.
 ROBUST = Column(
     "trimmed_absolute_error", "MAE of 90 %", 2, delta="Δ of 90 %", robust="mean_absolute_error"
 )
@@ -29,15 +30,18 @@ class MathTable(MetricTable):
     name = "math_table"
     title = "Mathematical reasoning results"
     paper = "Table 1"
+    # The paper has one table of both.
     tasks = ("gsm8k", "svamp")
     published = "math_reasoning"
     columns = (
         Column(EXACT, "Acc (%)", interval=True, paper="Paper"),
+        # lm-eval's two stand beside ours, since papers report either.
         Column("strict_match", "lm-eval strict"),
         Column("flexible_match", "lm-eval flexible"),
         Column("mean_absolute_error", "MAE", digits=2, delta="Δ MAE"),
         ROBUST,
         UNREADABLE,
+        # A completion that was cut off is wrong for want of room.
         Column("truncation_rate", "Cut off (%)"),
     )
     caption_text = (
@@ -79,6 +83,7 @@ class ClockTable(MetricTable):
     columns = (
         ACCURACY,
         Column("time_gap", "Time gap (min)", 1, True, paper="Paper gap", delta="Δ gap"),
+        # The paper has no such gap, and its own is off by up to 12 hours.
         Column("time_gap_wrapped", "12-h gap (min)", delta="Δ 12-h gap"),
         Column("parse_failure_rate", "Invalid (%)"),
     )
@@ -101,6 +106,7 @@ class ChartTable(MetricTable):
     columns = (
         ACCURACY,
         Column("relaxed_accuracy", "Relaxed (%)", interval=True, delta="Δ relaxed"),
+        # It reads fewer numbers than ours, and is what others report.
         Column("relaxed_accuracy_lm_eval", "lm-eval relaxed"),
         UNREADABLE,
     )
@@ -110,6 +116,7 @@ class ChartTable(MetricTable):
     )
 
 
+# A task of a plugin has no table: this one is made from what the task says of its metrics.
 class TaskTable(MetricTable):
     """All metrics by model, task and loss, with the difference to CE of the task's first one."""
 
@@ -136,8 +143,9 @@ class TaskTable(MetricTable):
         every_metric = data["metric"].unique()
         return add_tests(data, run, [*every_metric])
 
-    def columns_of(self, data: pd.DataFrame, other: str) -> Sequence[Column]:
+    def choose_columns(self, data: pd.DataFrame, other: str) -> Sequence[Column]:
         """The metrics of these rows, by the names that their task gives them."""
+        # A row is of one task, whose metrics need not be those of the next.
         task = str(data["task"].iloc[0])
         labels = label_metrics(task)
         names = [*map(str, data["metric"].unique())]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -34,10 +34,10 @@ ON_CPU = {"clock": "CPU seconds", "memory": "resident set of the process"}
 class OverheadTable:
     """Step time and peak memory by loss, and their ratios to cross-entropy in this harness."""
 
-    name = "overhead_table"
-    title = "Training overhead"
-    paper = "Table 7"
-    order = 150
+    name: ClassVar[str] = "overhead_table"
+    title: ClassVar[str] = "Training overhead"
+    paper: ClassVar[str] = "Table 7"
+    order: ClassVar[int] = 150
 
     def skip(self, run: Run) -> str | None:
         """Only a run of `smmd-bench overhead` has step times."""
@@ -47,6 +47,7 @@ class OverheadTable:
 
     def build(self, run: Run) -> Artefact:
         """One row for cross-entropy in the stock Trainer, one for each loss here."""
+        # What was measured is what the manifest says, not today's defaults.
         settings = OverheadSettings(**run.manifest["overhead"])
         rows = read_rows(run.path)
         data = _add_published(overhead_frame(rows, settings), settings)
@@ -66,6 +67,7 @@ class OverheadTable:
 
 def _add_published(data: pd.DataFrame, settings: OverheadSettings) -> pd.DataFrame:
     """The rows with the paper's ratios to its own cross-entropy; missing where it has none."""
+    # Seconds on another GPU cannot be compared, and ratios within one harness can.
     for name, column in PUBLISHED.items():
         ratios = []
         ce = _find_published(settings, CE).get(column)
@@ -81,7 +83,12 @@ def _add_published(data: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
 def _find_published(settings: OverheadSettings, row: str) -> Mapping[str, float]:
     if _explain_unpublished(settings):
         return {}
-    return find_published(TABLE, model=settings.geometry, task=TASK, loss=row)
+    return find_published(
+        TABLE,
+        model=settings.geometry,
+        task=TASK,
+        loss=row,
+    )
 
 
 def _make_row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
@@ -100,6 +107,7 @@ def _make_row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str
 
 
 def _format_step_time(line: dict[Any, Any], clock: str) -> str:
+    # Repeats that ended count, also where a later one failed.
     if not line["repeats"]:
         return "failed"
     return with_deviation(line[f"{clock}_ms"], line[f"{clock}_ms_deviation"])

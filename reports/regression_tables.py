@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -48,10 +48,10 @@ OF_OTHERS = f"Values as lm-eval gives them (shares of one in percent);{DIFFERENC
 class MmluTable:
     """Accuracy by group of subjects, each ± lm-eval's standard error, with differences to CE."""
 
-    name = "mmlu_table"
-    title = "MMLU evaluation"
-    paper = "Table 12"
-    order = 120
+    name: ClassVar[str] = "mmlu_table"
+    title: ClassVar[str] = "MMLU evaluation"
+    paper: ClassVar[str] = "Table 12"
+    order: ClassVar[int] = 120
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows."""
@@ -67,6 +67,7 @@ class MmluTable:
         rows = []
         for _, group in data.groupby("address", sort=False):
             groups = group.set_index("name").to_dict("index")
+            # Tests are over the whole suite: groups have values alone.
             average = groups[SUITE]
             values = _format_groups(groups, "value", "stderr")
             row = _make_row(average, {"From": "here", **values}, other)
@@ -84,10 +85,10 @@ class MmluTable:
 class RegressionTable:
     """One row a suite, metric and checkpoint, each ± standard error, with differences to CE."""
 
-    name = "regression_table"
-    title = "Regression checks through lm-eval"
-    paper = ""
-    order = 120
+    name: ClassVar[str] = "regression_table"
+    title: ClassVar[str] = "Regression checks through lm-eval"
+    paper: ClassVar[str] = ""
+    order: ClassVar[int] = 120
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows; MMLU has a table of its own."""
@@ -138,7 +139,12 @@ def _add_published(run: Run) -> pd.DataFrame:
     for row, comparable in zip(data.to_dict("records"), is_comparable, strict=True):
         paper: Mapping[str, float] = {}
         if comparable:
-            paper = find_published(SUITE, model=row["model"], task=SUITE, loss=row["loss"])
+            paper = find_published(
+                SUITE,
+                model=row["model"],
+                task=SUITE,
+                loss=row["loss"],
+            )
         group, _ = GROUPS[row["name"]]
         printed.append((paper.get(group), paper.get(f"{group}_error")))
 
@@ -209,6 +215,7 @@ def _format_difference(row: Mapping[Any, Any], other: str) -> dict[str, str]:
     if row["against_loss"] != other or row["n"] != row["documents"]:
         return {heading: DASH, "p": DASH, VERDICT: DASH}
 
+    # "unclear" is no proof of a loss: it is all that so few questions allow.
     is_enough = row["documents"] >= LEAST
     is_not_worse = is_enough and row["low"] > -MARGIN
     return {
@@ -231,6 +238,7 @@ def _make_artefact(
     values: the headings of the measured values, which stay in a terminal also where all are equal.
     """
     table = pd.DataFrame(rows).fillna(DASH).drop(columns=unused)
+    # Most runs have no limit, and some no comparison.
     table = drop_dashes(table, ["Limit", "p", "Trained on", "Seed"])
     table.attrs |= {
         "title": title,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import pandas as pd
 
@@ -50,9 +50,9 @@ SHOWN = (
 class ScaleErrors:
     """How answers are wrong: counts and shares of the categories for every loss."""
 
-    name = "scale_errors"
-    title = "Scale-error categories"
-    paper = "Table 10"
+    name: ClassVar[str] = "scale_errors"
+    title: ClassVar[str] = "Scale-error categories"
+    paper: ClassVar[str] = "Table 10"
 
     def skip(self, run: Run) -> str | None:
         """Without scored answers to a numeric target there is nothing to count."""
@@ -85,8 +85,10 @@ def count_categories(run: Run) -> pd.DataFrame:
     long: Any = counts[[*ROWS]].stack()
     data: pd.DataFrame = long.reset_index(name="count")
 
-    totals = counts[[TOTAL, LEFT_OUT]].rename(columns={LEFT_OUT: "left_out"})
+    totals = counts[[TOTAL, LEFT_OUT]]
+    totals = totals.rename(columns={LEFT_OUT: "left_out"})
     totals["seeds"] = _count_seeds(cells)
+    # All rows of a loss repeat its totals, so that each row of the CSV can be read alone.
     data = data.join(totals, on=KEY)
 
     # Without any answer that counts there is no share.
@@ -191,6 +193,7 @@ def _select_columns(cells: pd.DataFrame) -> dict[str, str]:
 
 def _write_reasons(table: pd.DataFrame, cells: pd.DataFrame, labels: Mapping[str, str]) -> None:
     """Put why a loss has no result into its first row of a model and task."""
+    # The pivot has cells with a result alone.
     for (model, task, loss), group in cells.groupby(KEY, observed=True):
         reason = explain_missing(group)
         if reason and loss in labels:

@@ -99,10 +99,16 @@ class SignedErrors(ErrorHistogram):
         data = data[data["pair"].isin(losses)]
         digits = sorted(data["digit"].unique())
         title = f"{name_pair(pair)}: answers (%) by error"
+        # Ten rows must fit on a page.
         figure, (axes,) = make_blocks([(title, len(digits), len(losses))], head=1.0, height=0.78)
 
         for row, digit in zip(axes, digits, strict=True):
-            row[0].set_ylabel(f"last digit {digit}", rotation=0, ha="right", va="center")
+            row[0].set_ylabel(
+                f"last digit {digit}",
+                rotation=0,
+                ha="right",
+                va="center",
+            )
             for axis, loss in zip(row, losses, strict=True):
                 _draw_panel(axis, select_rows(data, pair=loss, digit=digit))
         for axis, loss in zip(axes[0], losses, strict=True):
@@ -141,7 +147,8 @@ def _add_ends(data: pd.DataFrame) -> pd.DataFrame:
     steps = np.abs(side)
     ends = np.array([*BOUNDS, np.inf])
     outer = ends[steps]
-    inner = ends[np.maximum(steps - 1, 0)]
+    steps_inwards = np.maximum(steps - 1, 0)
+    inner = ends[steps_inwards]
 
     # Adding 0 makes 0 of the -0 of an exact answer.
     low = np.where(side > 0, inner, -outer) + 0.0
@@ -170,6 +177,7 @@ def _draw_panel(axis: Axes, data: pd.DataFrame) -> None:
 
 def _mark_errors(axis: Axes) -> None:
     """Ticks at 0, 10 and 1000 on both sides; all bins are equally wide."""
+    # Ticks are at edges of bins, half a step from their middle.
     positive = {BOUNDS.index(10) + 0.5: "10", BOUNDS.index(1000) + 0.5: "10³"}
     negative = {-place: f"−{text}" for place, text in positive.items()}
     marks = {0: "0", **positive, **negative}

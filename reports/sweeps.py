@@ -52,9 +52,9 @@ class Sweep:
     `swept` are the loss and its parameter, `beside` are other losses to show.
     """
 
-    name = "sweep"
-    title = "Sensitivity to the parameters of the losses"
-    paper = "not in the paper"
+    name: ClassVar[str] = "sweep"
+    title: ClassVar[str] = "Sensitivity to the parameters of the losses"
+    paper: ClassVar[str] = "not in the paper"
     swept: ClassVar[tuple[str, str] | None] = None
     beside: ClassVar[tuple[str, ...]] = ()
 
@@ -92,13 +92,12 @@ class Sweep:
         paper = {report.swept for report in (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)}
         scanned = []
         for (loss, parameter), values in list_scans(run).items():
+            # The general sweep leaves out what a figure of the paper shows.
             swept = (loss, parameter)
-            if len(values) < LEAST or swept != (self.swept or swept):
+            is_wanted = swept == self.swept if self.swept else swept not in paper
+            if len(values) < LEAST or not is_wanted:
                 continue
 
-            # The general sweep leaves out what a figure of the paper shows.
-            if self.swept is None and swept in paper:
-                continue
             scan = self._scan(run, loss, parameter)
             if not scan.data.empty:
                 scanned.append(scan)
@@ -136,6 +135,7 @@ class Sweep:
         return points
 
     def _panel(self, axis: Axes, scan: Scan, points: pd.DataFrame) -> None:
+        # The swept loss is drawn last, over the others.
         names = (*self.beside, scan.loss)
         series = [name for name in names if (points["series"] == name).any()]
         styles = loss_styles([REFERENCE, *series])
@@ -176,6 +176,7 @@ def _average_points(data: pd.DataFrame) -> pd.DataFrame:
 
 
 def _draw_band(axis: Axes, points: pd.DataFrame, name: str, look: LossStyle) -> None:
+    # It covers the whole axis, as it depends on no value of the parameter.
     for mean, down, up in points[["mean", "down", "up"]].to_numpy():
         axis.axhspan(
             mean - down,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import pandas as pd
 
@@ -49,10 +49,10 @@ CURVES = (
 class TuningTable:
     """A row a model, task and tuned loss, and curves; figures/tuning_table.csv has all trials."""
 
-    name = "tuning_table"
-    title = "What tuning chose"
-    paper = "not in the paper"
-    order = 130
+    name: ClassVar[str] = "tuning_table"
+    title: ClassVar[str] = "What tuning chose"
+    paper: ClassVar[str] = "not in the paper"
+    order: ClassVar[int] = 130
 
     def skip(self, run: Run) -> str | None:
         """A tuned loss is needed."""
@@ -85,10 +85,12 @@ def _make_tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
         settings = trials["text"].unique()
         row = {**head, "Settings": str(len(settings)), "Tried": "; ".join(settings)}
 
+        # While a run is in progress nothing may be chosen yet.
         chosen = trials[trials["chosen"]]
         if chosen.empty:
             yield {**row, "Chosen": DASH}
             continue
+
         metric = str(chosen["metric"].iloc[0])
         label = label_metrics(str(task)).get(metric, metric)
         yield {
@@ -113,6 +115,7 @@ def _draw_tuned_curves(data: pd.DataFrame) -> Figure | None:
     points = _select_points(data)
     if points.empty:
         return None
+
     panels = [*points.groupby([*PAIR, "metric", "varied"], sort=False)]
     titles = [(str(model), str(task)) for (model, task, *_), _ in panels]
     figure, axes = make_panels(titles)
@@ -126,6 +129,7 @@ def _draw_tuned_curves(data: pd.DataFrame) -> Figure | None:
         for loss, curve in curves.groupby("untuned", sort=False):
             _draw_curve(axis, curve, str(loss), styles[str(loss)])
         set_values(axis, sorted(curves["at"].unique()))
+
     add_legend(figure)
     return figure
 
@@ -153,6 +157,7 @@ def _select_points(data: pd.DataFrame) -> pd.DataFrame:
 
 def _list_numeric_settings(data: pd.DataFrame) -> pd.DataFrame:
     """A row a validated trial and setting of it that is a number."""
+    # A trial of two numbers is a point of two curves.
     rows = []
     for trial in data[data["value"].notna()].to_dict("records"):
         for name, value in _parse_numbers(str(trial["text"])):
@@ -187,13 +192,14 @@ DECODED = (
 class DecodingTable:
     """One row a model, task, loss and metric of the error; a column a decoder."""
 
-    name = "decoding_table"
-    title = "Decoding rules"
-    paper = "not in the paper"
-    order = 125
+    name: ClassVar[str] = "decoding_table"
+    title: ClassVar[str] = "Decoding rules"
+    paper: ClassVar[str] = "not in the paper"
+    order: ClassVar[int] = 125
 
     def skip(self, run: Run) -> str | None:
         """A rule other than greedy must have answered."""
+        # Greedy decoding is what all other tables show.
         decoders = {rule for _, rule in _split_rules(run).values()}
         return None if decoders - {GREEDY} else "the run decodes greedily alone"
 
@@ -214,6 +220,7 @@ class DecodingTable:
 
 def _split_rules(run: Run) -> dict[str, tuple[str, str]]:
     """Name and decoder by metric: `mean_absolute_error[mean]` is under the rule `mean`."""
+    # A metric has its rule in its name.
     metrics = map(str, run.metrics["metric"].unique())
     return {metric: split_rule(metric) for metric in metrics}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -53,10 +53,10 @@ GROUPED = (
 class Verdict:
     """Each loss against cross-entropy, by the first metric of the task and by its error."""
 
-    name = "verdict"
-    title = "Did the loss help?"
-    paper = ""
-    order = 0
+    name: ClassVar[str] = "verdict"
+    title: ClassVar[str] = "Did the loss help?"
+    paper: ClassVar[str] = ""
+    order: ClassVar[int] = 0
 
     def skip(self, run: Run) -> str | None:
         """A measured loss besides cross-entropy and the untuned model is needed."""
@@ -74,6 +74,8 @@ class Verdict:
         data = _spell_verdicts(run.verdict)
         table = pd.DataFrame(_Rows(run, data).make()).fillna(DASH)
         _move_links(table)
+
+        # The reference names three headings; a label of a file may be long.
         label = _shorten_label(run)
         shown_always = ["Loss", "Metric", label, "Verdict", GROUP, _name_difference(label)]
         table.attrs["values"] = [*shown_always, FLIPS, P_HOLM]
@@ -106,13 +108,16 @@ def _move_links(table: pd.DataFrame) -> None:
     """Move the links of the rows to where the page looks for them, by row and column."""
     if LINKS not in table:
         return
+
     links = table.pop(LINKS)
+    # Most rows are of errors, which have no flips.
     linked_rows = links.index[links != DASH]
     table.attrs["links"] = {(row, FLIPS): links[row] for row in linked_rows}
 
 
 def _warn(run: Run, table: pd.DataFrame) -> str:
     """What must not be misread: losses that a constant beats, flips and groups."""
+    # A column that the table lacks needs no sentence.
     sentences = [describe_constants(run, run.cells), describe_unbeaten(run)]
     if FLIPS in table:
         sentences.append(FLIPPED.format(_shorten_label(run)))
@@ -126,10 +131,12 @@ def _spell_verdicts(data: pd.DataFrame) -> pd.DataFrame:
     verdicts = []
     for row in data.to_dict("records"):
         verdict = row["verdict"]
+        # Of too few seeds (another word) no size is known.
         if verdict == OPEN and math.isfinite(row["smallest"]):
             size = number(row["smallest"], count_digits(row["label"]))
             verdict = f"{OPEN} (below ±{size})"
         verdicts.append(verdict)
+
     return data.assign(verdict=verdicts)
 
 
@@ -155,6 +162,7 @@ class _Rows:
         """The rows of each model, task and loss."""
         gains = dict([*self.data.groupby(KEY, observed=True)])
         cells = self.run.cells
+        # Sorting by it puts the reference below the losses of its model and task.
         cells = cells.assign(is_noise=cells["loss"] == self.other)
         order = ["task", "model", "is_noise", "loss"]
         for (task, model, is_noise, loss), group in cells.groupby(order, observed=True):
@@ -172,6 +180,7 @@ class _Rows:
 
     def _explain(self, cells: pd.DataFrame, key: tuple[Any, ...]) -> str:
         """Why a loss has no difference to show."""
+        # The first of these that holds explains the others.
         if reason := explain_missing(cells):
             return reason
         if key in self.without_learning:
@@ -181,6 +190,7 @@ class _Rows:
     def _reference_rows(self, pair: Pair, head: dict[str, str]) -> Iterator[dict[str, Any]]:
         """The group of cross-entropy by metric, where losses are ranked."""
         ranked = select_rows(select_pair(self.data, pair), against_loss=self.other)
+        # Groups exist from five losses on.
         ranked = ranked[ranked["against_letters"] != ""]
         for gain in ranked.drop_duplicates("metric").to_dict("records"):
             yield {
@@ -214,6 +224,7 @@ class _Rows:
         is_noise = gain["loss"] == self.other
         if gain["letters"] and not is_noise:
             row[GROUP] = gain["letters"]
+
         bounds = (gain["difference"], gain["low"], gain["high"])
         return {
             **row,
@@ -229,6 +240,7 @@ def _format_flips(gain: dict[Any, Any], *, linked: bool) -> dict[str, Any]:
     """`+31 / −47` of a share of examples, with the fragments of the page that show them."""
     if pd.isna(gain["gained"]):
         return {}
+
     gained, lost = f"+{gain['gained']:,}", f"−{gain['lost']:,}"
     cells: dict[str, Any] = {FLIPS: f"{gained} / {lost}"}
 
@@ -244,7 +256,12 @@ def _format_flips(gain: dict[Any, Any], *, linked: bool) -> dict[str, Any]:
 
 
 def _make_link(gain: dict[Any, Any], *, right: str, wrong: str) -> str:
-    query = {"model": gain["model"], "task": gain["task"], "right": right, "wrong": wrong}
+    query = {
+        "model": gain["model"],
+        "task": gain["task"],
+        "right": right,
+        "wrong": wrong,
+    }
     return "completions?" + urlencode(query)
 
 
@@ -260,15 +277,16 @@ PICTURED = (
 class Overview:
     """The verdict of each loss, with the difference and what could have been seen."""
 
-    name = "overview"
-    title = "Did the loss help? The verdict as a picture"
-    paper = "not in the paper"
-    order = 0
+    name: ClassVar[str] = "overview"
+    title: ClassVar[str] = "Did the loss help? The verdict as a picture"
+    paper: ClassVar[str] = "not in the paper"
+    order: ClassVar[int] = 0
 
     def skip(self, run: Run) -> str | None:
         """A loss with results beside cross-entropy's is needed."""
         if select_measured(run.cells).empty:
             return NO_RESULTS
+        # The noise floor alone is no picture of any loss.
         is_noise = run.verdict["loss"] == run.verdict["against_loss"]
         if is_noise.all():
             return "no loss has results beside those of cross-entropy for the same seed"
@@ -279,4 +297,9 @@ class Overview:
         run = main_losses(run)
         data = _spell_verdicts(run.verdict)
         words = write_caption(run, run.cells, PICTURED)
-        return Artefact(words, figure=draw_verdicts(run, data), data=data, notes=select_notes(None))
+        return Artefact(
+            words,
+            figure=draw_verdicts(run, data),
+            data=data,
+            notes=select_notes(None),
+        )
