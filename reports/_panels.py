@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -11,11 +12,11 @@ from numpy.typing import NDArray
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import folded, model_label
 
-from ._cells import Pair, of_pair, pairs
+from ._cells import Pair, list_pairs, select_pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+    from matplotlib.figure import Figure, SubFigure
 
 FEWEST = 30
 """Test examples that a panel needs; smaller ones are in table and CSV alone."""
@@ -25,7 +26,7 @@ LEAST, WIDE = 3, 20
 """Values of a parameter that make a curve, and largest over smallest on a logarithmic axis."""
 
 
-def pair_name(pair: Pair) -> str:
+def name_pair(pair: Pair) -> str:
     """Model and task in a line: `Qwen2.5-1.5B, gsm8k`."""
     return f"{model_label(pair[0])}, {pair[1]}"
 
@@ -36,14 +37,20 @@ def select_panels(
     """The losses to draw of each of the first models and tasks, in order: SMMD goes before plain
     losses, and these before variants. The tasks `first` go before others."""
     drawn = {}
-    for pair in sorted(pairs(data), key=lambda pair: pair[1] not in first)[:groups]:
-        every = [str(loss) for loss in of_pair(data, pair)["loss"].sort_values().unique()]
-        kept = sorted(every, key=lambda loss: (loss != "smmd", "[" in loss))[:losses]
-        drawn[pair] = [loss for loss in every if loss in kept]
+    # Sorting is stable: otherwise the order of the run stays.
+    ordered_pairs = sorted(list_pairs(data), key=lambda pair: pair[1] not in first)
+    for pair in ordered_pairs[:groups]:
+        present = select_pair(data, pair)["loss"].sort_values().unique()
+        every_loss = [*map(str, present)]
+
+        # The most important losses are chosen, but drawn in the run's order as in the tables.
+        ranked = sorted(every_loss, key=lambda loss: (loss != "smmd", "[" in loss))
+        chosen = ranked[:losses]
+        drawn[pair] = [loss for loss in every_loss if loss in chosen]
     return drawn
 
 
-def block_grid(
+def make_blocks(
     blocks: Sequence[tuple[str, int, int]], head: float, height: float
 ) -> tuple[Figure, list[NDArray[Any]]]:
     """A figure with a block of panels that share their axes for each title, rows and columns.
@@ -51,39 +58,67 @@ def block_grid(
     A row is `height` inches high, and a block has `head` more. The axes of a block are [its rows,
     its columns].
     """
-    most = max(columns for _, _, columns in blocks)
-    width, heights = style.width_for(most), [head + height * rows for _, rows, _ in blocks]
+    most_columns = max(columns for _, _, columns in blocks)
+    width = style.width_for(most_columns)
+    heights = [head + height * rows for _, rows, _ in blocks]
     figure = style.new_figure(width, 0.5 + sum(heights))
-    parts = figure.subfigures(len(blocks), 1, squeeze=False, height_ratios=heights)[:, 0]
-    found = []
+    parts = stack_parts(figure, heights)
+
+    grids = []
     for part, (title, rows, columns) in zip(parts, blocks, strict=True):
         part.suptitle(folded(title, int(12 * width)), fontsize=10)
-        axes = part.subplots(rows, most, sharex=True, sharey=True, squeeze=False)
+
+        # All blocks have as many columns, so that panels are equally wide; spare ones stay empty.
+        axes = part.subplots(
+            rows,
+            most_columns,
+            sharex=True,
+            sharey=True,
+            squeeze=False,
+        )
         for axis in axes[:, columns:].flat:
             axis.set_axis_off()
-        found.append(axes[:, :columns])
-    return figure, found
+        grids.append(axes[:, :columns])
+    return figure, grids
 
 
-def symbol(parameter: str) -> str:
+def stack_parts(figure: Figure, heights: Sequence[float]) -> Sequence[SubFigure]:
+    """Parts of a figure below each other, of these heights in inches."""
+    parts = figure.subfigures(
+        len(heights),
+        1,
+        squeeze=False,
+        height_ratios=heights,
+    )
+    return [*parts[:, 0]]
+
+
+def name_symbol(parameter: str) -> str:
     """How an axis calls a parameter."""
     return {"sigma": "σ", "lambda": "λ"}.get(parameter, parameter)
 
 
-def parameter_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
+def make_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each of these models and tasks, three in a row."""
-    columns, rows = min(3, len(titles)), -(-len(titles) // 3)
-    figure = style.new_figure(style.width_for(columns), 0.6 + 2.9 * rows)
+    columns = min(3, len(titles))
+    rows = math.ceil(len(titles) / 3)
+
+    # The last row may be filled in part; what is left of it stays empty.
+    width = style.width_for(columns)
+    figure = style.new_figure(width, 0.6 + 2.9 * rows)
     axes = [*figure.subplots(rows, columns, squeeze=False).flat]
-    for axis, pair in zip(axes, titles, strict=False):
-        axis.set_title("\n".join((model_label(pair[0]), pair[1])), pad=9)
-    for axis in axes[len(titles) :]:
+    panels, spare = axes[: len(titles)], axes[len(titles) :]
+
+    for axis, (model, task) in zip(panels, titles, strict=True):
+        axis.set_title(f"{model_label(model)}\n{task}", pad=9)
+    for axis in spare:
         axis.set_axis_off()
-    return figure, axes[: len(titles)]
+    return figure, panels
 
 
 def set_values(axis: Axes, values: Sequence[float]) -> None:
     """Put a tick at each of these sorted values, on a logarithmic axis where they span much."""
+    # A weight of 0 is cross-entropy and needs its place: near it the scale is linear.
     positive = [value for value in values if value > 0]
     if positive and positive[-1] >= WIDE * positive[0]:
         axis.set_xscale("symlog", linthresh=positive[0], linscale=0.5)

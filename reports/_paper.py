@@ -19,50 +19,72 @@ from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.tables import DASH
 from smmd_bench.storage.strict_yaml import read_yaml
 
-from ._cells import named_seeds
+from ._cells import select_rows
 
 SYNTHETIC, UNKNOWN = "synthetic", DASH
-NOT_REPORTED = "not reported"
-_DECODING = ("greedy", "max_new_tokens", "stop", "engine", "dtype", "chat_template")
 _PICTURES = ("clock_time", "chartqa")
 """Tasks of the paper that are made here where no source is named."""
-_GIVEN = ("epochs", "learning_rate", "weight_decay", "warmup_ratio", "lora_rank")
+_STATED_SETTINGS = ("epochs", "learning_rate", "weight_decay", "warmup_ratio", "lora_rank")
 """What the paper says of its training, besides that it is LoRA; the rest is chosen here."""
 _ROUNDING = 0.01
 """The paper rounds its sizes; so far apart they count as the same."""
 _KEYS = ("model", "task", "loss")
 
 
-def paper_model(model: str) -> dict[str, str]:
+def find_paper_model(model: str) -> dict[str, str]:
     """The paper's model that a hub name or a local folder is, by its last part: its key in
     `paper.yaml`, and name and params as the paper's tables have them; empty: another."""
-    last = model.rstrip("/").rpartition("/")[2].casefold()
+    folder_name = model.rstrip("/").rpartition("/")[2].casefold()
     for key, entry in _content()["models"].items():
-        if last in (name.casefold() for name in entry["names"]):
+        names = [name.casefold() for name in entry["names"]]
+        if folder_name in names:
             return {**entry, "key": key}
     return {}
 
 
-def published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, float]:
+def find_published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, float]:
     """The published values by metric; empty where the paper's table has no such row."""
-    known = paper_model(model)
-    for row in rows(table) if known else ():
-        if (row.get("model"), row["task"], row.get("loss")) == (known["key"], task, loss):
+    entry = find_paper_model(model)
+    if not entry:
+        return {}
+
+    # Tables of one model or of one loss leave the name out.
+    wanted = (entry["key"], task, loss)
+    for row in read_rows(table):
+        if (row.get("model"), row["task"], row.get("loss")) == wanted:
             return {key: value for key, value in row.items() if key not in _KEYS}
     return {}
 
 
 @cache
-def rows(table: str) -> list[dict[str, Any]]:
+def read_rows(table: str) -> list[dict[str, Any]]:
     """The rows of a table of the paper, as printed, one a model, task and loss; of "" none."""
-    found: dict[Any, dict[str, Any]] = {}
-    for row in _content()["tables"].get(table, {"rows": ()})["rows"]:
-        losses = next(({**v} for v in row.values() if isinstance(v, dict)), {row.get("loss"): 0})
-        for loss in losses:
-            own = {name: v[loss] if isinstance(v, dict) else v for name, v in row.items()}
-            own |= {} if loss is None else {"loss": loss}
-            found.setdefault((row.get("model"), row["task"], loss), {}).update(own)
-    return [*found.values()]
+    content = _content()["tables"].get(table, {"rows": ()})
+
+    # `paper.yaml` has a row for each metric; its values of one loss belong together.
+    merged: dict[Any, dict[str, Any]] = {}
+    for row in content["rows"]:
+        for loss in _list_losses(row):
+            key = (row.get("model"), row["task"], loss)
+            merged.setdefault(key, {}).update(_values_of(row, loss))
+    return [*merged.values()]
+
+
+def _list_losses(row: Mapping[str, Any]) -> list[str | None]:
+    """The losses of a row: those by which its values are named, or the one that it names."""
+    for value in row.values():
+        if isinstance(value, dict):
+            return [*value]
+    return [row.get("loss")]
+
+
+def _values_of(row: Mapping[str, Any], loss: str | None) -> dict[str, Any]:
+    values = {}
+    for name, value in row.items():
+        values[name] = value[loss] if isinstance(value, dict) else value
+    if loss is not None:
+        values["loss"] = loss
+    return values
 
 
 @cache
@@ -71,45 +93,64 @@ def _content() -> dict[str, Any]:
     return dict(read_yaml(text))
 
 
-def published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
+def find_published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
     """The published values by metric of a cell; none where its setting is another."""
-    task = split_spec(str(cell["task"]))[0]
-    found = published(table, model=str(cell["model"]), task=task, loss=str(cell["loss"]))
-    return {} if found and other_setting(run, cell) else found
+    task, _ = split_spec(str(cell["task"]))
+    values = find_published(
+        table,
+        model=str(cell["model"]),
+        task=task,
+        loss=str(cell["loss"]),
+    )
+
+    # Most cells have no published value; only of the others the setting is worth comparing.
+    if values and not describe_other_setting(run, cell):
+        return values
+    return {}
 
 
-def other_setting(run: Run, cell: Mapping[Any, Any]) -> str:
+def describe_other_setting(run: Run, cell: Mapping[Any, Any]) -> str:
     """What of a cell (a row of `run.cells`) is not as in the paper, in a word; empty: all is."""
-    return next(_differences(run, cell), "")
+    return next(list_differences(run, cell), "")
 
 
-def _differences(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
+def list_differences(run: Run, cell: Mapping[Any, Any]) -> Iterator[str]:
+    """What of a cell is not as in the paper, a word each, the most telling first."""
     task = str(cell["task"])
-    if not paper_model(str(cell["model"])):
+    if not find_paper_model(str(cell["model"])):
         yield "other model"
-    if word := other_data(run, task):
+    if word := describe_other_data(run, task):
         yield word
-    sizes = run.metrics.loc[run.metrics["address"] == cell["address"], "n"]
+
+    # A metric of readable answers alone has a smaller n; the largest is that of the test set.
+    sizes = select_rows(run.metrics, address=cell["address"])["n"]
     if sizes.notna().any() and _is_other_size(task, "test", int(sizes.max())):
         yield "other size"
+
+    # The base is decoded as it is.
     if cell["loss"] != "base" and is_other_training(run, cell):
         yield "other training"
 
 
-def other_data(run: Run, task: str) -> str:
+def describe_other_data(run: Run, task: str) -> str:
     """What of a task's data is not as in the paper, in a word; empty: all is."""
     name, parameters = split_spec(task)
-    source = data_source(run, task)
+    source = find_source(run, task)
     if source == SYNTHETIC:
         return "synthetic data"
     if {*parameters} - {"source"}:
         return "other level"
-    return "unknown data" if name in _PICTURES and source == UNKNOWN else ""
+
+    # Of other tasks there is one source, which needs no name; pictures are drawn here by default.
+    if name in _PICTURES and source == UNKNOWN:
+        return "unknown data"
+    return ""
 
 
-def data_source(run: Run, task: str) -> str:
+def find_source(run: Run, task: str) -> str:
     """Where a task's test data is from, as the manifest says; a dash where it does not."""
-    test = (_data(run, task).get("identity") or {}).get("test") or {}
+    identity = read_data_entry(run, task).get("identity") or {}
+    test = identity.get("test") or {}
     return str(test.get("source") or UNKNOWN)
 
 
@@ -119,64 +160,54 @@ def is_other_training(run: Run, cell: Mapping[Any, Any]) -> bool:
     The paper says nothing of validation examples, so their number is free.
     """
     recipe, trained_on = cell["recipe"], cell["trained_on"]
+
+    # A cell that is tested on another task was trained in the setting of the one that it saw.
     task = trained_on if isinstance(trained_on, str) else str(cell["task"])
     name, _ = split_spec(task)
-    if not any(row.get("task") == name for table in _content()["tables"] for row in rows(table)):
+    if not _is_in_paper(name):
         return True
-    data = _data(run, task)
-    there = data.get("there", data.get("sizes") or {}).get("train") if recipe else None
-    most = _paper_size(task, "train")  # of a larger copy no more is used
-    sizes = [recipe.get("train_examples"), None if None in (there, most) else min(there, most)]  # type: ignore[type-var]
-    known = [int(size) for size in sizes if size is not None]
-    if known and _is_other_size(task, "train", min(known)):
+
+    size = _count_training_examples(run, task, recipe)
+    if size is not None and _is_other_size(task, "train", size):
         return True
+    if recipe.get("method", "lora") != "lora":
+        return True
+
+    # What a recipe does not name is as the paper says.
     paper = paper_recipe(name)
-    ours = [recipe.get(setting, getattr(paper, setting)) for setting in _GIVEN]
-    theirs = [getattr(paper, setting) for setting in _GIVEN]
-    return recipe.get("method", "lora") != "lora" or ours != theirs
+    for setting in _STATED_SETTINGS:
+        stated = getattr(paper, setting)
+        if recipe.get(setting, stated) != stated:
+            return True
+    return False
 
 
-def reported(run: Run) -> str:
-    """What the manifest reports, in a line: seeds, decoding, the paper's setting or not, data."""
-    trained = run.cells[run.cells["loss"] != "base"]
-    made_here = "predictions" not in run.manifest
-    seeds, setting = f"seeds {NOT_REPORTED}", NOT_REPORTED
-    if made_here and len(trained):
-        seeds = named_seeds(trained)
-        cells = trained[trained["status"] == "done"].drop_duplicates(["model", "task", "loss"])
-        records = cells.to_dict("records")
-        differs = dict.fromkeys(word for cell in records for word in _differences(run, cell))
-        if records:
-            setting = f"not the paper's ({', '.join(differs)})" if differs else "the paper's"
-    data: dict[str, list[str]] = {}
-    for task in map(str, trained["task"].unique()):
-        data.setdefault(_origin(run, task), []).append(task)
-    several = [f"{word} ({', '.join(tasks)})" for word, tasks in data.items()]
-    origin = " and ".join(several if len(data) > 1 else data)
-    decoding = _decoding(run, made_here)
-    return f"Reported: {seeds}; decoding {decoding}; setting {setting}; data {origin}."
+def _is_in_paper(task_name: str) -> bool:
+    for table in _content()["tables"]:
+        if any(row.get("task") == task_name for row in read_rows(table)):
+            return True
+    return False
 
 
-def _decoding(run: Run, made_here: bool) -> str:
-    """Whether the manifest says all of how completions were decoded, and how long they may be."""
-    hows = (run.manifest.get("generation") or {}).values() if made_here else ()
-    lacking = {name: None for how in hows for name in _DECODING if name not in how}
-    if not hows or lacking:
-        return f"incomplete ({', '.join(lacking)} {NOT_REPORTED})" if lacking else NOT_REPORTED
-    lengths = sorted({int(how["max_new_tokens"]) for how in hows})
-    greedy = "greedy, " * all(how["greedy"] for how in hows)
-    return f"complete ({greedy}at most {' or '.join(map(str, lengths))} tokens)"
+def _count_training_examples(run: Run, task: str, recipe: Mapping[str, Any]) -> int | None:
+    """How many examples a recipe trains on; None: nothing says it."""
+    if not recipe:
+        return None
+    sizes = []
+    if recipe.get("train_examples") is not None:
+        sizes.append(int(recipe["train_examples"]))
+
+    # Of a copy of the data that is larger than the paper's no more is used.
+    data = read_data_entry(run, task)
+    stored_sizes = data.get("there", data.get("sizes") or {})
+    stored, paper_size = stored_sizes.get("train"), _paper_size(task, "train")
+    if stored is not None and paper_size is not None:
+        sizes.append(min(int(stored), paper_size))
+    return min(sizes, default=None)
 
 
-def _origin(run: Run, task: str) -> str:
-    test = (_data(run, task).get("identity") or {}).get("test")
-    if not test:
-        return NOT_REPORTED
-    made = test.get("source") == SYNTHETIC or "generator" in test
-    return SYNTHETIC if made else f"not {SYNTHETIC}"
-
-
-def _data(run: Run, task: str) -> Mapping[str, Any]:
+def read_data_entry(run: Run, task: str) -> Mapping[str, Any]:
+    """What the manifest says of a task's data."""
     return (run.manifest.get("data") or {}).get(task) or {}
 
 
@@ -189,20 +220,31 @@ def _paper_size(task: str, split: Split) -> int | None:
 
 
 def _is_other_size(task: str, split: Split, size: int) -> bool:
-    paper = _paper_size(task, split)
-    return paper is not None and abs(size - paper) > _ROUNDING * paper
+    paper_size = _paper_size(task, split)
+    # A task without a size in the paper cannot have another one.
+    if paper_size is None:
+        return False
+    return abs(size - paper_size) > _ROUNDING * paper_size
 
 
-def with_published(data: pd.DataFrame, run: Run, cells: pd.DataFrame, table: str) -> pd.DataFrame:
+def add_published(data: pd.DataFrame, run: Run, cells: pd.DataFrame, table: str) -> pd.DataFrame:
     """A result frame with other_setting, published and against_published (ours minus that)."""
-    records = {cell["address"]: cell for cell in cells.to_dict("records")}
-    words = {address: other_setting(run, cell) for address, cell in records.items()}
-    values = {address: published_beside(run, cell, table) for address, cell in records.items()}
-    pairs = zip(data["address"], data["metric"], strict=True)
-    theirs = pd.Series([values[a].get(m) for a, m in pairs], data.index, dtype="float64")
+    words = {}
+    values: dict[str, Mapping[str, float]] = {}
+    for cell in cells.to_dict("records"):
+        address = cell["address"]
+        words[address] = describe_other_setting(run, cell)
+        values[address] = find_published_beside(run, cell, table)
+
+    # A cell has a row a metric, of which the paper prints one or two.
+    printed = []
+    for address, metric in zip(data["address"], data["metric"], strict=True):
+        printed.append(values[address].get(metric))
+    published_values = pd.Series(printed, data.index, dtype="float64")
+
     ours = data["value"].astype("float64")
     return data.assign(
         other_setting=data["address"].map(words).astype("str"),
-        published=theirs,
-        against_published=ours - theirs,
+        published=published_values,
+        against_published=ours - published_values,
     )

@@ -2,12 +2,13 @@
 
 A result frame has one row a cell and metric: model, params, task, loss, seed, status, stage,
 address, metric; value, low, high, n; against_loss, difference and difference_low, _high, _b, _c,
-_p. `with_published` and `with_tests` add columns. What a cell does not have is missing.
+_p. `add_published` and `add_tests` add columns. What a cell does not have is missing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import Any
 
 import pandas as pd
 
@@ -15,66 +16,97 @@ from smmd_bench.contracts import Run
 from smmd_bench.results.verdict import KEY, gains, in_order, paired
 from smmd_bench.scoring.gain import LEVEL
 
-from ._cells import opponent
+from ._cells import find_opponent
 
 EXACT = "exact_match"
 _CELL = ["model", "params", "task", "loss", "seed", "status", "stage"]
 _VALUES = ["value", "low", "high", "n"]
-_DIFFERENCE = ["low", "high", "b", "c", "p"]
+_DIFFERENCE = {name: f"difference_{name}" for name in ("low", "high", "b", "c", "p")}
+_COMPARED = ["against_loss", "difference", *_DIFFERENCE.values()]
 _GAIN = {
     "difference": "gain", "low": "gain_low", "high": "gain_high", "p_holm": "gain_p",
     "smallest": "gain_smallest",
 }  # fmt: skip
 
 
-def result_frame(run: Run, cells: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
+def join_results(run: Run, cells: pd.DataFrame, metrics: Sequence[str]) -> pd.DataFrame:
     """These metrics of these cells, metric by metric."""
     key = ["address", "metric"]
+    identity = cells[[*_CELL, "address"]]
+    blocks = [identity.assign(metric=metric) for metric in metrics]
+    every_row = pd.concat(blocks, ignore_index=True)
+
     values = run.metrics[[*key, *_VALUES]].astype({"n": "Int64"})
-    differences = run.comparisons[[*key, "against_loss", "difference", *_DIFFERENCE]]
-    differences = differences.rename(columns={name: f"difference_{name}" for name in _DIFFERENCE})
-    own = cells[[*_CELL, "address"]]
-    every = pd.concat([own.assign(metric=metric) for metric in metrics], ignore_index=True)
-    return every.merge(values, how="left", on=key).merge(differences, how="left", on=key)
+    comparisons = run.comparisons.rename(columns=_DIFFERENCE)
+    differences = comparisons[[*key, *_COMPARED]]
+
+    # Left joins: a cell without a result keeps its row, where the table says why.
+    measurements = every_row.merge(values, how="left", on=key)
+    return measurements.merge(differences, how="left", on=key)
 
 
-def widened(data: pd.DataFrame, compared: Collection[str], *more: str) -> pd.DataFrame:
+def to_wide(data: pd.DataFrame, compared: Collection[str], *more: str) -> pd.DataFrame:
     """One row a cell: the parts of each metric as METRIC_PART, the differences of the first one.
 
     published_METRIC and against_published_METRIC are of `attrs["published"]`, METRIC_gain and so on
     of the metrics `compared`; `more` are columns of cells.
     """
-    groups = data.groupby("metric", sort=False)
-    by = {str(metric): part.reset_index(drop=True) for metric, part in groups}
-    first = next(iter(by.values()))
-    found = {name: first[name] for name in _CELL}
-    found |= {f"{metric}_{name}": part[name] for metric, part in by.items() for name in _VALUES}
-    found |= {name: first[name] for name in ("against_loss", "difference")}
-    found |= {f"difference_{name}": first[f"difference_{name}"] for name in _DIFFERENCE}
-    found["other_setting"] = first.get("other_setting", pd.Series("", first.index))
+    # `join_results` repeats its cells for each metric in one order, so that blocks stand in line.
+    blocks: dict[str, pd.DataFrame] = {}
+    for metric, rows in data.groupby("metric", sort=False):
+        blocks[str(metric)] = rows.reset_index(drop=True)
+    first = next(iter(blocks.values()))
+
+    parts: list[pd.DataFrame | pd.Series[Any]] = [first[_CELL]]
+    for metric, rows in blocks.items():
+        parts.append(rows[_VALUES].add_prefix(f"{metric}_"))
+    parts.append(first[[*_COMPARED, "other_setting"]])
+
     for name in ("published", "against_published"):
-        found |= {f"{name}_{m}": by[m][name] for m in data.attrs.get("published", ())}
-    found |= {name: first[name] for name in more}
-    found |= {f"{m}_{name}": by[m][name] for m in compared for name in _GAIN.values()}
-    return pd.DataFrame(found | {"best": first["best"]})
+        for metric in data.attrs.get("published", ()):
+            values = blocks[metric][name]
+            parts.append(values.rename(f"{name}_{metric}"))
+    parts.append(first[[*more]])
+
+    for metric in compared:
+        tests = blocks[metric][[*_GAIN.values()]]
+        parts.append(tests.add_prefix(f"{metric}_"))
+    parts.append(first["best"])
+    return pd.concat(parts, axis="columns")
 
 
-def with_tests(data: pd.DataFrame, run: Run, metrics: Collection[str]) -> pd.DataFrame:
+def add_tests(data: pd.DataFrame, run: Run, metrics: Collection[str]) -> pd.DataFrame:
     """A result frame with the gains of these metrics, the same in the rows of all seeds.
 
     gain, gain_low, gain_high, gain_p (by Holm) and gain_smallest; best: the largest gain of exact
     match of a model and task, if it is above zero and significant.
     """
-    other, key = opponent(data), [*KEY, "metric"]
+    other = find_opponent(data)
     seeds = paired(run, other)
-    seeds = seeds[seeds["metric"].isin(metrics) & seeds["address"].isin(data["address"])]
-    found = gains(seeds, other).rename(columns=_GAIN)[[*key, *_GAIN.values()]]
-    data = in_order(data.merge(found, how="left", on=key), run.cells)
-    gain = data["gain"].where((data["loss"] != other) & (data["metric"] == EXACT))
-    largest = gain.groupby([data["model"], data["task"]], observed=True).transform("max")
-    return data.assign(best=(gain == largest) & (gain > 0) & (data["gain_p"] < LEVEL))
+
+    # Holm corrects over what the table shows: a loss outside of it must not raise its p-values.
+    seeds = seeds[seeds["metric"].isin(metrics)]
+    seeds = seeds[seeds["address"].isin(data["address"])]
+    tests = gains(seeds, other).rename(columns=_GAIN)
+
+    # All seeds of a loss have one test.
+    key = [*KEY, "metric"]
+    tests = tests[[*key, *_GAIN.values()]]
+    data = data.merge(tests, how="left", on=key)
+    data = in_order(data, run.cells)
+    return data.assign(best=_mark_best(data, other))
 
 
-def digits_of(label: str) -> int:
+def _mark_best(data: pd.DataFrame, other: str) -> pd.Series[bool]:
+    """Where a row has the largest gain of its model and task, and a significant one."""
+    # The gain of `other` is its noise floor, and of an error the smallest would be the best.
+    can_win = (data["loss"] != other) & (data["metric"] == EXACT)
+    gain = data["gain"].where(can_win)
+    by_pair = gain.groupby([data["model"], data["task"]], observed=True)
+    is_largest = gain == by_pair.transform("max")
+    return is_largest & (gain > 0) & (data["gain_p"] < LEVEL)
+
+
+def count_digits(label: str) -> int:
     """The decimals of a metric's difference."""
     return 1 if "%" in label else 2

@@ -13,8 +13,8 @@ from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 from smmd_bench.scoring.statistics import over_seeds
 
-from ._cells import measured, named_seeds, why_missing
-from ._paper import paper_model
+from ._cells import explain_missing, name_seeds, select_measured
+from ._paper import find_paper_model
 
 P_HOLM, TO_PAPER = "p (Holm)", "Δ to paper"
 NOTES = {
@@ -38,85 +38,135 @@ NOTES = {
 """What a page says once of all its tables and figures, by what a table has that needs it."""
 
 
-def notes_of(table: pd.DataFrame | None) -> list[str]:
+def select_notes(table: pd.DataFrame | None) -> list[str]:
     """The notes that a table needs; of a figure all."""
     if table is None:
         return [*NOTES.values()]
+
+    # A sign in any heading or cell needs its note: an interval, a difference, a column of losses.
     text = " ".join(map(str, [*table.columns, *table.to_numpy().flat]))
     return [note for sign, note in NOTES.items() if sign in text]
 
 
-def caption(run: Run, cells: pd.DataFrame, shown: str, warning: str = "") -> str:
+def write_caption(run: Run, cells: pd.DataFrame, subject: str, warning: str = "") -> str:
     """What is shown, n and seeds, what must not be misread, and which losses have no result."""
-    done, lacking = measured(cells), cells[cells["status"] != "done"]
-    sizes = run.metrics[run.metrics["address"].isin(done["address"])].groupby("address")["n"].max()
-    trained = done[done["loss"] != "base"]
-    n = " or ".join(f"{size:,}" for size in sorted(sizes.unique()))
-    seeds = "" if "predictions" in run.manifest or trained.empty else f"; {named_seeds(trained)}"
-    sample = f"n = {n} test examples{seeds}." if n else ""
-    groups = lacking.groupby("loss", observed=True)
-    named = [f"{loss_label(str(loss))} ({why_missing(own)})" for loss, own in groups]
-    missing = f"Without a result: {', '.join(named)}." if named else ""
-    return " ".join(filter(None, [shown, sample, warning, missing]))
+    sentences = [
+        subject,
+        _describe_sample(run, select_measured(cells)),
+        warning,
+        _describe_missing(cells),
+    ]
+    return " ".join(filter(None, sentences))
 
 
-def model_columns(model: str, params: Any) -> dict[str, str]:
+def _describe_sample(run: Run, cells: pd.DataFrame) -> str:
+    """`n = 1,319 test examples; seeds 0, 1, 2.`, or of some tasks `n = 200 or 1,319`."""
+    metrics = run.metrics[run.metrics["address"].isin(cells["address"])]
+    sizes = metrics.groupby("address")["n"].max().unique()
+    if not len(sizes):
+        return ""
+
+    n = " or ".join(f"{size:,}" for size in sorted(sizes))
+    sample = f"n = {n} test examples"
+
+    # Nothing says with which seeds completions were made elsewhere; the base was not trained.
+    trained = cells[cells["loss"] != "base"]
+    if "predictions" in run.manifest or trained.empty:
+        return f"{sample}."
+    return f"{sample}; {name_seeds(trained)}."
+
+
+def _describe_missing(cells: pd.DataFrame) -> str:
+    """Which losses have cells without a result, and why."""
+    # A row that is missing without a word would look like a loss that nobody ran.
+    reasons = []
+    missing = cells[cells["status"] != "done"]
+    for loss, group in missing.groupby("loss", observed=True):
+        reasons.append(f"{loss_label(str(loss))} ({explain_missing(group)})")
+    return f"Without a result: {', '.join(reasons)}." if reasons else ""
+
+
+def describe_model(model: str, params: Any) -> dict[str, str]:
     """Name and size of a model: as the paper prints them, where it is one of the paper's."""
-    if known := paper_model(model):
-        return {"Model": known["name"], "Params": known["params"]}
+    if entry := find_paper_model(model):
+        return {"Model": entry["name"], "Params": entry["params"]}
+
+    # Other models are called as the run calls them, and their parameters are counted.
     size = DASH if pd.isna(params) else tables.count(int(params))
     return {"Model": model_label(model), "Params": size}
 
 
-def row_head(row: Any) -> dict[str, str]:
+def describe_row(row: Any) -> dict[str, str]:
     """The columns Model, Task and Loss of a row with these, as a table has them."""
-    names = {"Model": model_label(str(row["model"])), "Task": str(row["task"])}
-    return {**names, "Loss": loss_label(str(row["loss"]))}
+    return {
+        "Model": model_label(str(row["model"])),
+        "Task": str(row["task"]),
+        "Loss": loss_label(str(row["loss"])),
+    }
 
 
-def row_table(rows: Iterable[dict[str, str]], title: str) -> pd.DataFrame:
+def make_table(rows: Iterable[dict[str, str]], title: str) -> pd.DataFrame:
     """The rows as a table, without the columns Model and Task where there is only one."""
+    # A column of one value takes the room of another.
     table = pd.DataFrame(rows).fillna(DASH)
-    table = table.drop(columns=[name for name in ("Model", "Task") if table[name].nunique() == 1])
+    for name in ("Model", "Task"):
+        if table[name].nunique() == 1:
+            table = table.drop(columns=name)
+
     table.attrs["title"] = title
     return table
 
 
-def mean_over_seeds(values: pd.Series[float], digits: int, *, sign: bool = False) -> str:
+def format_mean(values: pd.Series[float], digits: int, *, sign: bool = False) -> str:
     """`43.4 ± 0.5` of the values that exist; a dash where none does."""
-    found = [float(value) for value in values.dropna()]
-    return with_deviation(*over_seeds(found), digits, sign=sign) if found else DASH
+    present = [*map(float, values.dropna())]
+    if not present:
+        return DASH
+    return with_deviation(*over_seeds(present), digits, sign=sign)
 
 
-def estimate(cells: pd.DataFrame, digits: int, *, interval: bool = False) -> str:
+def format_estimate(cells: pd.DataFrame, digits: int, *, interval: bool = False) -> str:
     """The value of rows of a result frame: over seeds mean ± deviation, else with its interval."""
-    first = cells.iloc[0]
+    # An interval over examples, beside a mean over seeds, would be read as one over seeds.
     if len(cells) > 1:
-        return mean_over_seeds(cells["value"], digits)
+        return format_mean(cells["value"], digits)
+
+    first = cells.iloc[0]
     if interval:
         return with_interval(first["value"], first["low"], first["high"], digits)
     return number(first["value"], digits)
 
 
-def gain(cells: pd.DataFrame, digits: int = 1) -> str:
-    """`+0.8 [-0.3, +1.9] (1.5)`: a difference as `with_tests` has it, and the smallest that its
+def format_gain(cells: pd.DataFrame, digits: int = 1) -> str:
+    """`+0.8 [-0.3, +1.9] (1.5)`: a difference as `add_tests` has it, and the smallest that its
     test finds; a dash if no cell was compared."""
+    # `add_tests` pools the seeds, so that their rows say the same.
     first = cells.iloc[0]
-    value, low, high, smallest = first[["gain", "gain_low", "gain_high", "gain_smallest"]]
-    text = with_interval(value, low, high, digits, sign=True)
+    bounds = (first["gain_low"], first["gain_high"])
+    text = with_interval(first["gain"], *bounds, digits, sign=True)
+
+    smallest = first["gain_smallest"]
     return text if pd.isna(smallest) else f"{text} ({number(smallest, digits)})"
 
 
-def p_text(p: Any) -> str:
+def format_p(p: Any) -> str:
     """A p-value, or a dash."""
     return DASH if pd.isna(p) else tables.p_value(p)
 
 
-def delta(other: str) -> str:
+def name_difference(other: str) -> str:
     """The heading of a difference: `Δ to CE`."""
     return f"Δ to {loss_label(other)}"
 
 
-def without_dashes(table: pd.DataFrame, columns: Iterable[Any]) -> pd.DataFrame:
+def drop_dashes(table: pd.DataFrame, columns: Iterable[Any]) -> pd.DataFrame:
     """The table without those of these columns that hold dashes alone."""
-    return table.drop(columns=[c for c in columns if c in table and (table[c] == DASH).all()])
+    for name in columns:
+        if name in table and (table[name] == DASH).all():
+            table = table.drop(columns=name)
+    return table
+
+
+def drop_dashes_below(table: pd.DataFrame, prefix: str) -> pd.DataFrame:
+    """The table without those columns of dashes alone whose headings begin so."""
+    return drop_dashes(table, [name for name in table if str(name).startswith(prefix)])

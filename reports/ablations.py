@@ -1,6 +1,6 @@
 """Tables 5, 6 and 9 of the paper, and the other variants of a run: a row a model, task and variant.
 
-`variants` selects the cells of `sweeps`, too: the models and tasks that vary something.
+`select_variants` selects the cells of `sweeps`, too: the models and tasks that vary something.
 """
 
 from __future__ import annotations
@@ -17,76 +17,126 @@ from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.opponents import REFERENCE
 
-from ._cells import PAIR, measured, of_pair, opponent, pairs, why_missing
-from ._paper import with_published
-from ._results import EXACT, result_frame, widened, with_tests
-from ._text import P_HOLM, TO_PAPER, caption, delta, estimate, gain, model_columns, notes_of, p_text
+from ._cells import (
+    PAIR,
+    explain_missing,
+    find_opponent,
+    list_pairs,
+    select_measured,
+    select_pair,
+    select_rows,
+)
+from ._paper import add_published
+from ._results import EXACT, add_tests, join_results, to_wide
+from ._text import (
+    P_HOLM,
+    TO_PAPER,
+    describe_model,
+    format_estimate,
+    format_gain,
+    format_p,
+    name_difference,
+    select_notes,
+    write_caption,
+)
 
 ACCURACY, CE = "Acc (%)", "none (CE)"
 METRICS = (EXACT, "parse_failure_rate")
 
 
-def scans(run: Run) -> dict[tuple[str, str], dict[str, tuple[float, ...]]]:
+Numbers = dict[str, tuple[float, ...]]
+"""The number or numbers of a parameter, by loss spec."""
+
+
+def list_scans(run: Run) -> dict[tuple[str, str], Numbers]:
     """By loss and parameter the specs that change no other one, with its number or numbers, such as
     (1, 2) of `smmd[sigma=1+2]`; the loss itself has its default."""
-    specs: dict[tuple[str, str], list[str]] = {}
-    for spec in filter(lambda spec: not is_tuned(spec), loss_specs(run)):
-        name, parameters = split_spec(spec)
-        for parameter in parameters if len(parameters) == 1 else ():
-            specs.setdefault((name, parameter), [name]).append(spec)
     cells = run.cells.drop_duplicates("loss").set_index("loss")
-    found: dict[tuple[str, str], dict[str, tuple[float, ...]]] = {}
-    for (name, parameter), own in specs.items():
-        known = cells.loc[cells.index.isin(own), parameter].dropna()
-        numbers = {str(spec): _numbers(str(value)) for spec, value in known.items()}
-        found[name, parameter] = {spec: values for spec, values in numbers.items() if values}
-    return found
+    scanned: dict[tuple[str, str], Numbers] = {}
+    for (name, parameter), specs in _specs_by_parameter(run).items():
+        values = cells.loc[cells.index.isin(specs), parameter].dropna()
+        points: Numbers = {}
+        for spec, value in values.items():
+            # Parameters that are words, such as a kernel, make no axis.
+            if numbers := _numbers(str(value)):
+                points[str(spec)] = numbers
+        scanned[name, parameter] = points
+    return scanned
+
+
+def _specs_by_parameter(run: Run) -> dict[tuple[str, str], list[str]]:
+    specs: dict[tuple[str, str], list[str]] = {}
+    for spec in list_specs(run):
+        if is_tuned(spec):
+            continue
+        name, parameters = split_spec(spec)
+
+        # With two parameters changed a difference is of neither alone.
+        if len(parameters) == 1:
+            (parameter,) = parameters
+            specs.setdefault((name, parameter), [name]).append(spec)
+    return specs
 
 
 def _numbers(text: str) -> tuple[float, ...]:
     try:
+        # A set of values is spelled as a sum: 1+2+3.
         return tuple(map(float, text.split("+")))
     except ValueError:
         return ()
 
 
-def loss_specs(run: Run) -> list[str]:
+def list_specs(run: Run) -> list[str]:
     """The loss specs of a run in order; of completions made elsewhere none."""
     return [] if "predictions" in run.manifest else [*map(str, run.cells["loss"].cat.categories)]
 
 
-def with_enough(
+def select_varied(
     cells: pd.DataFrame, losses: Collection[str], varied: Collection[str], least: int
 ) -> pd.DataFrame:
     """The rows of these losses, for the models and tasks with at least so many varied ones."""
-    known = cells[cells["loss"].isin([*losses])]
-    own = known["loss"].astype("object").where(known["loss"].isin([*varied]))
-    counts = own.groupby([known[name] for name in PAIR], observed=True).transform("nunique")
-    return known[counts >= least]
+    rows = cells[cells["loss"].isin([*losses])]
+    is_varied = rows["loss"].isin([*varied])
+
+    # Others are missing in this column, which `nunique` does not count.
+    varied_losses = rows["loss"].astype("object").where(is_varied)
+    by_pair = varied_losses.groupby([rows["model"], rows["task"]], observed=True)
+    return rows[by_pair.transform("nunique") >= least]
 
 
-def of_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
+def select_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
     """For each model and task the cells of the seeds that all its losses have; all if none is."""
-    losses = cells.groupby(PAIR, observed=True)["loss"].transform("nunique")
-    shared = losses == cells.groupby([*PAIR, "seed"], observed=True)["loss"].transform("nunique")
-    some = shared.groupby([cells[name] for name in PAIR], observed=True).transform("any")
-    return cells[shared | ~some]
+    losses_of_pair = cells.groupby(PAIR, observed=True)["loss"].transform("nunique")
+    by_seed = cells.groupby([*PAIR, "seed"], observed=True)
+    is_shared = by_seed["loss"].transform("nunique") == losses_of_pair
+
+    # Without a seed that all have, unequal ones are better than an empty table.
+    by_pair = is_shared.groupby([cells["model"], cells["task"]], observed=True)
+    return cells[is_shared | ~by_pair.transform("any")]
 
 
-def variants(
+def select_variants(
     run: Run, losses: Collection[str], varied: Collection[str], least: int, table: str = ""
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """The cells `with_enough`, of the seeds that all losses have, and their result frame, which is
-    empty if too few have an accuracy. `table` has their published values."""
-    cells = of_shared_seeds(with_enough(run.cells, losses, varied, least))
-    done = measured(cells)
-    if done.empty:
-        return cells, done
-    data = with_published(result_frame(run, done, METRICS), run, done, table)
-    known = data.loc[(data["metric"] == EXACT) & data["value"].notna(), "address"]
-    data = with_enough(data[data["address"].isin(known)], losses, varied, least)
-    data = data if data.empty else with_tests(data, run, [EXACT])
-    return cells.merge(data[PAIR].drop_duplicates()), data
+    """The cells that `select_varied` gives, of the seeds that all losses have, and their result
+    frame, which is empty if too few have an accuracy. `table` has their published values."""
+    # Of unequal seeds a difference between rows would be one of seeds, too.
+    cells = select_shared_seeds(select_varied(run.cells, losses, varied, least))
+    with_results = select_measured(cells)
+    if with_results.empty:
+        return cells, with_results
+    data = join_results(run, with_results, METRICS)
+    data = add_published(data, run, with_results, table)
+
+    # Some losses may have failed: of what is left, enough must have an accuracy.
+    accuracies = select_rows(data, metric=EXACT).dropna(subset="value")
+    data = data[data["address"].isin(accuracies["address"])]
+    data = select_varied(data, losses, varied, least)
+    if not data.empty:
+        data = add_tests(data, run, [EXACT])
+
+    pairs_with_data = data[PAIR].drop_duplicates()
+    return cells.merge(pairs_with_data), data
 
 
 @dataclass(frozen=True)
@@ -94,7 +144,7 @@ class Ablation:
     """Accuracy of variants that no other table of the paper has, with the difference to CE.
 
     `published` is its key in `paper.yaml`, `heading` what its rows vary, `rows` are its loss specs
-    with their labels, `usual` those of them that alone make no table.
+    with their labels, `baselines` those of them that alone make no table.
     """
 
     name: ClassVar[str] = "ablation"
@@ -102,28 +152,35 @@ class Ablation:
     paper: ClassVar[str] = "not in the paper"
     published: ClassVar[str] = ""
     heading: ClassVar[str] = "Loss"
-    shown: ClassVar[str] = "Exact match of variants of a loss beside the loss itself."
-    usual: ClassVar[tuple[str, ...]] = ()
+    caption_text: ClassVar[str] = "Exact match of variants of a loss beside the loss itself."
+    baselines: ClassVar[tuple[str, ...]] = ()
     rows: ClassVar[Mapping[str, str]] = {}
 
     def labels(self, run: Run) -> Mapping[str, str]:
         """The loss specs of the rows, in order, with their labels."""
         if self.rows:
             return self.rows
-        others = {*TermsTable.rows, *KernelTable.rows}
-        own = [loss for loss in loss_specs(run) if "[" in loss and loss not in others]
-        own = [loss for loss in own if not is_tuned(loss) and "smmd[sigma=" not in loss]
-        plain = [loss.partition("[")[0] for loss in own]
-        return {REFERENCE: CE, **{x: loss_label(x) for x in loss_specs(run) if x in {*plain, *own}}}
+        specs = list_specs(run)
+        variants = [loss for loss in specs if _is_only_here(loss)]
+
+        # Variants stand beside the losses that they vary.
+        plain = [loss.partition("[")[0] for loss in variants]
+        labels = {REFERENCE: CE}
+        for loss in specs:
+            if loss in plain or loss in variants:
+                labels[loss] = loss_label(loss)
+        return labels
 
     def variants(self, run: Run) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Cells and result frame of the rows."""
         labels = self.labels(run)
-        usual = self.usual or [loss for loss in labels if "[" not in loss]
-        return variants(run, labels, {*labels} - {*usual}, 1, self.published)
+        baselines = self.baselines or [loss for loss in labels if "[" not in loss]
+        # Baselines are in other tables; one variant makes them worth repeating.
+        varied = {*labels} - {*baselines}
+        return select_variants(run, labels, varied, 1, self.published)
 
     def skip(self, run: Run) -> str | None:
-        """At least one loss that is not usual must have results."""
+        """At least one loss that is no baseline must have results."""
         cells, data = self.variants(run)
         if cells.empty:
             return f"the run varies no {self.heading.lower()}"
@@ -132,37 +189,76 @@ class Ablation:
     def build(self, run: Run) -> Artefact:
         """One row a model, task and variant."""
         cells, data = self.variants(run)
-        table = self._table(run, data[data["metric"] == EXACT], cells)
-        words = caption(run, cells, self.shown, "Only seeds that every row has are compared.")
+        table = self._table(run, select_rows(data, metric=EXACT), cells)
+        warning = "Only seeds that every row has are compared."
         data.attrs["published"] = [EXACT]
-        return Artefact(words, table, data=widened(data, [EXACT]), notes=notes_of(table))
+        return Artefact(
+            write_caption(run, cells, self.caption_text, warning),
+            table,
+            data=to_wide(data, [EXACT]),
+            notes=select_notes(table),
+        )
 
     def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, str]] = []
         bold: list[tuple[int, str]] = []
-        for pair in pairs(data):
-            own, there = of_pair(data, pair), of_pair(cells, pair)
-            model = " ".join(model_columns(pair[0], there["params"].iloc[0]).values())
-            for loss, label in self.labels(run).items():
-                here, lost = own[own["loss"] == loss], there[there["loss"] == loss]
-                row = {"Model": model, "Task": pair[1], self.heading: label}
-                if here.empty:
-                    row[ACCURACY] = "not run" if lost.empty else why_missing(lost)
-                else:
-                    bold += [(len(rows), ACCURACY)] * bool(here["best"].any())
-                    row[ACCURACY] = estimate(here, 1, interval=True)
-                    row[delta(opponent(data))] = gain(here)
-                    row[P_HOLM] = p_text(here["gain_p"].iloc[0])
-                    row["Paper"] = number(here["published"].iloc[0])
-                    row[TO_PAPER] = number(here["against_published"].mean(), 1, sign=True)
-                rows.append(row)
-        table, title = pd.DataFrame(rows).fillna(DASH), self.title
-        if data["task"].nunique() == 1:
-            table, title = table.drop(columns="Task"), f"{title}: {data['task'].iloc[0]}"
+        labels = self.labels(run)
+        other = find_opponent(data)
+        for pair in list_pairs(data):
+            cells_of_pair = select_pair(cells, pair)
+            model = describe_model(pair[0], cells_of_pair["params"].iloc[0])
+            head = {"Model": " ".join(model.values()), "Task": pair[1]}
+
+            # All rows of the paper stand in its order: one that the run lacks says so.
+            for loss, label in labels.items():
+                results = select_rows(select_pair(data, pair), loss=loss)
+                if results["best"].any():
+                    bold.append((len(rows), ACCURACY))
+                lost_cells = select_rows(cells_of_pair, loss=loss)
+                values = _values(results, lost_cells, other)
+                rows.append({**head, self.heading: label, **values})
+
+        table = self._prune(pd.DataFrame(rows).fillna(DASH), data)
+        table.attrs["bold"] = bold
+        return table
+
+    def _prune(self, table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
+        """The table with its title, which names the task if there is one, without empty columns."""
+        tasks = data["task"].unique()
         if data["published"].isna().all():
             table = table.drop(columns=["Paper", TO_PAPER])
-        table.attrs |= {"title": title, "bold": bold}
+        if len(tasks) > 1:
+            table.attrs["title"] = self.title
+            return table
+
+        # One task needs no column, but must be named: tables are read alone.
+        table = table.drop(columns="Task")
+        table.attrs["title"] = f"{self.title}: {tasks[0]}"
         return table
+
+
+def _is_only_here(loss: str) -> bool:
+    """Whether a loss is a variant that no other table or sweep has."""
+    # Bandwidths are in a table and a figure of their own, tuned losses in the tuning table.
+    if "[" not in loss or is_tuned(loss) or "smmd[sigma=" in loss:
+        return False
+    return loss not in TermsTable.rows and loss not in KernelTable.rows
+
+
+def _values(results: pd.DataFrame, cells: pd.DataFrame, other: str) -> dict[str, str]:
+    """The accuracy of a loss with its difference to `other`, or why it has no result."""
+    if results.empty:
+        return {ACCURACY: "not run" if cells.empty else explain_missing(cells)}
+
+    # Tests and published values are the same in the rows of all seeds.
+    first = results.iloc[0]
+    return {
+        ACCURACY: format_estimate(results, 1, interval=True),
+        name_difference(other): format_gain(results),
+        P_HOLM: format_p(first["gain_p"]),
+        "Paper": number(first["published"]),
+        TO_PAPER: number(results["against_published"].mean(), 1, sign=True),
+    }
 
 
 class TermsTable(Ablation):
@@ -173,11 +269,11 @@ class TermsTable(Ablation):
     paper = "Table 5"
     published = "ablation"
     heading = "Terms"
-    shown = (
+    caption_text = (
         "Exact match of SMMD by its terms, a squared MMD (smmd[term=mmd]) and a smoothness term "
         "(smmd[term=smooth]); with neither it is CE."
     )
-    usual = ("ce", "smmd")
+    baselines = ("ce", "smmd")
     rows: ClassVar = {
         "ce": CE,
         "smmd[term=mmd]": "MMD",
@@ -194,12 +290,12 @@ class KernelTable(Ablation):
     paper = "Table 6"
     published = "kernel_ablation"
     heading = "Kernel"
-    shown = (
+    caption_text = (
         "Exact match with the MMD term alone (smmd[term=mmd]), whose kernel is made from the "
         "distances between the values, from the values shuffled among the tokens "
         "(kernel=shuffled), or at random (kernel=random)."
     )
-    usual = ("ce", "smmd[term=mmd]")
+    baselines = ("ce", "smmd[term=mmd]")
     rows: ClassVar = {
         "ce": CE,
         "smmd[kernel=random,term=mmd]": "random PSD",
@@ -216,15 +312,19 @@ class BandwidthTable(Ablation):
     paper = "Table 9"
     published = "sigma"
     heading = "Bandwidth"
-    shown = (
+    caption_text = (
         "Exact match of SMMD, whose kernel is the mean of Gaussian kernels of these bandwidths: "
         "{1, 2, 3} is smmd[sigma=1+2+3], and {2} the default."
     )
-    usual = ("ce", "smmd")
+    baselines = ("ce", "smmd")
 
     def labels(self, run: Run) -> dict[str, str]:
         """CE, and the losses of the run that change the bandwidths alone, small sets first."""
-        sets = scans(run).get(("smmd", "sigma"), {})
-        ordered = sorted((len(values), values, loss) for loss, values in sets.items())
-        named = {loss: f"{{{', '.join(map(spell, values))}}}" for _, values, loss in ordered}
-        return {"ce": CE, **named}
+        # The spec breaks ties of bandwidths that are equal but spelled in two ways.
+        sets = list_scans(run).get(("smmd", "sigma"), {})
+        ordered = sorted(sets, key=lambda loss: (len(sets[loss]), sets[loss], loss))
+        labels = {"ce": CE}
+        for loss in ordered:
+            bandwidths = ", ".join(map(spell, sets[loss]))
+            labels[loss] = f"{{{bandwidths}}}"
+        return labels

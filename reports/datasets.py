@@ -5,7 +5,9 @@ Samples are test examples; the page has the answers of each loss.
 
 from __future__ import annotations
 
+import math
 import textwrap
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -18,13 +20,14 @@ from smmd_bench.publishing.style import WIDTH, new_figure
 from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.verdict import main_losses
 
-from ._cells import measured
-from ._panels import pair_name
-from ._paper import SYNTHETIC, data_source, other_data, rows
-from ._text import caption, without_dashes
+from ._cells import select_measured
+from ._panels import name_pair, stack_parts
+from ._paper import SYNTHETIC, describe_other_data, find_source, read_rows
+from ._text import drop_dashes, write_caption
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure, SubFigure
 
 SPLITS = {"train": "Train", "validation": "Validation", "test": "Test"}
 BESIDE = {"published_train": "Paper train", "published_test": "Paper test"}
@@ -45,28 +48,54 @@ class DatasetSizes:
 
     def skip(self, run: Run) -> str | None:
         """The manifest must say the sizes."""
-        return None if _sizes(run) else "the run's manifest does not say how many examples it has"
+        return (
+            None if _read_sizes(run) else "the run's manifest does not say how many examples it has"
+        )
 
     def build(self, run: Run) -> Artefact:
         """One row a task, as it is spelled in the run."""
-        found, papers = [], {row["task"]: row for row in rows("dataset_sizes")}
-        for task, sizes in _sizes(run).items():
-            paper = {} if other_data(run, task) else papers.get(split_spec(task)[0], {})
-            line: dict[str, Any] = {"task": task, "source": data_source(run, task)}
-            line |= {split: sizes.get(split) for split in SPLITS}
-            found.append(line | {c: paper.get(c.removeprefix("published_")) for c in BESIDE})
-        data = pd.DataFrame(found).astype(dict.fromkeys([*SPLITS, *BESIDE], "Int64"))
-        table = data.rename(columns={"task": "Task", "source": "Data", **SPLITS, **BESIDE})
-        for column in (*SPLITS.values(), *BESIDE.values()):
-            table[column] = [DASH if pd.isna(size) else f"{size:,}" for size in table[column]]
-        table = without_dashes(table, ["Data", *BESIDE.values()])
+        lines = []
+        for task, sizes in _read_sizes(run).items():
+            line: dict[str, Any] = {"task": task, "source": find_source(run, task)}
+            for split in SPLITS:
+                line[split] = sizes.get(split)
+            lines.append(line | _find_published_sizes(run, task))
+
+        # A size that is not known is missing, and the others stay whole numbers.
+        sizes_of = [*SPLITS, *BESIDE]
+        data = pd.DataFrame(lines).astype(dict.fromkeys(sizes_of, "Int64"))
+        headings = {
+            "task": "Task",
+            "source": "Data",
+            **SPLITS,
+            **BESIDE,
+        }
+        table = data.rename(columns=headings)
+        for name in sizes_of:
+            column = headings[name]
+            table[column] = [DASH if pd.isna(size) else f"{size:,}" for size in data[name]]
+
+        # Only pictures have a source, and only the paper's own tasks its sizes.
+        table = drop_dashes(table, ["Data", *BESIDE.values()])
         table.attrs["title"] = self.title
         return Artefact(SIZES_CAPTION, table, data=data)
 
 
-def _sizes(run: Run) -> dict[str, dict[str, int]]:
+def _read_sizes(run: Run) -> dict[str, dict[str, int]]:
+    """The sizes of the splits by task, as far as the manifest has them."""
     data = run.manifest.get("data") or {}
-    return {task: known["sizes"] for task, known in data.items() if known.get("sizes")}
+    return {task: entry["sizes"] for task, entry in data.items() if entry.get("sizes")}
+
+
+def _find_published_sizes(run: Run, task: str) -> dict[str, int | None]:
+    """The paper's sizes of a task whose data is the paper's; of another None each."""
+    sizes: Mapping[str, int] = {}
+    name, _ = split_spec(task)
+    for row in read_rows("dataset_sizes"):
+        # Sizes of other data say nothing about a copy of the paper's.
+        if row["task"] == name and not describe_other_data(run, task):
+            sizes = row
+    return {column: sizes.get(column.removeprefix("published_")) for column in BESIDE}
 
 
 TASKS, ROWS, COLUMNS = 6, 2, 4
@@ -86,57 +115,127 @@ class DatasetSamples:
 
     def skip(self, run: Run) -> str | None:
         """Without a measured cell there are no examples."""
-        return "no cell has results yet" if measured(run.cells).empty else None
+        return "no cell has results yet" if select_measured(run.cells).empty else None
 
     def build(self, run: Run) -> Artefact:
         """One grid a task."""
         run = main_losses(run)
-        groups = [own for _, own in measured(run.cells).groupby("task", observed=True)][:TASKS]
-        shown = [_samples(run, cells, ROWS * COLUMNS) for cells in groups]
-        words = caption(run, run.cells[run.cells["model"].isin(pd.concat(shown)["model"])], SHOWN)
-        data = pd.concat(shown, ignore_index=True).drop(columns="image")
-        return Artefact(words, figure=_figure(run, shown), data=data)
+        groups = select_measured(run.cells).groupby("task", observed=True)
+        blocks = [_select_samples(run, cells) for _, cells in [*groups][:TASKS]]
+        data = pd.concat(blocks, ignore_index=True).drop(columns="image")
+
+        # The samples of a task are those of its first model.
+        cells = run.cells[run.cells["model"].isin(data["model"])]
+        return Artefact(
+            write_caption(run, cells, SHOWN), figure=_draw_figure(run, blocks), data=data
+        )
 
 
-def _samples(run: Run, cells: pd.DataFrame, number: int) -> pd.DataFrame:
+def _select_samples(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     """One row an example: prompt, target and image."""
     columns = ["uid", "prompt", "target", "image"]
-    found = run.read("completions", columns, cells["address"][:1])
-    spread = [int((at + 0.5) * len(found) / number) for at in range(number)]
-    found = found.iloc[[*dict.fromkeys(spread)]].drop(columns=["address", "loss", "seed"])
-    return found.assign(image=found.get("image"))
+    examples = run.read("completions", columns, cells["address"][:1])
+
+    # The middle of each of so many equal parts; a small test set is shown once, and whole.
+    number = ROWS * COLUMNS
+    positions = [int((part + 0.5) * len(examples) / number) for part in range(number)]
+    samples = examples.iloc[[*dict.fromkeys(positions)]]
+    samples = samples.drop(columns=["address", "loss", "seed"])
+    return samples.assign(image=samples.get("image"))
 
 
-def _figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
+def _draw_figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
     """The examples of each task below a heading: picture, question and truth."""
-    rows = [-(-len(own) // COLUMNS) for own in blocks]
-    heights = [0.35 + count * (2.4 if own["image"].notna().any() else 0.9)
-               for count, own in zip(rows, blocks, strict=True)]  # fmt: skip
+    heights = []
+    for block in blocks:
+        row_height = 2.4 if _has_pictures(block) else 0.9
+        heights.append(0.35 + _count_rows(block) * row_height)
+
     figure = new_figure(WIDTH, sum(heights))
-    parts = figure.subfigures(len(blocks), 1, squeeze=False, height_ratios=heights)[:, 0]
-    how: Any = {"size": 7.5, "parse_math": False, "va": "top", "in_layout": False}
-    for part, own, count in zip(parts, blocks, rows, strict=True):
-        model, task = str(own["model"].iloc[0]), str(own["task"].iloc[0])
-        source = " (synthetic data)" * (data_source(run, task) == SYNTHETIC)
-        part.suptitle(pair_name((model, task)) + source, x=0.01, ha="left", fontsize=10)
-        pictured = own["image"].notna().any()
-        step, ratios = (2, [5, 3]) if pictured else (1, [1])
-        axes = part.subplots(
-            step * count, COLUMNS, squeeze=False, height_ratios=ratios * count
-        )  # the text of a picture stands below it
-        for axis in axes.flat:
-            axis.set_axis_off()
-        pairs = zip(axes[::step].flat, axes[step - 1 :: step].flat, strict=True)
-        for (above, below), row in zip(pairs, own.to_dict("records"), strict=False):
-            lines = textwrap.wrap(str(row["prompt"]), 36, max_lines=4, placeholder=" …")
-            truth = " ".join(str(row["target"]).split())
-            lines.append(f"→ {truth if len(truth) < 34 else '…' + truth[-33:]}")
-            below.text(0, 1, "\n".join(lines), transform=below.transAxes, **how)
-            if pictured:
-                picture = small_picture(row["image"], LARGEST)
-                if picture is None:
-                    above.text(0.5, 0.5, "picture not found", ha="center", va="center")
-                else:
-                    above.imshow(picture)
-                    above.set_anchor("NW")
+    for part, block in zip(stack_parts(figure, heights), blocks, strict=True):
+        model, task = str(block["model"].iloc[0]), str(block["task"].iloc[0])
+        heading = name_pair((model, task))
+        if find_source(run, task) == SYNTHETIC:
+            heading += " (synthetic data)"
+        part.suptitle(
+            heading,
+            x=0.01,
+            ha="left",
+            fontsize=10,
+        )
+        _draw_block(part, block)
     return figure
+
+
+def _has_pictures(block: pd.DataFrame) -> bool:
+    return bool(block["image"].notna().any())
+
+
+def _count_rows(block: pd.DataFrame) -> int:
+    return math.ceil(len(block) / COLUMNS)
+
+
+def _draw_block(part: SubFigure, block: pd.DataFrame) -> None:
+    # The text of a picture stands below it, in axes of its own.
+    has_pictures = _has_pictures(block)
+    ratios = [5, 3] if has_pictures else [1]
+    step, rows = len(ratios), _count_rows(block)
+
+    axes = part.subplots(
+        step * rows,
+        COLUMNS,
+        squeeze=False,
+        height_ratios=ratios * rows,
+    )
+    for axis in axes.flat:
+        axis.set_axis_off()
+
+    # Without pictures both are the same axes.
+    places = zip(axes[::step].flat, axes[step - 1 :: step].flat, strict=True)
+    for (above, below), example in zip(places, block.to_dict("records"), strict=False):
+        _draw_text(below, example)
+        if has_pictures:
+            _draw_picture(above, example)
+
+
+def _draw_text(axis: Axes, example: Mapping[Hashable, Any]) -> None:
+    """The prompt from its beginning, and the true answer, of which the end counts."""
+    # Four lines are what a panel holds at this size.
+    lines = textwrap.wrap(
+        str(example["prompt"]),
+        36,
+        max_lines=4,
+        placeholder=" …",
+    )
+    truth = " ".join(str(example["target"]).split())
+    if len(truth) >= 34:
+        truth = "…" + truth[-33:]
+    lines.append(f"→ {truth}")
+
+    # A dollar sign of a word problem is no formula.
+    axis.text(
+        0,
+        1,
+        "\n".join(lines),
+        transform=axis.transAxes,
+        size=7.5,
+        parse_math=False,
+        va="top",
+        in_layout=False,
+    )
+
+
+def _draw_picture(axis: Axes, example: Mapping[Hashable, Any]) -> None:
+    picture = small_picture(example["image"], LARGEST)
+    # The run's folder may have moved without its pictures; the question is still worth a place.
+    if picture is None:
+        axis.text(
+            0.5,
+            0.5,
+            "picture not found",
+            ha="center",
+            va="center",
+        )
+        return
+    axis.imshow(picture)
+    axis.set_anchor("NW")

@@ -13,17 +13,19 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.verdict import KEY, in_order, main_losses
 
-from ._cells import Pair, of_pair, pairs, with_numbers
-from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
-from ._text import caption, notes_of, row_head, row_table
+from ._cells import Pair, list_pairs, select_numeric, select_pair, select_rows
+from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
+from ._text import describe_row, make_table, select_notes, write_caption
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 DIGITS = [f"p{digit}" for digit in range(10)]
@@ -38,24 +40,36 @@ SHOWN = (
 )
 
 
-def first_digit_distributions(run: Run) -> pd.DataFrame:
+def average_first_digits(run: Run) -> pd.DataFrame:
     """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
 
     n is that of one seed; mean and deviation are over the examples of all seeds.
     """
     columns = ["answer_digit", "target_value", *DIGITS]
-    found = run.read("probes", columns, with_numbers(run)["address"])
+    probes = run.read("probes", columns, select_numeric(run)["address"])
     key = [*KEY, "digit"]
-    if found.empty:
+    if probes.empty:
         return pd.DataFrame(columns=[*key, "n", "seeds"])
-    found = in_order(found[found["answer_digit"] == 0], run.cells)
-    leading = {value: int(f"{abs(value):e}"[0]) for value in found["target_value"].unique()}
-    found = found.assign(digit=found["target_value"].map(leading)).query("digit > 0")
-    groups = found.groupby(key, observed=True)
-    sizes = found.groupby([*key, "seed"], observed=True).size().groupby(key, observed=True)
-    data = pd.DataFrame({"n": sizes.max(), "seeds": sizes.size()})
-    deviations = groups[DIGITS].std(ddof=0).add_suffix("_deviation")
-    return data.join(groups[DIGITS].mean()).join(deviations).reset_index()
+
+    # Later digits of an answer are predicted from its first ones, and follow them.
+    probes = in_order(select_rows(probes, answer_digit=0), run.cells)
+    probes = probes.assign(digit=probes["target_value"].map(_leading_digit))
+    probes = probes[probes["digit"] > 0]
+
+    # All seeds answer the same examples, so that n is that of one.
+    by_digit = probes.groupby(key, observed=True)
+    sizes = probes.groupby([*key, "seed"], observed=True).size()
+    sizes_of_seeds = sizes.groupby(key, observed=True)
+    counts = pd.DataFrame({"n": sizes_of_seeds.max(), "seeds": sizes_of_seeds.size()})
+
+    means = by_digit[DIGITS].mean()
+    deviations = by_digit[DIGITS].std(ddof=0).add_suffix("_deviation")
+    return counts.join(means).join(deviations).reset_index()
+
+
+def _leading_digit(value: float) -> int:
+    """The first digit of a number that is not 0, whatever its size: 0.05 begins with 5."""
+    return int(f"{abs(value):e}"[0])
 
 
 def _is_digit(value: int) -> str | None:
@@ -76,22 +90,31 @@ class DigitDistribution:
 
     def skip(self, run: Run) -> str | None:
         """Without digit probes of answers that are numbers there is nothing to draw."""
-        if first_digit_distributions(run).empty:
+        if average_first_digits(run).empty:
             return "no cell has digit probes of answers that are numbers"
         return None
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model and task."""
-        run = main_losses(run.only(with_numbers(run)))
-        data, title, digit = first_digit_distributions(run), self.title, self.digit
-        if digit is not None:
-            data, title = data[data["digit"] == digit], f"{title}, where it is {digit}"
-        clocks = {*map(str, run.cells.loc[run.cells["task_name"] == CLOCK, "task"])}
-        enough, blocks = data[data["n"] >= FEWEST], BLOCKS if digit is None else 4 * BLOCKS
-        drawn = select_panels(enough, blocks, LOSSES, first=clocks)
-        figure = _figure(enough, drawn) if drawn else None
-        table = row_table(_rows(data), title)
-        return Artefact(caption(run, run.cells, SHOWN), table, figure, data, notes_of(table))
+        run = main_losses(run.only(select_numeric(run)))
+        data = average_first_digits(run)
+        title, most_blocks = self.title, BLOCKS
+
+        # With one row instead of nine there is room for more models and tasks.
+        if self.digit is not None:
+            data = select_rows(data, digit=self.digit)
+            title = f"{title}, where it is {self.digit}"
+            most_blocks = 4 * BLOCKS
+
+        # The table has all; a mean over few examples would be drawn like one over many.
+        enough = data[data["n"] >= FEWEST]
+        clocks = select_rows(run.cells, task_name=CLOCK)["task"]
+        drawn = select_panels(enough, most_blocks, LOSSES, first={*map(str, clocks)})
+        figure = _draw_figure(enough, drawn) if drawn else None
+        table = make_table(_make_rows(data), title)
+        return Artefact(
+            write_caption(run, run.cells, SHOWN), table, figure, data, select_notes(table)
+        )
 
 
 @dataclass(frozen=True)
@@ -106,61 +129,120 @@ class DigitProbe(DigitDistribution):
 
     def skip(self, run: Run) -> str | None:
         """Probed clocks with such an hour are needed."""
-        data = first_digit_distributions(_of_clocks(run))
-        known = (data["digit"] == self.digit).any()
-        return None if known else f"no probed clock shows an hour that begins with {self.digit}"
+        data = average_first_digits(_select_clocks(run))
+        if (data["digit"] == self.digit).any():
+            return None
+        return f"no probed clock shows an hour that begins with {self.digit}"
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model."""
-        return super().build(_of_clocks(run))
+        return super().build(_select_clocks(run))
 
 
-def _of_clocks(run: Run) -> Run:
-    return run.only(run.cells[run.cells["task_name"] == CLOCK])
+def _select_clocks(run: Run) -> Run:
+    return run.only(select_rows(run.cells, task_name=CLOCK))
 
 
-def _rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
+def _make_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
     """p(true first digit) by digit: the heights of the highlighted bars; n is their first row."""
-    dashes = {f"p({digit})": DASH for digit in sorted(data["digit"].unique())}
-    for pair in pairs(data):
-        block, head = of_pair(data, pair), {"Model": model_label(pair[0]), "Task": pair[1]}
-        counts = {f"p({digit})": f"{n:,}" for digit, n in block.groupby("digit")["n"].max().items()}
-        yield {**head, "Loss": "n", "Seeds": DASH, **dashes, **counts}
+    # All rows have all columns, in the order of the digits, whatever their first row lacks.
+    headings = {digit: f"p({digit})" for digit in sorted(data["digit"].unique())}
+    for pair in list_pairs(data):
+        block = select_pair(data, pair)
+        yield _make_size_row(block, pair, headings)
+
         for _, group in block.groupby("loss", observed=True):
-            rows = group.to_dict("records")
-            means = {f"p({row['digit']})": number(row[f"p{row['digit']}"], 3) for row in rows}
-            yield {**row_head(rows[0]), "Seeds": str(group["seeds"].max()), **means}
+            row = describe_row(group.iloc[0])
+            row["Seeds"] = str(group["seeds"].max())
+            for line in group.to_dict("records"):
+                digit = line["digit"]
+                row[headings[digit]] = number(line[f"p{digit}"], 3)
+            yield row
 
 
-def _figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
-    digits = {pair: sorted(of_pair(data, pair)["digit"].unique()) for pair in drawn}
-    labels = [(pair_name(pair), len(digits[pair]), len(drawn[pair])) for pair in drawn]
-    figure, grids = block_grid(labels, 0.9, 2.0 if data["digit"].nunique() == 1 else 0.85)
-    how: Any = {"color": OTHER, "edgecolor": "#4A6A80", "linewidth": 0.4}
-    how |= {"error_kw": {"ecolor": "#444444", "elinewidth": 0.6, "alpha": 0.6}}
-    bold: Any = {"fontweight": "bold", "fontsize": 8.5, "va": "top"}
-    for axes, (pair, losses) in zip(grids, drawn.items(), strict=True):
-        rows = of_pair(data, pair).set_index(["digit", "loss"])
-        for line, digit in zip(axes, digits[pair], strict=True):
-            label = f"true {digit}\nn = {rows.loc[[digit], 'n'].max():,}"
-            line[0].set_ylabel(label, rotation=0, ha="right", va="center", labelpad=7)
-            for axis, loss in zip(line, losses, strict=True):
-                if (digit, loss) not in rows.index:
-                    continue
-                row = rows.loc[(digit, loss)]
-                means = row[DIGITS].to_numpy(dtype=float)
-                spread = row[[f"{name}_deviation" for name in DIGITS]].to_numpy(dtype=float)
-                bars = axis.bar(
-                    range(10), means, 0.8, yerr=np.minimum(spread, [means, 1 - means]), **how
-                )
-                bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
-                place, side = (0.99, "right") if digit < 5 else (0.01, "left")
-                axis.text(
-                    place, 1, f"{means[digit]:.2f}", ha=side, transform=axis.transAxes, **bold
-                )
-        for axis, loss in zip(axes[0], losses, strict=True):
-            axis.set_title(folded(loss_label(loss), 12))
-        for axis in axes[-1]:
-            axis.set(xticks=range(10), xlabel="digit")
-        axes[0, 0].set(ylim=(0, 1.4), yticks=[0, 0.5, 1])  # the number stands clear of all bars
+def _make_size_row(block: pd.DataFrame, pair: Pair, headings: dict[int, str]) -> dict[str, str]:
+    """How many examples each first digit has; most data has more of the small ones."""
+    row = {
+        "Model": model_label(pair[0]),
+        "Task": pair[1],
+        "Loss": "n",
+        "Seeds": DASH,
+    }
+    sizes = block.groupby("digit")["n"].max()
+    for digit, heading in headings.items():
+        row[heading] = f"{sizes[digit]:,}" if digit in sizes else DASH
+    return row
+
+
+def _draw_figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
+    blocks = []
+    titles = []
+    for pair, losses in drawn.items():
+        block = select_pair(data, pair)
+        blocks.append(block.set_index(["digit", "loss"]))
+        titles.append((name_pair(pair), block["digit"].nunique(), len(losses)))
+
+    # A single row is drawn larger.
+    height = 2.0 if data["digit"].nunique() == 1 else 0.85
+    figure, grids = make_blocks(titles, 0.9, height)
+    for axes, block, losses in zip(grids, blocks, drawn.values(), strict=True):
+        _draw_block(axes, block, losses)
     return figure
+
+
+def _draw_block(axes: NDArray[Any], rows: pd.DataFrame, losses: list[str]) -> None:
+    """A row of panels a true digit, a column a loss."""
+    digits = sorted(rows.index.unique("digit"))
+    for line, digit in zip(axes, digits, strict=True):
+        n = rows.loc[[digit], "n"].max()
+        line[0].set_ylabel(
+            f"true {digit}\nn = {n:,}",
+            rotation=0,
+            ha="right",
+            va="center",
+            labelpad=7,
+        )
+        for axis, loss in zip(line, losses, strict=True):
+            # A loss without probes leaves its column empty.
+            if (digit, loss) in rows.index:
+                _draw_bars(axis, rows.loc[(digit, loss)], digit)
+
+    for axis, loss in zip(axes[0], losses, strict=True):
+        axis.set_title(folded(loss_label(loss), 12))
+    for axis in axes[-1]:
+        axis.set(xticks=range(10), xlabel="digit")
+
+    # The number in a panel stands clear of all bars.
+    axes[0, 0].set(ylim=(0, 1.4), yticks=[0, 0.5, 1])
+
+
+def _draw_bars(axis: Axes, row: pd.Series[Any], digit: int) -> None:
+    """The mean probability of each digit, with that of the true one as a number."""
+    means = row[DIGITS].to_numpy(dtype=float)
+    spread = row[[f"{name}_deviation" for name in DIGITS]].to_numpy(dtype=float)
+
+    # A whisker beyond 0 or 1 would be no probability.
+    bars = axis.bar(
+        range(10),
+        means,
+        0.8,
+        yerr=np.minimum(spread, [means, 1 - means]),
+        color=OTHER,
+        edgecolor="#4A6A80",
+        linewidth=0.4,
+        error_kw={"ecolor": "#444444", "elinewidth": 0.6, "alpha": 0.6},
+    )
+    bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
+
+    # On the side away from the highlighted bar.
+    place, side = (0.99, "right") if digit < 5 else (0.01, "left")
+    axis.text(
+        place,
+        1,
+        f"{means[digit]:.2f}",
+        ha=side,
+        transform=axis.transAxes,
+        fontweight="bold",
+        fontsize=8.5,
+        va="top",
+    )

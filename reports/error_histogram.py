@@ -20,10 +20,18 @@ from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.opponents import REFERENCE
 from smmd_bench.results.verdict import in_order, main_losses
 
-from ._cells import PAIR, Pair, measured, numeric_tasks, of_pair, why_no_numbers
-from ._panels import FEWEST, LIMITS, block_grid, pair_name, select_panels
-from ._paper import published
-from ._text import caption, mean_over_seeds, notes_of, row_head, without_dashes
+from ._cells import (
+    PAIR,
+    Pair,
+    explain_no_numbers,
+    list_numeric_tasks,
+    select_measured,
+    select_pair,
+    select_rows,
+)
+from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
+from ._paper import find_published
+from ._text import describe_row, drop_dashes_below, format_mean, select_notes, write_caption
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,29 +54,44 @@ SHOWN = (
 )
 
 
-def common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
+def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
     """One row an answer to an example that a loss and the reference both answer with a number.
 
     `pair` is the loss beside the reference, `loss` whose answer it is, `error` is |ŷ - y|. The
     reference is cross-entropy, or the first loss where the run has none or did not train.
     """
-    cells = measured(run.cells)
-    cells = cells[(cells["loss"] != "base") & cells["task"].isin(numeric_tasks(run))]
-    found = []
+    cells = select_measured(run.cells)
+    cells = cells[(cells["loss"] != "base") & cells["task"].isin(list_numeric_tasks(run))]
+    blocks = []
     for _, group in cells.groupby(PAIR, observed=True):
-        valid = run.read("scores", ["uid", "error", *columns], group["address"])
-        valid = valid[valid["error"].notna()]
-        losses = [str(loss) for loss in group["loss"].sort_values().unique()]
-        trained_here = "predictions" not in run.manifest
-        reference = REFERENCE if trained_here and REFERENCE in losses else losses[0]
+        # Model by model and task by task: the scores of a whole run may not fit into memory.
+        losses = [*map(str, group["loss"].sort_values().unique())]
+        reference = _select_reference(run, losses)
+        scores = run.read("scores", ["uid", "error", *columns], group["address"])
+        valid = scores.dropna(subset="error").astype({"error": "float64"})
+
         for loss in losses:
-            here = valid[valid["loss"].isin([loss, reference])]
-            here = here[here.duplicated(["seed", "uid"], keep=False)]  # an answer of either
-            found.append(here.assign(pair=loss, error=here["error"].astype("float64")))
-    return with_pairs(pd.concat(found), run) if found else pd.DataFrame()
+            answers = valid[valid["loss"].isin([loss, reference])]
+            blocks.append(_select_common(answers).assign(pair=loss))
+    if not blocks:
+        return pd.DataFrame()
+    return order_pairs(pd.concat(blocks), run)
 
 
-def with_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
+def _select_common(answers: pd.DataFrame) -> pd.DataFrame:
+    """The answers to what two losses answer; of one loss, which is beside itself, none."""
+    is_common = answers.duplicated(["seed", "uid"], keep=False)
+    return answers[is_common]
+
+
+def _select_reference(run: Run, losses: Sequence[str]) -> str:
+    """Cross-entropy where it was trained here; a file of completions may be called `ce`, too."""
+    if REFERENCE in losses and "predictions" not in run.manifest:
+        return REFERENCE
+    return losses[0]
+
+
+def order_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
     """The frame with model, task, pair and loss as categoricals in the order of the run."""
     data = in_order(data, run.cells)
     return data.assign(pair=pd.Categorical(data["pair"], run.cells["loss"].cat.categories))
@@ -81,28 +104,37 @@ class ErrorHistogram:
     name: ClassVar[str] = "error_histogram"
     title: ClassVar[str] = "Histogram of absolute errors"
     paper: ClassVar[str] = "Figure 7 (Appendix C.7)"
-    shown: ClassVar[str] = SHOWN
+    caption_text: ClassVar[str] = SHOWN
     read: ClassVar[tuple[str, ...]] = ()
     groups: ClassVar[int] = 4
 
     def skip(self, run: Run) -> str | None:
         """Two trained losses with answers to the same examples are needed."""
-        if (none := why_no_numbers(run)) is None and common_errors(run).empty:
+        if reason := explain_no_numbers(run):
+            return reason
+        if select_common_errors(run).empty:
             return "no model and task has numbers of two trained losses on a common seed"
-        return none
+        return None
 
     def build(self, run: Run) -> Artefact:
         """A block of panels a model and task, a column a loss over the reference; one table."""
         run = main_losses(run)
-        common = common_errors(run, self.read)
-        data = with_pairs(self.bins(common), run)
+        common = select_common_errors(run, self.read)
+        data = order_pairs(self.bins(common), run)
         table = pd.DataFrame([*self.rows(common, data)]).fillna(DASH)
-        table = without_dashes(table, [name for name in table if str(name).startswith("Paper")])
+        table = drop_dashes_below(table, "Paper")
         table.attrs["title"] = self.title
+
+        # Seeds answer the same examples: more of them make no panel of a small test set.
         enough = data[data["n"] >= FEWEST * data["seeds"]]
         drawn = select_panels(enough.assign(loss=enough["pair"]), self.groups, LOSSES)
-        figure = self.figure(common, enough, drawn) if drawn else None
-        return Artefact(caption(run, run.cells, self.shown), table, figure, data, notes_of(table))
+        return Artefact(
+            write_caption(run, run.cells, self.caption_text),
+            table,
+            self.figure(common, enough, drawn) if drawn else None,
+            data,
+            select_notes(table),
+        )
 
     def bins(self, common: pd.DataFrame) -> pd.DataFrame:
         """The histograms of each loss and of its reference, on the same examples.
@@ -110,94 +142,165 @@ class ErrorHistogram:
         `low` and `high` are the ends of a bin of log10(|ŷ - y| + 1), the last without an upper end.
         `n` are the answers of each, `share` is in percent of it.
         """
-        edges, parts = np.append(EDGES, np.inf), {}
-        for key, own in common.groupby(KEY, observed=True):
-            part = pd.DataFrame({"low": edges[:-1], "high": edges[1:]})
-            part["count"] = np.histogram(np.log10(own["error"] + 1), edges)[0]
-            parts[key] = part.assign(n=len(own), seeds=own["seed"].nunique())
-        data = pd.concat(parts, names=KEY).reset_index(KEY)
+        # The last bin has no upper end, so that every answer is in one.
+        edges = np.append(EDGES, np.inf)
+        histograms = {}
+        for key, answers in common.groupby(KEY, observed=True):
+            counts, _ = np.histogram(np.log10(answers["error"] + 1), edges)
+            histograms[key] = pd.DataFrame(
+                {
+                    "low": edges[:-1],
+                    "high": edges[1:],
+                    "count": counts,
+                    "n": len(answers),
+                    "seeds": answers["seed"].nunique(),
+                }
+            )
+
+        # Shares, and not counts, since subsets differ in size from loss to loss.
+        data = pd.concat(histograms, names=KEY).reset_index(KEY)
         data["share"] = 100 * data["count"] / data["n"]
         columns = [*KEY, "seeds", "n", "low", "high", "count", "share"]
         return data[columns].reset_index(drop=True)
 
     def rows(self, common: pd.DataFrame, data: pd.DataFrame) -> Iterator[dict[str, str]]:
         """One row of the table a model, task and loss."""
-        for key, here in common.groupby(KEY[:3], observed=True):
-            (model, task, loss), reference = map(str, key), reference_in(here)
-            own, theirs = (here[here["loss"] == name] for name in (loss, reference))
-            zero = [number(100 * float((x["error"] == 0).mean()), 1) for x in (own, theirs)]
-            named = {"model": model, "task": task}
-            paper = [published("error_p90", **named, loss=x).get("p90") for x in (loss, reference)]
+        for key, answers in common.groupby([*PAIR, "pair"], observed=True):
+            model, task, loss = map(str, key)
+            reference = find_reference(answers)
+            # Both on the same examples: another subset of either would change its percentile.
+            of_loss = select_rows(answers, loss=loss)
+            of_reference = select_rows(answers, loss=reference)
             other = loss_label(reference)
             yield {
-                **row_head({**named, "loss": loss}),
-                "n": f"{len(own):,}",
-                "Seeds": str(own["seed"].nunique()),
-                "Error 0 (%)": zero[0],
-                "p90 of the error": _p90(own),
-                f"{other}: error 0 (%)": zero[1],
-                f"{other}: p90": _p90(theirs),
-                f"Paper p90 ({other})": "{} ({})".format(*map(number, paper)) if paper[0] else DASH,
+                **describe_row({"model": model, "task": task, "loss": loss}),
+                "n": f"{len(of_loss):,}",
+                "Seeds": str(of_loss["seed"].nunique()),
+                "Error 0 (%)": _format_exact(of_loss),
+                "p90 of the error": _format_p90(of_loss),
+                f"{other}: error 0 (%)": _format_exact(of_reference),
+                f"{other}: p90": _format_p90(of_reference),
+                f"Paper p90 ({other})": _format_published(model, task, loss, reference),
             }
 
     def figure(
         self, common: pd.DataFrame, data: pd.DataFrame, drawn: dict[Pair, list[str]]
     ) -> Figure | None:
         """A row of panels for each model and task."""
-        labels = [(pair_name(pair), 1, len(losses)) for pair, losses in drawn.items()]
-        figure, grids = block_grid(labels, head=0.4, height=2.5)
-        p90 = common.groupby([*KEY, "seed"], observed=True)["error"].quantile(QUANTILE)
+        blocks = []
+        for pair, losses in drawn.items():
+            blocks.append((name_pair(pair), 1, len(losses)))
+        figure, grids = make_blocks(blocks, head=0.4, height=2.5)
+
+        # As in the table: over each seed, and then their mean.
+        by_seed = common.groupby([*KEY, "seed"], observed=True)
+        p90 = by_seed["error"].quantile(QUANTILE)
         for (axes,), (pair, losses) in zip(grids, drawn.items(), strict=True):
-            here = of_pair(data, pair)
-            here = here[here["pair"].isin(losses)]
+            block = select_pair(data, pair)
             for axis, loss in zip(axes, losses, strict=True):
-                own = here[(here["pair"] == loss) & np.isfinite(here["high"])]
-                styles = draw_shares(axis, own, EDGES)
-                for name in own["loss"].unique():
-                    place = np.log10(p90[(*pair, loss, name)].mean() + 1)
-                    axis.axvline(place, **styles[name].lined(linewidth=1))
-                n = own["n"].iloc[0]
-                title = f"{shortened(loss_label(loss), 16)}\nn = {n:,}"
-                axis.set(title=title, xlabel="log10(|error| + 1)")
-            scale_shares(axes[0], here["share"].max(), (0, 1, 5, 10, 20, 40, 60, 80, 100))
-            last = min(here.loc[here["count"] > 0, "high"].max(), EDGES[-1])
-            axes[0].set(ylabel="Answers (%)", xlim=(0, max(1, last)))
+                panel = select_rows(block, pair=loss)
+                _draw_panel(axis, panel, p90[(*pair, loss)])
+            _scale_axes(axes[0], block[block["pair"].isin(losses)])
         add_legend(figure)
         return figure
 
 
-def reference_in(here: pd.DataFrame) -> str:
+def _scale_axes(axis: Axes, block: pd.DataFrame) -> None:
+    """The scale of a block of panels, which share their axes, from those that are drawn."""
+    scale_shares(axis, block["share"].max(), (0, 1, 5, 10, 20, 40, 60, 80, 100))
+    highest = block.loc[block["count"] > 0, "high"].max()
+
+    # Of an answer beyond the last edge the bin has no end.
+    last = min(highest, EDGES[-1])
+    axis.set(ylabel="Answers (%)", xlim=(0, max(1, last)))
+
+
+def _draw_panel(axis: Axes, data: pd.DataFrame, p90: pd.Series[float]) -> None:
+    """The histograms of a loss and its reference, with the mean over seeds of their `p90`."""
+    inside = data[np.isfinite(data["high"])]
+    styles = draw_shares(axis, inside, EDGES)
+    for name in inside["loss"].unique():
+        place = np.log10(p90[name].mean() + 1)
+        axis.axvline(place, **styles[name].lined(linewidth=1))
+
+    # Both have answers to the same examples, and so one n.
+    first = data.iloc[0]
+    label = shortened(loss_label(str(first["pair"])), 16)
+    axis.set(
+        title=f"{label}\nn = {first['n']:,}",
+        xlabel="log10(|error| + 1)",
+    )
+
+
+def find_reference(answers: pd.DataFrame) -> str:
     """The loss that a loss is beside, in rows of both."""
-    return str(here.loc[here["loss"].astype("str") != here["pair"].astype("str"), "loss"].iloc[0])
+    is_reference = answers["loss"].astype("str") != answers["pair"].astype("str")
+    return str(answers.loc[is_reference, "loss"].iloc[0])
 
 
-def _p90(own: pd.DataFrame) -> str:
+def _format_exact(answers: pd.DataFrame) -> str:
+    is_exact = answers["error"] == 0
+    return number(100 * float(is_exact.mean()), 1)
+
+
+def _format_p90(answers: pd.DataFrame) -> str:
     """The 90th percentile of |ŷ - y|, interpolated linearly as the paper's: with its interval of
     one seed, or mean and deviation over several."""
     from scipy.stats import quantile_test
 
-    p90 = own.groupby("seed")["error"].quantile(QUANTILE)
+    p90 = answers.groupby("seed")["error"].quantile(QUANTILE)
+    # Large errors need no decimals, and small ones would all be 0 without.
     digits = 1 if p90.mean() >= 10 else 2
     if len(p90) != 1:
-        return mean_over_seeds(p90, digits)
-    found = quantile_test(own["error"], p=QUANTILE).confidence_interval()  # NaN: n is too small
-    return with_interval(p90.iloc[0], float(found.low), float(found.high), digits)
+        return format_mean(p90, digits)
+
+    # Of few answers the interval has no end (NaN), and the text has none.
+    interval = quantile_test(answers["error"], p=QUANTILE).confidence_interval()
+    return with_interval(p90.iloc[0], float(interval.low), float(interval.high), digits)
 
 
-def draw_shares(axis: Axes, own: pd.DataFrame, edges: ArrayLike) -> dict[str, LossStyle]:
+def _format_published(model: str, task: str, loss: str, reference: str) -> str:
+    """`12.00 (14.00)`: the paper's of a loss and of the reference."""
+    texts = []
+    for name in (loss, reference):
+        values = find_published(
+            "error_p90",
+            model=model,
+            task=task,
+            loss=name,
+        )
+        texts.append(number(values.get("p90")))
+
+    of_loss, of_reference = texts
+    return DASH if of_loss == DASH else f"{of_loss} ({of_reference})"
+
+
+def draw_shares(axis: Axes, data: pd.DataFrame, edges: ArrayLike) -> dict[str, LossStyle]:
     """The histograms of a loss as outlines, the reference's over a grey area; their styles."""
-    styles, reference = loss_styles(own["loss"].cat.categories), reference_in(own)
-    for loss in (reference, str(own["pair"].iloc[0])):
-        shares = own.loc[own["loss"] == loss, "share"]
-        if loss == reference:
-            axis.stairs(shares, edges, fill=True, color="#DDDDDD")
+    styles = loss_styles(data["loss"].cat.categories)
+    reference = find_reference(data)
+    grey = select_rows(data, loss=reference)["share"]
+    axis.stairs(
+        grey,
+        edges,
+        fill=True,
+        color="#DDDDDD",
+    )
+
+    # The reference comes first: a loss that is equal to it must not be hidden.
+    for loss in (reference, str(data["pair"].iloc[0])):
+        shares = select_rows(data, loss=loss)["share"]
         axis.stairs(shares, edges, **styles[loss].lined(linewidth=1.5))
-        axis.plot([], [], **styles[loss].lined(label=loss_label(loss)))  # a line in the legend
+
+        # A legend shows an outline as a box; the line of an empty plot stands there instead.
+        line = styles[loss].lined(label=loss_label(loss))
+        axis.plot([], [], **line)
     return styles
 
 
 def scale_shares(axis: Axes, highest: float, ticks: Sequence[float]) -> None:
     """The scale of square roots: a tail of 1 % shows beside 50 % of exact answers, and 0 is 0."""
+    # A logarithmic scale has no 0, and most bins of a good loss are empty.
     root = (lambda share: np.sqrt(np.clip(share, 0, None)), np.square)
     axis.set_yscale("function", functions=root)
     axis.set_yticks([tick for tick in ticks if tick <= highest])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -13,7 +14,7 @@ from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings, named_geom
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 
-from ._paper import published
+from ._paper import find_published
 
 TABLE, TASK = "runtime", "gsm8k"
 PUBLISHED = {"time": "step_time_ms", "memory": "memory_gb"}
@@ -46,47 +47,100 @@ class OverheadTable:
 
     def build(self, run: Run) -> Artefact:
         """One row for cross-entropy in the stock Trainer, one for each loss here."""
+        # What was measured is what the manifest says, not today's defaults.
         settings = OverheadSettings(**run.manifest["overhead"])
         rows = read_rows(run.path)
-        data = overhead_frame(rows, settings)
-        why = _why_unpublished(settings)
-        names = {"model": settings.geometry, "task": TASK}
-        paper = [{} if why else published(TABLE, **names, loss=row) for row in settings.rows]
-        ce = paper[settings.rows.index(CE)]
-        for name, column in PUBLISHED.items():
-            ratios = [own[column] / ce[column] if own else None for own in paper]
-            data[f"published_{name}_to_ce"] = pd.Series(ratios, dtype="float64")
-        table = pd.DataFrame([_row(line, settings, why) for line in data.to_dict("records")])
+        data = _add_published(overhead_frame(rows, settings), settings)
+
+        lines = data.to_dict("records")
+        table = pd.DataFrame([_make_row(line, settings) for line in lines])
         table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
+
         device = " / ".join(rows["device"].dropna().unique()) or settings.device
-        words = ON_CPU if settings.device == "cpu" else ON_GPU
-        failed = [f"Failed: {e.row}, {e.error}." for e in data[data["error"] != ""].itertuples()]
-        caption = " ".join([SHOWN.format(device=device, s=settings, **words), *failed])
-        return Artefact(caption, table, data=data)
+        measures = ON_CPU if settings.device == "cpu" else ON_GPU
+        sentences = [SHOWN.format(device=device, s=settings, **measures)]
+        for line in lines:
+            if line["error"]:
+                sentences.append(f"Failed: {line['row']}, {line['error']}.")
+        return Artefact(" ".join(sentences), table, data=data)
 
 
-def _row(line: dict[Any, Any], settings: OverheadSettings, why: str | None) -> dict[str, str]:
-    row, failed, on_cpu = line["row"], not line["repeats"], settings.device == "cpu"
-    cells = {"Loss": "CE, stock Trainer" if row == STOCK else loss_label(row)}
-    for name, label in (("wall", "Step time (ms)"), ("cpu", "CPU time (ms)"))[: 1 + on_cpu]:
-        text = with_deviation(line[f"{name}_ms"], line[f"{name}_ms_deviation"])
-        cells[label] = "failed" if failed else text
-    is_one, ratio = row == CE and not failed, f"{'cpu' if on_cpu else 'wall'}_to_ce"
-    bounds = line[ratio], line[f"{ratio}_low"], line[f"{ratio}_high"]
-    both = [number(line[f"published_{name}_to_ce"], 3) for name in PUBLISHED]
-    return {
-        **cells,
-        "Time : CE": "1.000" if is_one else with_interval(*bounds, 3),
-        "Mem. (GB)": number(line["memory_gb"]),
-        "Mem. : CE": "1.000" if is_one else number(line["memory_to_ce"], 3),
-        "Paper ratios": why or (DASH if DASH in both else " / ".join(both)),
-    }
+def _add_published(data: pd.DataFrame, settings: OverheadSettings) -> pd.DataFrame:
+    """The rows with the paper's ratios to its own cross-entropy; missing where it has none."""
+    # Seconds on another GPU cannot be compared, and ratios within one harness can.
+    for name, column in PUBLISHED.items():
+        ratios = []
+        ce = _find_published(settings, CE).get(column)
+        for row in settings.rows:
+            value = _find_published(settings, row).get(column)
+
+            # The paper has no row of the stock Trainer, and none of every loss.
+            ratios.append(value / ce if value and ce else None)
+        data[f"published_{name}_to_ce"] = pd.Series(ratios, dtype="float64")
+    return data
 
 
-def _why_unpublished(settings: OverheadSettings) -> str | None:
+def _find_published(settings: OverheadSettings, row: str) -> Mapping[str, float]:
+    if _explain_unpublished(settings):
+        return {}
+    return find_published(
+        TABLE,
+        model=settings.geometry,
+        task=TASK,
+        loss=row,
+    )
+
+
+def _make_row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
+    on_cpu = settings.device == "cpu"
+    row = {"Loss": "CE, stock Trainer" if line["row"] == STOCK else loss_label(line["row"])}
+    row["Step time (ms)"] = _format_step_time(line, "wall")
+
+    # On a CPU other processes take wall time away, and the seconds of the process count.
+    if on_cpu:
+        row["CPU time (ms)"] = _format_step_time(line, "cpu")
+    return (
+        row
+        | _format_ratios(line, "cpu" if on_cpu else "wall")
+        | _format_published_ratios(line, settings)
+    )
+
+
+def _format_step_time(line: dict[Any, Any], clock: str) -> str:
+    # Repeats that ended count, also where a later one failed.
+    if not line["repeats"]:
+        return "failed"
+    return with_deviation(line[f"{clock}_ms"], line[f"{clock}_ms_deviation"])
+
+
+def _format_ratios(line: dict[Any, Any], clock: str) -> dict[str, str]:
+    """Time and memory over those of cross-entropy."""
+    name = f"{clock}_to_ce"
+    time = with_interval(line[name], line[f"{name}_low"], line[f"{name}_high"], 3)
+    memory = number(line["memory_to_ce"], 3)
+
+    # Cross-entropy over itself is no measurement.
+    if line["row"] == CE and line["repeats"]:
+        time = memory = "1.000"
+    return {"Time : CE": time, "Mem. (GB)": number(line["memory_gb"]), "Mem. : CE": memory}
+
+
+def _format_published_ratios(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
+    ratios = [number(line[f"published_{name}_to_ce"], 3) for name in PUBLISHED]
+    text = DASH if DASH in ratios else " / ".join(ratios)
+    return {"Paper ratios": _explain_unpublished(settings) or text}
+
+
+def _explain_unpublished(settings: OverheadSettings) -> str | None:
     """Why the paper's ratios cannot stand beside these; None: they can."""
-    named = named_geometries().get(settings.geometry)
-    if not (named and published(TABLE, model=named.name, task=TASK, loss=CE)):
+    geometry = named_geometries().get(settings.geometry)
+    if geometry is None or not find_published(TABLE, model=geometry.name, task=TASK, loss=CE):
         return "none for this model"
-    same = (settings.config, settings.numeric_tokens) == (named.config, named.numeric_tokens)
-    return None if same and settings.method == "lora" else "none for this setting"
+
+    # A geometry can be changed on the command line, and keeps its name.
+    is_same = (
+        settings.config == geometry.config
+        and settings.numeric_tokens == geometry.numeric_tokens
+        and settings.method == "lora"
+    )
+    return None if is_same else "none for this setting"

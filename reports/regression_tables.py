@@ -16,9 +16,9 @@ from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, with_deviation, with_interval
 from smmd_bench.results.verdict import main_losses
 
-from ._cells import opponent
-from ._paper import is_other_training, published
-from ._text import delta, model_columns, p_text, without_dashes
+from ._cells import find_opponent, select_rows
+from ._paper import find_published, is_other_training
+from ._text import describe_model, drop_dashes, format_p, name_difference
 
 MARGIN = 1.0
 """Points below cross-entropy that count as no loss of ability."""
@@ -55,22 +55,30 @@ class MmluTable:
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows."""
-        known = (run.regression["suite"] == SUITE).any()
-        return None if known else "`smmd-bench regress RUN --suite mmlu` was not run"
+        # Only MMLU has this table; all other suites share one.
+        if (run.regression["suite"] == SUITE).any():
+            return None
+        return "`smmd-bench regress RUN --suite mmlu` was not run"
 
     def build(self, run: Run) -> Artefact:
         """One row a checkpoint; after it, where there is one, the paper's."""
-        data, rows = _mmlu(main_losses(run)), []
+        data = _add_published(main_losses(run))
+        other = find_opponent(data)
+        rows = []
         for _, group in data.groupby("address", sort=False):
-            by = group.set_index("name").to_dict("index")
-            values = _groups(by, "value", "stderr")
-            rows.append(row := _row(by[SUITE], {"From": "here", **values}, opponent(data)))
-            if not pd.isna(by[SUITE]["published"]):
-                same = {name: row[name] for name in ("Model", "Params", "Trained on", "Loss", "n")}
-                theirs = _groups(by, "published", "published_error")
-                rows.append({**same, "From": "paper", **theirs, "Shots": row["Shots"]})
+            groups = group.set_index("name").to_dict("index")
+            # Tests are over the whole suite: groups have values alone.
+            average = groups[SUITE]
+            values = _format_groups(groups, "value", "stderr")
+            row = _make_row(average, {"From": "here", **values}, other)
+            rows.append(row)
+            if not pd.isna(average["published"]):
+                rows.append(_make_published_row(row, groups))
+
+        # Without a published row all rows are from here, and the column says nothing.
         unused = ["From"] if data["published"].isna().all() else []
-        return _artefact(rows, data, self.title, OF_MMLU, [h for _, h in GROUPS.values()], unused)
+        headings = [heading for _, heading in GROUPS.values()]
+        return _make_artefact(rows, data, self.title, OF_MMLU, headings, unused)
 
 
 @dataclass(frozen=True)
@@ -84,64 +92,114 @@ class RegressionTable:
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows; MMLU has a table of its own."""
-        known = (run.regression["suite"] != SUITE).any()
-        return None if known else "`smmd-bench regress RUN --suite TASK` was not run"
+        if (run.regression["suite"] != SUITE).any():
+            return None
+        return "`smmd-bench regress RUN --suite TASK` was not run"
 
     def build(self, run: Run) -> Artefact:
         """Of a group of tasks, the groups; else the tasks. A suite and metric stand together."""
-        frame = run.regression[run.regression["suite"] != SUITE]
-        groups = frame.loc[frame["kind"] == "group", "address"].unique()
-        data = frame[(frame["kind"] == "group") | ~frame["address"].isin(groups)]
-        order = data.groupby(["suite", "metric"], sort=False).ngroup()
-        data = data.loc[order.sort_values(kind="stable").index]
+        data = _select_groups(run.regression[run.regression["suite"] != SUITE])
+        other = find_opponent(data)
         rows = []
         for row in data.to_dict("records"):
-            names = {"Suite": row["suite"], "Task": row["name"], "Metric": row["metric"]}
-            value = {"Value": with_deviation(row["value"], row["stderr"])}
-            rows.append(names | _row(row, value, opponent(data)))
+            value = with_deviation(row["value"], row["stderr"])
+            rows.append(
+                {
+                    "Suite": row["suite"],
+                    "Task": row["name"],
+                    "Metric": row["metric"],
+                    **_make_row(row, {"Value": value}, other),
+                }
+            )
+
+        # A suite of one task has its name.
         unused = ["Task"] if (data["name"] == data["suite"]).all() else []
-        return _artefact(rows, data, self.title, OF_OTHERS, ["Value"], unused)
+        return _make_artefact(rows, data, self.title, OF_OTHERS, ["Value"], unused)
 
 
-def _mmlu(run: Run) -> pd.DataFrame:
+def _select_groups(data: pd.DataFrame) -> pd.DataFrame:
+    """The rows of groups, and of tasks without one, each suite and metric together."""
+    # A group is the mean of its tasks; some have more than fifty.
+    is_group = data["kind"] == "group"
+    addresses = data.loc[is_group, "address"].unique()
+    data = data[is_group | ~data["address"].isin(addresses)]
+
+    # A metric's first row decides its place, so that the order of the suites stays.
+    order = data.groupby(["suite", "metric"], sort=False).ngroup()
+    return data.loc[order.sort_values(kind="stable").index]
+
+
+def _add_published(run: Run) -> pd.DataFrame:
     """MMLU's groups, with published and published_error where the whole setting is the paper's."""
-    data = run.regression
-    data = data[(data["suite"] == SUITE) & data["name"].isin(GROUPS)]
-    others = {c["address"]: is_other_training(run, c) for c in run.cells.to_dict("records")}
-    same = (data["task"] == PAPER_TASK) & (data["shots"] == PAPER_SHOTS) & data["limit"].isna()
-    same &= (data["documents"] == WHOLE) & ~data["cell"].map(others).eq(True)
-    found = []
-    for row, known in zip(data.to_dict("records"), same, strict=True):
-        names = {"model": str(row["model"]), "task": SUITE, "loss": str(row["loss"])}
-        paper, group = published(SUITE, **names) if known else {}, GROUPS[row["name"]][0]
-        found.append((paper.get(group), paper.get(f"{group}_error")))
+    data = select_rows(run.regression, suite=SUITE)
+    data = data[data["name"].isin(GROUPS)]
+    is_comparable = _is_papers_setting(data, run)
+
+    printed = []
+    for row, comparable in zip(data.to_dict("records"), is_comparable, strict=True):
+        paper: Mapping[str, float] = {}
+        if comparable:
+            paper = find_published(
+                SUITE,
+                model=row["model"],
+                task=SUITE,
+                loss=row["loss"],
+            )
+        group, _ = GROUPS[row["name"]]
+        printed.append((paper.get(group), paper.get(f"{group}_error")))
+
     columns = ["published", "published_error"]
-    return data.join(pd.DataFrame(found, data.index, columns, dtype="float64"))
+    return data.join(pd.DataFrame(printed, data.index, columns, dtype="float64"))
 
 
-def _groups(rows: Mapping[Any, Any], value: str, error: str) -> dict[str, str]:
-    """The values of the groups of subjects by heading."""
-    named = ((heading, rows[name]) for name, (_, heading) in GROUPS.items())
-    return {heading: with_deviation(row[value], row[error]) for heading, row in named}
+def _is_papers_setting(data: pd.DataFrame, run: Run) -> pd.Series[bool]:
+    """Whether a checkpoint was trained, and its answers were counted, as in the paper."""
+    is_other = {}
+    for cell in run.cells.to_dict("records"):
+        is_other[cell["address"]] = is_other_training(run, cell)
+    is_asked_so = (data["shots"] == PAPER_SHOTS) & data["limit"].isna()
+    is_whole = data["documents"] == WHOLE
+
+    # The base is no cell: nothing says that it was trained in another way.
+    is_trained_otherwise = data["cell"].map(is_other).eq(True)
+    is_of_task = data["task"] == PAPER_TASK
+    return is_of_task & is_asked_so & is_whole & ~is_trained_otherwise
 
 
-def _row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[str, str]:
-    """The checkpoint of a row of `run.regression`, its values, the difference and its setting."""
-    trained, difference = isinstance(row["task"], str), (DASH, DASH, DASH)
-    if row["against_loss"] == other and row["n"] == row["documents"]:
-        bounds, enough = (row["low"], row["high"]), row["documents"] >= LEAST
-        difference = (
-            with_interval(row["difference"], *bounds, 2, sign=True),
-            p_text(row["p"]),
-            "yes" if enough and row["low"] > -MARGIN else "unclear",
-        )
+def _make_published_row(row: Mapping[str, str], groups: Mapping[Any, Any]) -> dict[str, str]:
+    """The paper's row of the checkpoint of a row; it has no differences."""
     return {
-        **model_columns(str(row["model"]), row["params"]),
-        "Trained on": str(row["task"]) if trained else DASH,
+        "Model": row["Model"],
+        "Params": row["Params"],
+        "Trained on": row["Trained on"],
+        "Loss": row["Loss"],
+        "n": row["n"],
+        "From": "paper",
+        **_format_groups(groups, "published", "published_error"),
+        "Shots": row["Shots"],
+    }
+
+
+def _format_groups(rows: Mapping[Any, Any], value: str, error: str) -> dict[str, str]:
+    """The values of the groups of subjects by heading."""
+    texts = {}
+    for name, (_, heading) in GROUPS.items():
+        row = rows[name]
+        texts[heading] = with_deviation(row[value], row[error])
+    return texts
+
+
+def _make_row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[str, str]:
+    """The checkpoint of a row of `run.regression`, its values, the difference and its setting."""
+    # The base was trained on nothing, with no seed.
+    is_trained = isinstance(row["task"], str)
+    return {
+        **describe_model(str(row["model"]), row["params"]),
+        "Trained on": str(row["task"]) if is_trained else DASH,
         "Loss": loss_label(str(row["loss"])),
-        "Seed": str(row["seed"]) if trained else DASH,
+        "Seed": str(row["seed"]) if is_trained else DASH,
         **values,
-        **dict(zip((delta(other), "p", VERDICT), difference, strict=True)),
+        **_format_difference(row, other),
         "Shots": DASH if pd.isna(row["shots"]) else str(row["shots"]),
         "Limit": DASH if pd.isna(row["limit"]) else f"first {int(row['limit'])}",
         "Engine": str(row["engine"]),
@@ -149,12 +207,41 @@ def _row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[
     }
 
 
-def _artefact(
-    rows: Iterable[dict[str, str]], data: pd.DataFrame, title: str, shown: str,
-    values: list[str], unused: list[str],
-) -> Artefact:  # fmt: skip
-    """The table without these columns, and without those that hold dashes alone."""
+def _format_difference(row: Mapping[Any, Any], other: str) -> dict[str, str]:
+    """The difference to `other` and the verdict, or dashes."""
+    heading = name_difference(other)
+
+    # A comparison is over all documents of a suite; a row over some of them has none of its own.
+    if row["against_loss"] != other or row["n"] != row["documents"]:
+        return {heading: DASH, "p": DASH, VERDICT: DASH}
+
+    # "unclear" is no proof of a loss: it is all that so few questions allow.
+    is_enough = row["documents"] >= LEAST
+    is_not_worse = is_enough and row["low"] > -MARGIN
+    return {
+        heading: with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
+        "p": format_p(row["p"]),
+        VERDICT: "yes" if is_not_worse else "unclear",
+    }
+
+
+def _make_artefact(
+    rows: Iterable[dict[str, str]],
+    data: pd.DataFrame,
+    title: str,
+    caption: str,
+    values: list[str],
+    unused: list[str],
+) -> Artefact:
+    """The table without the columns `unused`, and without some that hold dashes alone.
+
+    values: the headings of the measured values, which stay in a terminal also where all are equal.
+    """
     table = pd.DataFrame(rows).fillna(DASH).drop(columns=unused)
-    table = without_dashes(table, ["Limit", "p", "Trained on", "Seed"])
-    table.attrs |= {"title": title, "values": [*values, delta(opponent(data)), "p", VERDICT]}
-    return Artefact(shown, table, data=data)
+    # Most runs have no limit, and some no comparison.
+    table = drop_dashes(table, ["Limit", "p", "Trained on", "Seed"])
+    table.attrs |= {
+        "title": title,
+        "values": [*values, name_difference(find_opponent(data)), "p", VERDICT],
+    }
+    return Artefact(caption, table, data=data)

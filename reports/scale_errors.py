@@ -15,9 +15,15 @@ from smmd_bench.results.opponents import REFERENCE
 from smmd_bench.results.verdict import KEY, in_order, main_losses
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
-from ._cells import measured, numeric_tasks, of_pair, why_missing, why_no_numbers
-from ._paper import published_beside
-from ._text import caption, notes_of
+from ._cells import (
+    explain_missing,
+    explain_no_numbers,
+    list_numeric_tasks,
+    select_measured,
+    select_pair,
+)
+from ._paper import find_published_beside
+from ._text import select_notes, write_caption
 
 SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
 ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
@@ -50,79 +56,163 @@ class ScaleErrors:
 
     def skip(self, run: Run) -> str | None:
         """Without scored answers to a numeric target there is nothing to count."""
-        return why_no_numbers(run)
+        return explain_no_numbers(run)
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and category; one column a loss, then those of the paper."""
-        run = main_losses(run.only(run.cells[run.cells["task"].isin(numeric_tasks(run))]))
-        data = category_counts(run)
-        table = _table(data, run.cells)
+        has_numbers = run.cells["task"].isin(list_numeric_tasks(run))
+        run = main_losses(run.only(run.cells[has_numbers]))
+        data = count_categories(run)
+        table = _make_table(data, run.cells)
         table.attrs["title"] = self.title
-        return Artefact(caption(run, run.cells, SHOWN), table, data=data, notes=notes_of(table))
+        return Artefact(
+            write_caption(run, run.cells, SHOWN),
+            table,
+            data=data,
+            notes=select_notes(table),
+        )
 
 
-def category_counts(run: Run) -> pd.DataFrame:
+def count_categories(run: Run) -> pd.DataFrame:
     """One row a model, task, loss and category, with `scale` (any k) and `n` (all) among them.
 
     count and left_out are means over the seeds: of the examples in the category, and of those that
     do not count at all since their target holds no number; share is in percent of n; published is
     the paper's count, where the setting is the same.
     """
-    cells = measured(run.cells)
-    scores = run.read("scores", ["answer", "category"], cells["address"])
-    scores["category"] = scores["category"].where(scores["answer"].notna(), LEFT_OUT)
-    wide = scores.groupby([*KEY, "category"], observed=True).size().unstack(fill_value=0)
-    wide = wide.reindex(columns=[*CATEGORIES, LEFT_OUT], fill_value=0)
-    seeds = cells.groupby(KEY, observed=True)["seed"].nunique()
-    wide = wide.div(seeds, axis=0)
-    wide[ANY_SCALE], wide[TOTAL] = wide[[*SCALES]].sum(axis=1), wide[[*CATEGORIES]].sum(axis=1)
-    long: Any = wide[[*ROWS]].stack()
+    cells = select_measured(run.cells)
+    counts = _average_counts(run, cells)
+    long: Any = counts[[*ROWS]].stack()
     data: pd.DataFrame = long.reset_index(name="count")
-    shared = wide[[TOTAL, LEFT_OUT]].rename(columns={LEFT_OUT: "left_out"}).join(seeds)
-    data = data.join(shared.rename(columns={"seed": "seeds"}), on=KEY)
-    data["share"] = 100 * data["count"] / data.pop(TOTAL).where(lambda n: n > 0)
-    firsts = cells.drop_duplicates(KEY).to_dict("records")
-    paper = {tuple(c[k] for k in KEY): published_beside(run, c, "categories") for c in firsts}
-    rows = data[[*KEY, "category"]].itertuples(index=False)
-    data["published"] = [paper[tuple(key)].get(category) for *key, category in rows]
-    data = data.astype({"published": "float64"})
+
+    totals = counts[[TOTAL, LEFT_OUT]]
+    totals = totals.rename(columns={LEFT_OUT: "left_out"})
+    totals["seeds"] = _count_seeds(cells)
+    # All rows of a loss repeat its totals, so that each row of the CSV can be read alone.
+    data = data.join(totals, on=KEY)
+
+    # Without any answer that counts there is no share.
+    total = data.pop(TOTAL)
+    data["share"] = 100 * data["count"] / total.where(total > 0)
+    data["published"] = _find_published_counts(run, cells, data)
     columns = ["category", "count", "share", "left_out", "seeds", "published"]
     return in_order(data[[*KEY, *columns]], run.cells)
 
 
-def _table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+def _count_seeds(cells: pd.DataFrame) -> pd.Series[int]:
+    return cells.groupby(KEY, observed=True)["seed"].nunique()
+
+
+def _average_counts(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
+    """One row a model, task and loss, one column a category: answers of a seed, on average."""
+    scores = run.read("scores", ["answer", "category"], cells["address"])
+    is_counted = scores["answer"].notna()
+    scores["category"] = scores["category"].where(is_counted, LEFT_OUT)
+    groups = scores.groupby([*KEY, "category"], observed=True)
+
+    # Categories that no answer is in count 0, and are not missing.
+    sizes = groups.size().unstack(fill_value=0)
+    sizes = sizes.reindex(columns=[*CATEGORIES, LEFT_OUT], fill_value=0)
+    counts = sizes.div(_count_seeds(cells), axis=0)
+    counts[ANY_SCALE] = counts[[*SCALES]].sum(axis=1)
+    counts[TOTAL] = counts[[*CATEGORIES]].sum(axis=1)
+    return counts
+
+
+def _find_published_counts(run: Run, cells: pd.DataFrame, data: pd.DataFrame) -> pd.Series[float]:
+    """The paper's count of each row of `data`; missing where the setting is another."""
+    published: dict[Any, Mapping[str, float]] = {}
+    # The seeds of a loss have one setting.
+    for cell in cells.drop_duplicates(KEY).to_dict("records"):
+        key = (cell["model"], cell["task"], cell["loss"])
+        published[key] = find_published_beside(run, cell, "categories")
+
+    counts = []
+    for row in data.to_dict("records"):
+        key = (row["model"], row["task"], row["loss"])
+        counts.append(published[key].get(row["category"]))
+    return pd.Series(counts, data.index, dtype="float64")
+
+
+def _make_table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """A column a loss, then the paper's; a loss without a result has the reason in its first row.
 
     Powers of ten that no answer is off by have no row.
     """
-    most = data.groupby("category")[["count", "published"]].max().max(axis=1)
-    shown = [category for category in ROWS if category not in SCALES or most[category] > 0]
-    data = data[data["category"].isin(shown)]
-    labels = data["loss"].astype("str").map(loss_label)
+    categories = _select_categories(data)
+    ours = data[data["category"].isin(categories)]
+    ours = ours.assign(column=ours["loss"].astype("str").map(loss_label))
+    paper = _make_paper_columns(ours)
+
+    # A categorical keeps the paper's order of the rows, which is not that of the alphabet.
+    entries = pd.concat([ours, paper], ignore_index=True)
+    entries["text"] = [_format_count(row) for row in entries.to_dict("records")]
+    entries["category"] = pd.Categorical(entries["category"], categories=categories)
+    table = entries.pivot(
+        index=["model", "task", "category"],
+        columns="column",
+        values="text",
+    )
+
+    labels = _select_columns(cells)
+    table = table.reindex(columns=[*labels.values(), *paper["column"].unique()])
+    table = table.astype("object").fillna(DASH).reset_index()
+    _write_reasons(table, cells, labels)
+    return _name_rows(table)
+
+
+def _select_categories(data: pd.DataFrame) -> list[str]:
+    largest = data.groupby("category")[["count", "published"]].max().max(axis=1)
+    return [name for name in ROWS if name not in SCALES or largest[name] > 0]
+
+
+def _make_paper_columns(data: pd.DataFrame) -> pd.DataFrame:
+    """The paper's counts as rows of columns of their own, where it has any."""
+    # The total is the last category.
     total = data.groupby(KEY, observed=True)["published"].transform("last")
-    share = 100 * data["published"] / total
-    theirs = data.assign(column="Paper " + labels, count=data["published"], share=share, seeds=1)
-    theirs = theirs[theirs.groupby("column")["count"].transform("count") > 0]
-    both = pd.concat([data.assign(column=labels), theirs], ignore_index=True)
-    both["text"] = [_text(row) for row in both.to_dict("records")]
-    both["category"] = pd.Categorical(both["category"], categories=shown)
-    table = both.pivot(index=["model", "task", "category"], columns="column", values="text")
-    every = {str(loss): loss_label(str(loss)) for loss in cells["loss"].cat.categories}
+    paper = data.assign(
+        column="Paper " + data["column"],
+        count=data["published"],
+        share=100 * data["published"] / total,
+        seeds=1,
+    )
+    is_filled = paper.groupby("column")["count"].transform("count") > 0
+    return paper[is_filled]
+
+
+def _select_columns(cells: pd.DataFrame) -> dict[str, str]:
+    """The losses that have a column, in the run's order, with their headings."""
+    losses = [*map(str, cells["loss"].cat.categories)]
+
+    # Cross-entropy and SMMD come first, variants and the untuned model last.
     first = (REFERENCE, "smmd")
-    ranked = sorted(every, key=lambda loss: (loss not in first, loss == "base", "[" in loss))
-    kept = [label for loss, label in every.items() if loss in ranked[:LOSSES]]
-    table = table.reindex(columns=[*kept, *theirs["column"].unique()]).astype("object")
-    table = table.fillna(DASH).reset_index()
-    for (model, task, loss), own in cells.groupby(KEY, observed=True):
-        if (why := why_missing(own)) and every[str(loss)] in kept:
-            table.loc[of_pair(table, (str(model), str(task))).index[0], every[str(loss)]] = why
-    table = table.rename(columns={"model": "Model", "task": "Task", "category": "Category"})
+    ranked = sorted(losses, key=lambda loss: (loss not in first, loss == "base", "[" in loss))
+    chosen = ranked[:LOSSES]
+    return {loss: loss_label(loss) for loss in losses if loss in chosen}
+
+
+def _write_reasons(table: pd.DataFrame, cells: pd.DataFrame, labels: Mapping[str, str]) -> None:
+    """Put why a loss has no result into its first row of a model and task."""
+    # The pivot has cells with a result alone.
+    for (model, task, loss), group in cells.groupby(KEY, observed=True):
+        reason = explain_missing(group)
+        if reason and loss in labels:
+            first_row = select_pair(table, (str(model), str(task))).index[0]
+            table.loc[first_row, labels[str(loss)]] = reason
+
+
+def _name_rows(table: pd.DataFrame) -> pd.DataFrame:
+    headings = {"model": "Model", "task": "Task", "category": "Category"}
+    table = table.rename(columns=headings)
     models = [model_label(str(model)) for model in table["Model"]]
-    return table.assign(Model=models, Category=table["Category"].astype("str").map(ROWS))
+    categories = table["Category"].astype("str").map(ROWS)
+    return table.assign(Model=models, Category=categories)
 
 
-def _text(row: Mapping[Hashable, Any]) -> str:
+def _format_count(row: Mapping[Hashable, Any]) -> str:
     """`726 (55.04)`: a count and its share of the total; the total stands alone."""
+    # Of one seed a count is whole; a mean over several is not.
     text = number(row["count"], int(row["seeds"] > 1))
-    alone = text == DASH or row["category"] == TOTAL or pd.isna(row["share"])
-    return text if alone else f"{text} ({row['share']:.2f})"
+    if text == DASH or row["category"] == TOTAL or pd.isna(row["share"]):
+        return text
+    return f"{text} ({row['share']:.2f})"

@@ -12,12 +12,21 @@ import pandas as pd
 from smmd_bench.publishing.style import add_legend, loss_label, shortened
 from smmd_bench.publishing.tables import DASH, with_interval
 
-from ._cells import Pair, of_pair
-from ._panels import LIMITS, block_grid, pair_name, select_panels
-from ._text import row_head
-from .error_histogram import KEY, LOSSES, SUBSET, ErrorHistogram, draw_shares, scale_shares
+from ._cells import Pair, select_pair, select_rows
+from ._panels import LIMITS, make_blocks, name_pair, select_panels
+from ._text import describe_row
+from .error_histogram import (
+    KEY,
+    LOSSES,
+    SUBSET,
+    ErrorHistogram,
+    draw_shares,
+    find_reference,
+    scale_shares,
+)
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BOUNDS = (0, 1, 3, 10, 30, 100, 300, 1000)
@@ -35,7 +44,7 @@ class SignedErrors(ErrorHistogram):
     name = "signed_errors"
     title = "Signed errors by the last digit of the true answer"
     paper = "Figure 8 (Appendix C.7)"
-    shown = SHOWN
+    caption_text = SHOWN
     read = ("answer", "parsed")
     groups = 1  # they fill a printed page
 
@@ -46,79 +55,141 @@ class SignedErrors(ErrorHistogram):
         the ends of a bin without the one nearer to 0. `n` are the answers of each with that digit,
         `share` is in percent of it.
         """
-        answer = common["answer"].astype("float64")
-        error = common["parsed"].astype("float64") - answer
-        steps = np.searchsorted(BOUNDS, error.abs())  # 0: exact, len(BOUNDS): outside
-        frame = common.assign(digit=answer.abs() % 10, side=np.sign(error) * steps)
-        frame = frame[(answer % 1 == 0) & (answer.abs() <= 2**53)]  # last digits are known
-        sides = np.arange(-len(BOUNDS), len(BOUNDS) + 1)  # [17]
-        every = pd.MultiIndex.from_product([range(10), sides], names=["digit", "side"])
-        keys = common.groupby(KEY, observed=True)["seed"].nunique().reset_index(name="seeds")
-        data = keys.merge(every.to_frame(index=False), how="cross")
-        counts = frame.value_counts([*KEY, "digit", "side"]).reset_index()
-        data = data.merge(counts, how="left").fillna({"count": 0}).astype({"count": int})
-        data["n"] = data.groupby([*KEY, "digit"], observed=True)["count"].transform("sum")
+        by_loss = common.groupby(KEY, observed=True)
+        seeds = by_loss["seed"].nunique().reset_index(name="seeds")
+        sides = _find_sides(common)
+        counts = sides.value_counts([*KEY, "digit", "side"])
+
+        # Bins without an answer are drawn as empty.
+        data = seeds.merge(_list_bins(), how="cross")
+        data = data.merge(counts.reset_index(), how="left")
+        data = data.fillna({"count": 0}).astype({"count": int})
+        by_digit = data.groupby([*KEY, "digit"], observed=True)
+        data["n"] = by_digit["count"].transform("sum")
         data["share"] = 100 * data["count"] / data["n"].clip(lower=1)
-        side, ends = data["side"].to_numpy(), np.array([*BOUNDS, np.inf])
-        far, near = ends[np.abs(side)], ends[np.maximum(np.abs(side) - 1, 0)]
-        data["low"] = np.where(side > 0, near, -far) + 0.0
-        data["high"] = np.where(side < 0, -near, far) + 0.0
+        data = _add_ends(data)
         return data[[*KEY, "digit", "low", "high", "seeds", "n", "count", "share"]]
 
     def rows(self, common: pd.DataFrame, data: pd.DataFrame) -> Iterator[dict[str, str]]:
         """One row of the table a model, task, drawn loss and last digit: exact answers."""
-        exact = data[(data["low"] == 0) & (data["high"] == 0)]
+        exact = select_rows(data, low=0, high=0)
         drawn = select_panels(exact.assign(loss=exact["pair"]), None, LOSSES)
         for pair, losses in drawn.items():
-            here: Any = of_pair(exact, pair).set_index(["pair", "loss", "digit"])
+            block = select_pair(exact, pair)
             for loss, digit in product(losses, range(10)):
-                (reference,) = {*here.loc[loss].index.unique("loss")} - {loss}
-                own, other = here.loc[(loss, loss, digit)], here.loc[(loss, reference, digit)]
+                rows = select_rows(block, pair=loss, digit=digit)
+                reference = find_reference(rows)
+                of_loss = select_rows(rows, loss=loss).iloc[0]
+                of_reference = select_rows(rows, loss=reference).iloc[0]
                 yield {
-                    **row_head({"model": pair[0], "task": pair[1], "loss": loss}),
+                    **describe_row({"model": pair[0], "task": pair[1], "loss": loss}),
                     "Last digit": str(digit),
-                    "n": f"{own['n']:,}",
-                    "Exact (%)": _exact(own),
-                    f"{loss_label(reference)}: exact (%)": _exact(other),
+                    "n": f"{of_loss['n']:,}",
+                    "Exact (%)": _format_exact(of_loss),
+                    f"{loss_label(reference)}: exact (%)": _format_exact(of_reference),
                 }
 
     def figure(
         self, common: pd.DataFrame, data: pd.DataFrame, drawn: dict[Pair, list[str]]
     ) -> Figure:
         """A row of panels for each last digit that enough examples of a drawn loss have."""
+        # One model and task fills a page.
         ((pair, losses),) = drawn.items()
-        data = of_pair(data, pair)
+        data = select_pair(data, pair)
         data = data[data["pair"].isin(losses)]
-        digits, ends = sorted(data["digit"].unique()), len(BOUNDS)
-        label = f"{pair_name(pair)}: answers (%) by error"
-        figure, (axes,) = block_grid([(label, len(digits), len(losses))], head=1.0, height=0.78)
-        inside = data[np.isfinite(data["low"]) & np.isfinite(data["high"])]
+        digits = sorted(data["digit"].unique())
+        title = f"{name_pair(pair)}: answers (%) by error"
+        # Ten rows must fit on a page.
+        figure, (axes,) = make_blocks([(title, len(digits), len(losses))], head=1.0, height=0.78)
+
         for row, digit in zip(axes, digits, strict=True):
-            row[0].set_ylabel(f"last digit {digit}", rotation=0, ha="right", va="center")
+            row[0].set_ylabel(
+                f"last digit {digit}",
+                rotation=0,
+                ha="right",
+                va="center",
+            )
             for axis, loss in zip(row, losses, strict=True):
-                own = inside[(inside["pair"] == loss) & (inside["digit"] == digit)]
-                if len(own):
-                    draw_shares(axis, own, np.arange(2 * ends) - ends + 0.5)
-                    n = f"n = {own['n'].iloc[0]:,}"
-                    axis.text(0.02, 0.97, n, transform=axis.transAxes, va="top", size=8)
+                _draw_panel(axis, select_rows(data, pair=loss, digit=digit))
         for axis, loss in zip(axes[0], losses, strict=True):
             axis.set_title(shortened(loss_label(loss), 16))
         for axis in axes[-1]:
             axis.set_xlabel("error")
+
         scale_shares(axes[0, 0], data["share"].max(), (0, 5, 20, 50, 100))
-        marks = {0: "0", BOUNDS.index(10) + 0.5: "10", BOUNDS.index(1000) + 0.5: "10³"}
-        marks |= {-at: f"−{text}" for at, text in marks.items() if at}
-        axes[0, 0].set_xticks([*marks], [*marks.values()], fontsize=8)
+        _mark_errors(axes[0, 0])
         add_legend(figure)
         return figure
 
 
-def _exact(row: pd.Series[Any]) -> str:
+def _list_bins() -> pd.DataFrame:
+    """Each last digit with each bin: side 0 is an exact answer, ±len(BOUNDS) are outside."""
+    sides = np.arange(-len(BOUNDS), len(BOUNDS) + 1)  # [17]
+    every_bin = pd.MultiIndex.from_product([range(10), sides], names=["digit", "side"])
+    return every_bin.to_frame(index=False)
+
+
+def _find_sides(common: pd.DataFrame) -> pd.DataFrame:
+    """The answers to whole numbers with the last digit of these and the bin of the error."""
+    answer = common["answer"].astype("float64")
+    error = common["parsed"].astype("float64") - answer
+    steps = np.searchsorted(BOUNDS, error.abs())
+    frame = common.assign(digit=answer.abs() % 10, side=np.sign(error) * steps)
+
+    # Beyond 2^53 a float64 does not know its last digit.
+    is_whole = (answer % 1 == 0) & (answer.abs() <= 2**53)
+    return frame[is_whole]
+
+
+def _add_ends(data: pd.DataFrame) -> pd.DataFrame:
+    """The bins with their ends `low` and `high`."""
+    side = data["side"].to_numpy()
+    steps = np.abs(side)
+    ends = np.array([*BOUNDS, np.inf])
+    outer = ends[steps]
+    steps_inwards = np.maximum(steps - 1, 0)
+    inner = ends[steps_inwards]
+
+    # Adding 0 makes 0 of the -0 of an exact answer.
+    low = np.where(side > 0, inner, -outer) + 0.0
+    high = np.where(side < 0, -inner, outer) + 0.0
+    return data.assign(low=low, high=high)
+
+
+def _draw_panel(axis: Axes, data: pd.DataFrame) -> None:
+    is_inside = np.isfinite(data["low"]) & np.isfinite(data["high"])
+    inside = data[is_inside]
+
+    # A digit may have too few examples of this loss alone.
+    if inside.empty:
+        return
+    ends = len(BOUNDS)
+    draw_shares(axis, inside, np.arange(2 * ends) - ends + 0.5)
+    axis.text(
+        0.02,
+        0.97,
+        f"n = {inside['n'].iloc[0]:,}",
+        transform=axis.transAxes,
+        va="top",
+        size=8,
+    )
+
+
+def _mark_errors(axis: Axes) -> None:
+    """Ticks at 0, 10 and 1000 on both sides; all bins are equally wide."""
+    # Ticks are at edges of bins, half a step from their middle.
+    positive = {BOUNDS.index(10) + 0.5: "10", BOUNDS.index(1000) + 0.5: "10³"}
+    negative = {-place: f"−{text}" for place, text in positive.items()}
+    marks = {0: "0", **positive, **negative}
+    axis.set_xticks([*marks], [*marks.values()], fontsize=8)
+
+
+def _format_exact(row: pd.Series[Any]) -> str:
     """The share of exact answers; a second seed of the same examples does not narrow it."""
     from statsmodels.stats.proportion import proportion_confint
 
     if not row["n"]:
         return DASH
-    per_seed = row["count"] / row["seeds"], row["n"] / row["seeds"]
+    per_seed = (row["count"] / row["seeds"], row["n"] / row["seeds"])
     low, high = proportion_confint(*per_seed, method="wilson")
     return with_interval(row["share"], 100 * low, 100 * high, 1)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import pandas as pd
 
@@ -16,11 +16,11 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.results.opponents import REFERENCE
 
-from ._cells import of_pair, pairs
-from ._panels import LEAST, parameter_panels, set_values, symbol
-from ._results import EXACT, widened
-from ._text import caption, notes_of
-from .ablations import scans, variants
+from ._cells import Pair, list_pairs, select_pair, select_rows
+from ._panels import LEAST, make_panels, name_symbol, set_values
+from ._results import EXACT, to_wide
+from ._text import select_notes, write_caption
+from .ablations import list_scans, select_variants
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -34,6 +34,15 @@ SHOWN = (
     "to CE. The band is CE, which a weight of 0 gives (not to scale on a logarithmic axis); a ring "
     "marks the default. The paper finds σ = 2, λ = 3 and, of NTL, λ = 2 best, without numbers."
 )
+
+
+class Scan(NamedTuple):
+    """A parameter of a loss that varies: its cells, and a row for each with an accuracy."""
+
+    loss: str
+    parameter: str
+    cells: pd.DataFrame
+    data: pd.DataFrame
 
 
 @dataclass(frozen=True)
@@ -51,90 +60,156 @@ class Sweep:
 
     def skip(self, run: Run) -> str | None:
         """At least three values of a parameter must have been tried."""
-        what = "{1} of {0}".format(*self.swept) if self.swept else "a parameter in no other sweep"
-        return None if self._found(run) else f"the run has fewer than {LEAST} values of {what}"
+        if self._scans(run):
+            return None
+        name = "a parameter in no other sweep"
+        if self.swept:
+            loss, parameter = self.swept
+            name = f"{parameter} of {loss}"
+        return f"the run has fewer than {LEAST} values of {name}"
 
     def build(self, run: Run) -> Artefact:
         """One panel a parameter, model and task."""
-        found = self._found(run)
-        cells = pd.concat([cells for cells, _ in found.values()]).drop_duplicates("address")
-        data = pd.concat([data for _, data in found.values()], ignore_index=True)
-        panels = [
-            (swept, pair, of_pair(own, pair))
-            for swept, (_, own) in found.items()
-            for pair in pairs(own)
-        ][:PANELS]
-        figure, axes = parameter_panels([pair for _, pair, _ in panels])
-        for axis, (swept, _, own) in zip(axes, panels, strict=True):
-            self._panel(axis, *swept, own)
+        scanned = self._scans(run)
+        # The reference is in the cells of each parameter.
+        cells = pd.concat([scan.cells for scan in scanned]).drop_duplicates("address")
+        data = pd.concat([scan.data for scan in scanned], ignore_index=True)
+
+        panels: list[tuple[Scan, Pair]] = []
+        for scan in scanned:
+            panels += [(scan, pair) for pair in list_pairs(scan.data)]
+
+        drawn = panels[:PANELS]
+        figure, axes = make_panels([pair for _, pair in drawn])
+        for axis, (scan, pair) in zip(axes, drawn, strict=True):
+            points = _average_points(select_pair(scan.data, pair))
+            self._panel(axis, scan, points)
         add_legend(figure)
-        return Artefact(caption(run, cells, SHOWN), None, figure, data, notes_of(None))
+        return Artefact(write_caption(run, cells, SHOWN), None, figure, data, select_notes(None))
 
-    def _found(self, run: Run) -> dict[tuple[str, str], tuple[pd.DataFrame, pd.DataFrame]]:
-        """The cells and the data of each parameter with enough values."""
+    def _scans(self, run: Run) -> list[Scan]:
+        """The parameters with enough values, of the losses that this sweep is about."""
         paper = {report.swept for report in (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)}
-        counts = {swept: len(values) for swept, values in scans(run).items()}
-        known = {self.swept} if self.swept else {*counts} - paper
-        likely = [swept for swept in counts if swept in known and counts[swept] >= LEAST]
-        found = {swept: self._data(run, *swept) for swept in likely}
-        return {swept: own for swept, own in found.items() if not own[1].empty}
-
-    def _data(self, run: Run, loss: str, parameter: str) -> tuple[pd.DataFrame, pd.DataFrame]:
-        """The cells, and a row for each with an accuracy: `series` is the name of its loss, `value`
-        that of its parameter (missing: not swept)."""
-        known: dict[str, tuple[str, float]] = {REFERENCE: (REFERENCE, math.nan)}
-        for name in (loss, *self.beside):
-            for spec, values in scans(run).get((name, parameter), {name: (math.nan,)}).items():
-                if len(values) == 1:
-                    known[spec] = (name, values[0])
-        varied = [spec for spec, (name, _) in known.items() if name == loss]
-        cells, data = variants(run, known, varied, LEAST)
-        if not data.empty:
-            data = widened(data, [EXACT]).drop(columns="best")
-            named = [known[str(spec)] for spec in data["loss"]]
-            data[["series", "value"]] = pd.DataFrame(named, data.index)
-        return cells, data
-
-    def _panel(self, axis: Axes, loss: str, parameter: str, data: pd.DataFrame) -> None:
-        points = _points(data)
-        series = [name for name in (*self.beside, loss) if (points["series"] == name).any()]
-        styles = loss_styles([REFERENCE, *series])
-        ce = points[points["series"] == REFERENCE].assign(value=0.0)
-        start = ce if parameter == WEIGHT else ce[:0]
-        _band(axis, ce, REFERENCE, styles[REFERENCE])
-        for name in series:
-            curve = points[points["series"] == name].sort_values("value")
-            if len(curve) < 2:
-                _band(axis, curve, name, styles[name])
+        scanned = []
+        for (loss, parameter), values in list_scans(run).items():
+            # The general sweep leaves out what a figure of the paper shows.
+            swept = (loss, parameter)
+            is_wanted = swept == self.swept if self.swept else swept not in paper
+            if len(values) < LEAST or not is_wanted:
                 continue
-            line = pd.concat([start, curve]).drop_duplicates("value", keep="last")
-            ends = line[["down", "up"]].to_numpy().T
-            how = styles[name].plotted(label=loss_label(name), elinewidth=1.1, capsize=2.5)
-            axis.errorbar(line["value"], line["mean"], ends, **how)
-            default = curve[curve.index == name]
-            ring: Any = {"markersize": 14, "fillstyle": "none", "color": GREY, "zorder": 4}
-            axis.plot(default["value"], default["mean"], "o", label="default", **ring)
-        ticks = sorted({*points["value"].dropna(), *start["value"]})
-        set_values(axis, ticks)
-        axis.set(ylabel="Exact match (%)", xlabel=f"{symbol(parameter)} of {loss_label(loss)}")
+
+            scan = self._scan(run, loss, parameter)
+            if not scan.data.empty:
+                scanned.append(scan)
+        return scanned
+
+    def _scan(self, run: Run, loss: str, parameter: str) -> Scan:
+        """The parameter's cells and data: `series` is the name of a row's loss, `value` that of the
+        parameter (missing: not swept)."""
+        points = self._points_of_specs(run, loss, parameter)
+        varied = []
+        for spec, (name, _) in points.items():
+            if name == loss:
+                varied.append(spec)
+        cells, data = select_variants(run, points, varied, LEAST)
+        if data.empty:
+            return Scan(loss, parameter, cells, data)
+
+        # A figure has no bold row.
+        data = to_wide(data, [EXACT]).drop(columns="best")
+        columns = [points[str(spec)] for spec in data["loss"]]
+        data[["series", "value"]] = pd.DataFrame(columns, data.index)
+        return Scan(loss, parameter, cells, data)
+
+    def _points_of_specs(self, run: Run, loss: str, parameter: str) -> dict[str, tuple[str, float]]:
+        """Name and value by loss spec, of cross-entropy, the swept loss and those beside it."""
+        points = {REFERENCE: (REFERENCE, math.nan)}
+        scanned = list_scans(run)
+        for name in (loss, *self.beside):
+            # A loss beside the swept one may have been trained once, and then has no value.
+            values_by_spec = scanned.get((name, parameter), {name: (math.nan,)})
+            for spec, values in values_by_spec.items():
+                # A mixture such as sigma=1+2 has no place on the axis.
+                if len(values) == 1:
+                    points[spec] = (name, values[0])
+        return points
+
+    def _panel(self, axis: Axes, scan: Scan, points: pd.DataFrame) -> None:
+        # The swept loss is drawn last, over the others.
+        names = (*self.beside, scan.loss)
+        series = [name for name in names if (points["series"] == name).any()]
+        styles = loss_styles([REFERENCE, *series])
+        reference = select_rows(points, series=REFERENCE)
+        _draw_band(axis, reference, REFERENCE, styles[REFERENCE])
+
+        # With a weight of 0 any loss is cross-entropy, so that its curve begins there.
+        start = reference.assign(value=0.0)
+        if scan.parameter != WEIGHT:
+            start = start[:0]
+        for name in series:
+            curve = select_rows(points, series=name).sort_values("value")
+            if len(curve) > 1:
+                _draw_curve(axis, start, curve, name, styles[name])
+            else:
+                _draw_band(axis, curve, name, styles[name])
+
+        set_values(axis, sorted({*points["value"].dropna(), *start["value"]}))
+        label = f"{name_symbol(scan.parameter)} of {loss_label(scan.loss)}"
+        axis.set(ylabel="Exact match (%)", xlabel=label)
 
 
-def _points(data: pd.DataFrame) -> pd.DataFrame:
+def _average_points(data: pd.DataFrame) -> pd.DataFrame:
     """One row a loss: mean over seeds, and how far down and up its bars go: the deviation over
     seeds, or the interval of one seed."""
     groups = data.groupby("loss", observed=True)
-    points, values = groups[["series", "value"]].first(), groups[f"{EXACT}_value"]
-    points["mean"], deviation = values.mean(), values.std()
-    for name, column in (("down", "low"), ("up", "high")):
-        end = groups[f"{EXACT}_{column}"].first().astype("float64")
-        points[name] = deviation.fillna((end - points["mean"]).abs()).fillna(0)
+    values = groups[f"{EXACT}_value"]
+    deviation = values.std()
+    points = groups[["series", "value"]].first()
+    points["mean"] = values.mean()
+
+    # One seed has no deviation, and several have an interval each, which says nothing of the mean.
+    for name, bound in (("down", "low"), ("up", "high")):
+        end = groups[f"{EXACT}_{bound}"].first().astype("float64")
+        distance = (end - points["mean"]).abs()
+        points[name] = deviation.fillna(distance).fillna(0)
     return points
 
 
-def _band(axis: Axes, points: pd.DataFrame, name: str, how: LossStyle) -> None:
+def _draw_band(axis: Axes, points: pd.DataFrame, name: str, look: LossStyle) -> None:
+    # It covers the whole axis, as it depends on no value of the parameter.
     for mean, down, up in points[["mean", "down", "up"]].to_numpy():
-        axis.axhspan(mean - down, mean + up, color=how.colour, alpha=0.13, linewidth=0, zorder=0)
-        axis.axhline(mean, **how.lined(label=loss_label(name), zorder=1))
+        axis.axhspan(
+            mean - down,
+            mean + up,
+            color=look.colour,
+            alpha=0.13,
+            linewidth=0,
+            zorder=0,
+        )
+        axis.axhline(mean, **look.lined(label=loss_label(name), zorder=1))
+
+
+def _draw_curve(
+    axis: Axes, start: pd.DataFrame, curve: pd.DataFrame, name: str, look: LossStyle
+) -> None:
+    """The points of a loss from `start` on, with a ring around its default."""
+    # A weight of 0 that was run replaces the start that stands for it.
+    line = pd.concat([start, curve]).drop_duplicates("value", keep="last")
+    ends = line[["down", "up"]].to_numpy().T
+    plotted = look.plotted(label=loss_label(name), elinewidth=1.1, capsize=2.5)
+    axis.errorbar(line["value"], line["mean"], ends, **plotted)
+
+    default = curve[curve.index == name]
+    axis.plot(
+        default["value"],
+        default["mean"],
+        "o",
+        label="default",
+        markersize=14,
+        fillstyle="none",
+        color=GREY,
+        zorder=4,
+    )
 
 
 class SigmaSensitivity(Sweep):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
@@ -11,18 +11,28 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.plugin_system.parameters import split_list
-from smmd_bench.publishing.style import add_legend, loss_label, loss_styles
+from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.opponents import REFERENCE
 from smmd_bench.results.verdict import KEY, metrics_of
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
-from ._cells import PAIR, measured, metric_labels, named_seeds, opponent
-from ._panels import LEAST, parameter_panels, set_values, symbol
-from ._results import result_frame, with_tests
-from ._text import caption, delta, estimate, gain, notes_of, row_head, row_table, without_dashes
+from ._cells import PAIR, find_opponent, label_metrics, name_seeds, select_measured, select_rows
+from ._panels import LEAST, make_panels, name_symbol, set_values
+from ._results import add_tests, count_digits, join_results
+from ._text import (
+    describe_row,
+    drop_dashes_below,
+    format_estimate,
+    format_gain,
+    make_table,
+    name_difference,
+    select_notes,
+    write_caption,
+)
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 TUNED = (
@@ -53,70 +63,119 @@ class TuningTable:
         data = run.tuning
         sizes = sorted(data["n"].dropna().unique())
         n = " or ".join(f"{int(size):,}" for size in sizes) or "0"
-        figure = _tuned_curves(data)
-        shown = f"{TUNED} {CURVES}" if figure else TUNED
-        words = f"{shown} n = {n} validation examples; {named_seeds(data)}."
-        table, rows = row_table(_tuned_rows(data), self.title), data.drop(columns="address")
-        return Artefact(words, table, figure, rows, notes_of(table))
+
+        # Without three values of a setting there is no curve to explain.
+        figure = _draw_tuned_curves(data)
+        content = f"{TUNED} {CURVES}" if figure else TUNED
+        table = make_table(_make_tuned_rows(data), self.title)
+        return Artefact(
+            f"{content} n = {n} validation examples; {name_seeds(data)}.",
+            table,
+            figure,
+            data.drop(columns="address"),
+            select_notes(table),
+        )
 
 
-def _tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
-    for (model, task, _), group in data.groupby(KEY, observed=True):
-        head = row_head({"model": model, "task": task, "loss": group["untuned"].iloc[0]})
-        settings = dict.fromkeys(group["text"])
+def _make_tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
+    for (_, task, _), trials in data.groupby(KEY, observed=True):
+        # The column Loss names what was tuned: `SMMD`, and not `SMMD (tuned)`.
+        first = trials.iloc[0]
+        head = describe_row({**first, "loss": first["untuned"]})
+        settings = trials["text"].unique()
         row = {**head, "Settings": str(len(settings)), "Tried": "; ".join(settings)}
-        chosen = group[group["chosen"]]
+
+        # While a run is in progress nothing may be chosen yet.
+        chosen = trials[trials["chosen"]]
         if chosen.empty:
             yield {**row, "Chosen": DASH}
             continue
-        seeds, counts = group["seed"].nunique(), chosen["text"].value_counts()
-        said = ", ".join(f"{text} ({n} of {seeds})" for text, n in counts.items())
-        said = said.replace(")", " seeds)", 1) if seeds > 1 else str(counts.index[0])
+
         metric = str(chosen["metric"].iloc[0])
-        label = metric_labels(str(task)).get(metric, metric)
-        value = estimate(chosen, 1 if "%" in label else 2, interval=True)
-        yield {**row, "Chosen": said, "Metric": label, "Validation": value}
+        label = label_metrics(str(task)).get(metric, metric)
+        yield {
+            **row,
+            "Chosen": _describe_choice(chosen, trials["seed"].nunique()),
+            "Metric": label,
+            "Validation": format_estimate(chosen, count_digits(label), interval=True),
+        }
 
 
-def _tuned_curves(data: pd.DataFrame) -> Figure | None:
+def _describe_choice(chosen: pd.DataFrame, seeds: int) -> str:
+    """`lambda=3 (2 of 3 seeds), lambda=1 (1 of 3)`: each seed chooses for itself."""
+    counts = chosen["text"].value_counts()
+    if seeds == 1:
+        return str(counts.index[0])
+    first, *further = [f"{text} ({n} of {seeds})" for text, n in counts.items()]
+    return ", ".join([first.replace(")", " seeds)", 1), *further])
+
+
+def _draw_tuned_curves(data: pd.DataFrame) -> Figure | None:
     """A panel a model, task and varied setting, a curve a loss; None: nothing has enough values."""
-    tried = [
-        {**row, "varied": key, "at": value}
-        for row in data[data["value"].notna()].to_dict("records")
-        for key, value in _numbers(str(row["text"]))
-    ]
-    if not tried:
+    points = _select_points(data)
+    if points.empty:
         return None
-    trials = pd.DataFrame(tried)
-    keys = [*PAIR, "metric", "varied", "untuned"]
-    better = {m.name: m.better for task in data["task"].unique() for m in metrics_of(str(task))}
-    lower = trials["metric"].map(better) == "lower"
-    rank = trials["value"].where(~lower, -trials["value"])
-    point = [trials[name] for name in (*keys, "seed", "at")]
-    found = trials.loc[rank.groupby(point, sort=False).idxmax()]
-    found = found[found.groupby(keys)["at"].transform("nunique") >= LEAST]
-    panels = [*found.groupby(keys[:4], sort=False)]
-    if not panels:
-        return None
-    figure, axes = parameter_panels([(str(model), str(task)) for (model, task, *_), _ in panels])
-    styles = loss_styles(map(str, found["untuned"].unique()))
-    for axis, ((_, task, metric, varied), own) in zip(axes, panels, strict=True):
-        label = metric_labels(str(task)).get(str(metric), metric)
-        axis.set(xlabel=symbol(str(varied)), ylabel=f"Validation, {label}")
-        for loss, curve in own.groupby("untuned", sort=False):
-            means = curve.groupby("at")["value"].agg(["mean", "std"]).fillna(0)
-            how = styles[str(loss)].plotted(
-                label=loss_label(str(loss)), elinewidth=1.1, capsize=2.5
-            )
-            axis.errorbar(means.index, means["mean"], means["std"], **how)
-        set_values(axis, sorted(own["at"].unique()))
+
+    panels = [*points.groupby([*PAIR, "metric", "varied"], sort=False)]
+    titles = [(str(model), str(task)) for (model, task, *_), _ in panels]
+    figure, axes = make_panels(titles)
+
+    # A loss looks the same in all panels, also where it is alone.
+    styles = loss_styles(map(str, points["untuned"].unique()))
+
+    for axis, ((_, task, metric, varied), curves) in zip(axes, panels, strict=True):
+        label = label_metrics(str(task)).get(str(metric), metric)
+        axis.set(xlabel=name_symbol(str(varied)), ylabel=f"Validation, {label}")
+        for loss, curve in curves.groupby("untuned", sort=False):
+            _draw_curve(axis, curve, str(loss), styles[str(loss)])
+        set_values(axis, sorted(curves["at"].unique()))
+
     add_legend(figure)
     return figure
 
 
-def _numbers(text: str) -> Iterator[tuple[str, float]]:
+def _select_points(data: pd.DataFrame) -> pd.DataFrame:
+    """Of each seed the best trial at each value (`at`) of each setting (`varied`) of a curve."""
+    trials = _list_numeric_settings(data)
+    if trials.empty:
+        return trials
+
+    # The largest rank is the best: of an error the smallest value.
+    directions: dict[str, str] = {}
+    for task in data["task"].unique():
+        directions |= {metric.name: metric.better for metric in metrics_of(str(task))}
+    is_error = trials["metric"].map(directions) == "lower"
+    rank = trials["value"].where(~is_error, -trials["value"])
+
+    # A curve of one setting is at the best of the others, else it would depend on the grid.
+    curve = [*PAIR, "metric", "varied", "untuned"]
+    point = [trials[name] for name in (*curve, "seed", "at")]
+    best = trials.loc[rank.groupby(point, sort=False).idxmax()]
+    values = best.groupby(curve)["at"].transform("nunique")
+    return best[values >= LEAST]
+
+
+def _list_numeric_settings(data: pd.DataFrame) -> pd.DataFrame:
+    """A row a validated trial and setting of it that is a number."""
+    # A trial of two numbers is a point of two curves.
+    rows = []
+    for trial in data[data["value"].notna()].to_dict("records"):
+        for name, value in _parse_numbers(str(trial["text"])):
+            rows.append({**trial, "varied": name, "at": value})
+    return pd.DataFrame(rows)
+
+
+def _draw_curve(axis: Axes, curve: pd.DataFrame, loss: str, look: LossStyle) -> None:
+    # One seed has no deviation, and a bar of no length.
+    means = curve.groupby("at")["value"].agg(["mean", "std"]).fillna(0)
+    plotted = look.plotted(label=loss_label(loss), elinewidth=1.1, capsize=2.5)
+    axis.errorbar(means.index, means["mean"], means["std"], **plotted)
+
+
+def _parse_numbers(text: str) -> Iterator[tuple[str, float]]:
     """The settings of a trial that are numbers."""
     for setting in split_list(text):
+        # The others are words, such as a schedule, and make no axis.
         key, _, value = setting.partition("=")
         with suppress(ValueError):
             yield key, float(value)
@@ -140,47 +199,101 @@ class DecodingTable:
 
     def skip(self, run: Run) -> str | None:
         """A rule other than greedy must have answered."""
-        decoders = {split_rule(str(metric))[1] for metric in run.metrics["metric"].unique()}
+        # Greedy decoding is what all other tables show.
+        decoders = {rule for _, rule in _split_rules(run).values()}
         return None if decoders - {GREEDY} else "the run decodes greedily alone"
 
     def build(self, run: Run) -> Artefact:
         """Each metric under each decoder, and its difference to CE under the same."""
-        data = _data(run)
-        decoders = [name for name in (GREEDY, *RULES) if name in {*data["decoder"]}]
-        table = row_table(_decoded_rows(data, decoders, opponent(data)), self.title)
-        table = without_dashes(table, [name for name in table if str(name).startswith("Δ")])
-        words = caption(run, measured(run.cells), DECODED)
-        return Artefact(words, table, data=data.drop(columns="address"), notes=notes_of(table))
+        data = _join_decoders(run)
+        present = {*data["decoder"]}
+        decoders = [name for name in (GREEDY, *RULES) if name in present]
+        table = make_table(_make_decoded_rows(data, decoders, find_opponent(data)), self.title)
+        table = drop_dashes_below(table, "Δ")
+        return Artefact(
+            write_caption(run, select_measured(run.cells), DECODED),
+            table,
+            data=data.drop(columns="address"),
+            notes=select_notes(table),
+        )
 
 
-def _data(run: Run) -> pd.DataFrame:
+def _split_rules(run: Run) -> dict[str, tuple[str, str]]:
+    """Name and decoder by metric: `mean_absolute_error[mean]` is under the rule `mean`."""
+    # A metric has its rule in its name.
+    metrics = map(str, run.metrics["metric"].unique())
+    return {metric: split_rule(metric) for metric in metrics}
+
+
+def _join_decoders(run: Run) -> pd.DataFrame:
     """The result frame with name and decoder of each metric, and `found`: the mean mass."""
-    rules = {str(metric): split_rule(str(metric)) for metric in run.metrics["metric"].unique()}
-    ruled = {name for name, rule in rules.values() if rule != GREEDY}
-    wanted = [metric for metric in sorted(rules) if rules[metric][0] in ruled]
-    own = [metric for metric in wanted if rules[metric][1] != GREEDY]
-    addresses = run.metrics.loc[run.metrics["metric"].isin(own), "address"]
-    cells = run.cells[run.cells["address"].isin(addresses)]
-    data = with_tests(result_frame(run, cells, wanted), run, wanted)
+    rules = _split_rules(run)
+    metrics = _select_metrics(rules)
+    data = join_results(run, _select_ruled_cells(run, rules), metrics)
+    data = add_tests(data, run, metrics)
     data = data[data["value"].notna()].reset_index(drop=True)
-    data["name"], data["decoder"] = zip(*(rules[metric] for metric in data["metric"]), strict=True)
-    masses = run.read("scores", [MASS]).groupby([*KEY, "seed"], observed=True)
-    found = masses[MASS].mean().rename("found").reset_index()
-    return data.merge(found, how="left", on=[*KEY, "seed"])
+    data["name"] = [rules[metric][0] for metric in data["metric"]]
+    data["decoder"] = [rules[metric][1] for metric in data["metric"]]
+    masses = _average_masses(run)
+    return data.merge(masses, how="left", on=[*KEY, "seed"])
 
 
-def _decoded_rows(data: pd.DataFrame, decoders: list[str], other: str) -> Iterator[dict[str, str]]:
-    for _, of_loss in data.groupby(KEY, observed=True):
-        labels = metric_labels(str(of_loss["task"].iloc[0]))
-        known = {*of_loss["name"]}
-        for name in [*filter(known.__contains__, labels), *sorted(known - {*labels})]:
-            cells = of_loss[of_loss["name"] == name]
-            row = {**row_head(cells.iloc[0]), "Metric": labels.get(name, name)}
-            by = {str(rule): cells[cells["decoder"] == rule] for rule in decoders}
-            there = {rule: part for rule, part in by.items() if len(part)}
-            row |= {rule.capitalize(): estimate(part, 2) for rule, part in there.items()}
-            if cells["loss"].iloc[0] != REFERENCE:
-                row |= {f"{delta(other)}, {rule}": gain(p, 2) for rule, p in there.items()}
-            first = next(iter(there.values()))
-            found = number(100 * first["found"].mean(), 1)
-            yield {**row, "Found (%)": found, "Seeds": str(len(first))}
+def _average_masses(run: Run) -> pd.DataFrame:
+    """What the beam search of each cell found, as a probability, over its examples."""
+    key = [*KEY, "seed"]
+    masses = run.read("scores", [MASS]).groupby(key, observed=True)[MASS]
+    return masses.mean().rename("found").reset_index()
+
+
+def _select_ruled_cells(run: Run, rules: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
+    """Cells that a rule answers, too: of the others there is nothing to compare here."""
+    ruled_metrics = [metric for metric, (_, rule) in rules.items() if rule != GREEDY]
+    is_ruled = run.metrics["metric"].isin(ruled_metrics)
+    addresses = run.metrics.loc[is_ruled, "address"]
+    return run.cells[run.cells["address"].isin(addresses)]
+
+
+def _select_metrics(rules: Mapping[str, tuple[str, str]]) -> list[str]:
+    """The metrics that a rule answers, under every decoder: others have no second column."""
+    ruled_names = {name for name, rule in rules.values() if rule != GREEDY}
+    return [metric for metric in sorted(rules) if rules[metric][0] in ruled_names]
+
+
+def _make_decoded_rows(
+    data: pd.DataFrame, decoders: list[str], other: str
+) -> Iterator[dict[str, str]]:
+    for _, cells in data.groupby(KEY, observed=True):
+        labels = label_metrics(str(cells["task"].iloc[0]))
+        present = {*cells["name"]}
+
+        # In the task's order; metrics that it no longer has come last.
+        names = [name for name in labels if name in present]
+        names += sorted(present - {*labels})
+        for name in names:
+            rows = select_rows(cells, name=name)
+            yield {
+                **describe_row(rows.iloc[0]),
+                "Metric": labels.get(name, name),
+                **_make_decoded_row(rows, decoders, other),
+            }
+
+
+def _make_decoded_row(cells: pd.DataFrame, decoders: list[str], other: str) -> dict[str, str]:
+    """The values of one metric under each decoder, then its differences."""
+    values: dict[str, str] = {}
+    differences: dict[str, str] = {}
+    present = [rule for rule in decoders if (cells["decoder"] == rule).any()]
+    for rule in present:
+        rows = select_rows(cells, decoder=rule)
+        values[rule.capitalize()] = format_estimate(rows, 2)
+        if rows["loss"].iloc[0] != REFERENCE:
+            differences[f"{name_difference(other)}, {rule}"] = format_gain(rows, 2)
+
+    # All rules read the same beam search, so that the rows of one say what it found.
+    seeds = select_rows(cells, decoder=present[0])
+    return {
+        **values,
+        **differences,
+        "Found (%)": number(100 * seeds["found"].mean(), 1),
+        "Seeds": str(len(seeds)),
+    }

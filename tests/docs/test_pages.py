@@ -7,7 +7,7 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
-from smmd_bench.reports._paper import rows
+from smmd_bench.reports._paper import read_rows
 
 from smmd_bench.models.recipe import Recipe
 from smmd_bench.plugin_system.registry import load_task, names
@@ -93,7 +93,7 @@ def test_every_page_of_the_documentation_can_be_reached_from_the_readme():
 TABLES = (
     "math_reasoning", "arithmetic", "clock", "chartqa", "ablation", "kernel_ablation", "sigma"
 )  # fmt: skip
-ROWS = [(name, row) for name in TABLES for row in rows(name) if "exact_match" in row]
+ROWS = [(name, row) for name in TABLES for row in read_rows(name) if "exact_match" in row]
 
 
 def fit(value: float, questions: int) -> str:

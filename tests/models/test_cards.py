@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 import torch
 from safetensors.torch import load_file, save_file
-from smmd_bench.reports._paper import paper_model
+from smmd_bench.reports._paper import find_paper_model
 
 from smmd_bench.errors import UserError
 from smmd_bench.models.card_content import backbones
@@ -135,7 +135,7 @@ def test_the_papers_backbones(hub, name, label, n, epochs, changes):
     for task, expected in epochs.items():
         assert card.recipe(task) == paper_recipe(task).changed({**BFLOAT16, **changes})
         assert expected in (None, card.recipe(task).epochs)
-    paper = paper_model(name)  # or no published value would stand beside its rows
+    paper = find_paper_model(name)  # or no published value would stand beside its rows
     assert label == f"{paper['name']}-{paper['params']}"
     assert backbones()[name].params == paper["params"]
     card.require_numeric_tokens(n)

@@ -4,7 +4,7 @@ import pytest
 from smmd_bench.reports.digit_distribution import (
     DigitDistribution,
     DigitProbe,
-    first_digit_distributions,
+    average_first_digits,
 )
 
 from tests.runs import quick_run
@@ -20,7 +20,7 @@ def clocks(tmp_path_factory):
 
 
 def test_digit_distributions_are_means_over_the_first_digit(run):
-    data = first_digit_distributions(run)
+    data = average_first_digits(run)
     probes = run.probes
     first = probes[
         (probes["answer_digit"] == 0) & (probes["target_value"] == 5) & (probes["loss"] == "ce")
@@ -37,7 +37,7 @@ def test_behind_a_rationale_n_counts_the_first_digits_of_the_answers(tmp_path):
     targets = run.completions.drop_duplicates("uid")["target"]
     first = targets.str.rpartition("####")[2].str.extract("([0-9])", expand=False).astype(int)
     expected = first[first > 0].value_counts().sort_index().to_dict()
-    counts = first_digit_distributions(run)
+    counts = average_first_digits(run)
     for _, data in counts.groupby("loss", observed=True):
         assert dict(zip(data["digit"], data["n"], strict=True)) == expected
 
@@ -46,7 +46,7 @@ def test_figure_2_is_the_row_of_clocks_whose_hour_begins_with_5(clocks):
     artefact = DigitProbe().build(clocks)
     assert set(artefact.data["task"]) == {"clock_time"}
     assert set(artefact.data["digit"]) == {5}
-    every = first_digit_distributions(clocks)
+    every = average_first_digits(clocks)
     same = every[(every["task"] == "clock_time") & (every["digit"] == 5)]
     assert artefact.data["p5"].tolist() == same["p5"].tolist()
 

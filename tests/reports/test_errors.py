@@ -4,8 +4,8 @@ import random
 
 import numpy as np
 import pytest
-from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram, common_errors
-from smmd_bench.reports.scale_errors import ScaleErrors, category_counts
+from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram, select_common_errors
+from smmd_bench.reports.scale_errors import ScaleErrors, count_categories
 from smmd_bench.reports.signed_errors import SignedErrors
 
 from tests.changed_runs import without
@@ -30,7 +30,7 @@ def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
     }
     run = planted_run(tmp_path, answers, texts, seeds=seeds)
     run = without(run, tmp_path, loss="ntl", seed=1)
-    common = common_errors(run)
+    common = select_common_errors(run)
     assert [*common["pair"].unique()] == [*losses[1:]]
     for loss, own in common.groupby("pair", observed=True):
         expected = {"ce": [], loss: []}
@@ -128,7 +128,7 @@ COUNTS = {
 
 def test_planted_answers_give_known_counts_and_powers_that_occur_have_rows(tmp_path):
     run = planted_run(tmp_path, ANSWERS, {"ce": PLANTED, "smmd": ANSWERS})
-    data = category_counts(run)
+    data = count_categories(run)
     ce = data[data["loss"] == "ce"].set_index("category")
     assert {name: n for name, n in ce["count"].items() if n} == COUNTS
     assert ce.loc["near_miss", "share"] == pytest.approx(20)

@@ -2,7 +2,7 @@
 
 import pytest
 from smmd_bench.reports import metric_tables
-from smmd_bench.reports._text import notes_of
+from smmd_bench.reports._text import select_notes
 from smmd_bench.reports.metric_tables import (
     ArithmeticTable,
     ChartTable,
@@ -70,7 +70,7 @@ def test_planted_answers_give_known_values(tmp_path):
     ours = data.loc["smmd"]
     assert (ours["difference"], ours["difference_b"], ours["difference_c"]) == (75, 3, 0)
     assert "Δ MAE where both answer" in artefact.table  # CE answers two of the four
-    assert len(notes_of(artefact.table[["Loss", "n"]])) < len(artefact.notes)
+    assert len(select_notes(artefact.table[["Loss", "n"]])) < len(artefact.notes)
     whole = planted_run(tmp_path / "whole", ["1", "2"], {"ce": ["1", "0"], "smmd": ["1", "2"]})
     assert "Δ MAE" in MathTable().build(whole).table
 

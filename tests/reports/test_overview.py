@@ -1,7 +1,8 @@
 """The forest of every loss against cross-entropy."""
 
 import pytest
-from smmd_bench.reports.verdict import COLOURS, Overview
+from smmd_bench.reports._forest import COLOURS
+from smmd_bench.reports.verdict import Overview
 
 from smmd_bench.publishing.style import figure_style
 from tests.runs import planted_run

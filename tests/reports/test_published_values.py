@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from smmd_bench.reports._paper import rows
+from smmd_bench.reports._paper import read_rows
 
 BESIDE = Path(__file__).parents[3] / "shared" / "data"
 TEX = Path(os.environ.get("SMMD_BENCH_DATA") or BESIDE).parent / "paper" / "smmd.tex"
@@ -104,7 +104,7 @@ def ours(table):
     """The same of `paper.yaml`."""
     _, _, row, column, columns = LAYOUTS[table]
     found = {}
-    for entry in rows(table):
+    for entry in read_rows(table):
         for metric, value in entry.items():
             if metric not in {*PAIR, "loss", *IN_TEXT} and value is not None:
                 named = {**entry, "metric": metric}
@@ -138,5 +138,5 @@ def test_a_table_has_the_papers_numbers_and_no_others(table, tex):
 def test_the_90th_percentiles_of_the_text(tex):
     said = re.search(r"decreases from ([\d.]+) \(CE\) to ([\d.]+) \(Ours\)", " ".join(tex.split()))
     assert said is not None
-    kept = [row["p90"] for row in rows("error_p90")]
+    kept = [row["p90"] for row in read_rows("error_p90")]
     assert [float(value) for value in said.groups()] == kept == [168.40, 150.00]

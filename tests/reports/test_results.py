@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import binomtest
-from smmd_bench.reports._cells import named_seeds
+from smmd_bench.reports._cells import name_seeds
 from smmd_bench.reports.metric_tables import MathTable
 from smmd_bench.reports.verdict import Verdict
 from statsmodels.formula.api import ols
@@ -162,4 +162,4 @@ def test_a_loss_that_is_not_paired_with_cross_entropy_says_why(tmp_path, changes
      ([0, 1, 2, 3, 4, 6], "seeds 0, 1, 2, 3, 4, 6")],
 )  # fmt: skip
 def test_many_seeds_in_a_row_are_a_range(seeds, said):
-    assert named_seeds(pd.DataFrame({"seed": seeds})) == said
+    assert name_seeds(pd.DataFrame({"seed": seeds})) == said

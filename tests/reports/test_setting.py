@@ -2,12 +2,12 @@
 
 import pytest
 from smmd_bench.reports._paper import (
-    other_setting,
-    paper_model,
-    published,
-    published_beside,
-    reported,
+    describe_other_setting,
+    find_paper_model,
+    find_published,
+    find_published_beside,
 )
+from smmd_bench.reports._reported import describe_manifest
 
 from tests.changed_runs import with_manifest
 from tests.runs import quick_run
@@ -24,7 +24,7 @@ PAPERS = {"method": "lora", "epochs": 5, "learning_rate": 2e-4, "train_examples"
     ],
 )  # fmt: skip
 def test_models_are_found_by_the_last_part_of_their_name(model, key):
-    assert paper_model(model).get("key") == key
+    assert find_paper_model(model).get("key") == key
 
 
 @pytest.mark.parametrize(
@@ -35,7 +35,7 @@ def test_models_are_found_by_the_last_part_of_their_name(model, key):
     ],
 )  # fmt: skip
 def test_published_values_are_of_the_papers_level_and_parameters_alone(task, loss, value):
-    found = published("arithmetic", model="Qwen/Qwen2.5-0.5B", task=task, loss=loss)
+    found = find_published("arithmetic", model="Qwen/Qwen2.5-0.5B", task=task, loss=loss)
     assert found.get("exact_match") == value
 
 
@@ -67,10 +67,10 @@ def a_cell(run, recipe=(), **changes):
 )  # fmt: skip
 def test_another_recipe_is_another_setting(recipe, word, whole):
     cell = a_cell(whole, recipe)
-    assert other_setting(whole, cell) == word
-    assert bool(published_beside(whole, cell, "math_reasoning")) == (word == "")
+    assert describe_other_setting(whole, cell) == word
+    assert bool(find_published_beside(whole, cell, "math_reasoning")) == (word == "")
     transfer = {**cell, "task": "svamp", "trained_on": "gsm8k"}
-    assert other_setting(whole, transfer) == "other size"
+    assert describe_other_setting(whole, transfer) == "other size"
 
 
 @pytest.mark.parametrize(
@@ -83,12 +83,12 @@ def test_another_recipe_is_another_setting(recipe, word, whole):
 def test_no_more_training_examples_count_than_are_there(there, asked, word, whole, tmp_path):
     data = {"there": {"train": there, "validation": 3}, "sizes": {"train": 1}}
     run = with_manifest(whole, tmp_path, data={"gsm8k": data})
-    assert other_setting(run, a_cell(run, {"train_examples": asked})) == word
+    assert describe_other_setting(run, a_cell(run, {"train_examples": asked})) == word
 
 
 def test_the_recipe_of_the_untuned_model_and_of_completions_made_elsewhere_is_unknown(whole):
-    assert other_setting(whole, a_cell(whole, {"epochs": 1}, loss="base")) == ""
-    assert other_setting(whole, {**a_cell(whole), "recipe": {}}) == ""
+    assert describe_other_setting(whole, a_cell(whole, {"epochs": 1}, loss="base")) == ""
+    assert describe_other_setting(whole, {**a_cell(whole), "recipe": {}}) == ""
 
 
 @pytest.mark.parametrize(
@@ -101,10 +101,10 @@ def test_the_recipe_of_the_untuned_model_and_of_completions_made_elsewhere_is_un
 )  # fmt: skip
 def test_other_data_is_another_setting(task, n, word, tmp_path):
     run = small(tmp_path, tasks=(task,), n=n)
-    assert other_setting(run, a_cell(run)) == word
+    assert describe_other_setting(run, a_cell(run)) == word
     if task.startswith("clock_time"):
         run = with_manifest(run, tmp_path, data={})
-        assert other_setting(run, a_cell(run)) == "unknown data"
+        assert describe_other_setting(run, a_cell(run)) == "unknown data"
 
 
 HOW = {"greedy": True, "stop": "", "engine": {}, "dtype": {}, "chat_template": {}}
@@ -128,7 +128,7 @@ HOW = {"greedy": True, "stop": "", "engine": {}, "dtype": {}, "chat_template": {
     ],
 )  # fmt: skip
 def test_what_is_reported_is_a_line_of_the_manifest(said, words, whole, tmp_path):
-    line = reported(with_manifest(whole, tmp_path, **said))
+    line = describe_manifest(with_manifest(whole, tmp_path, **said))
     assert line.startswith(
         "Reported: seed" + ("s not reported" if "predictions" in said else " 0;")
     )

@@ -69,7 +69,7 @@ def test_any_parameter_of_any_loss_is_swept_and_any_variant_has_a_row(tmp_path, 
     table = Ablation().build(same).table  # of as many seeds as its loss
     assert table["Loss"].tolist() == ["none (CE)", "SMMD", "SMMD[kernel=shuffled]"]
     negative = {("gce", "sigma"): {spec: [-value] for spec, value in widths.items()}}
-    monkeypatch.setattr("smmd_bench.reports.sweeps.scans", lambda _: negative)
+    monkeypatch.setattr("smmd_bench.reports.sweeps.list_scans", lambda _: negative)
     assert built(Sweep(), run).figure.axes[0].get_xscale() == "linear"
 
 
