@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
 from pathlib import Path
@@ -12,8 +11,6 @@ import numpy as np
 
 from ..errors import UserError, did_you_mean
 from .data_files import read_rows
-
-_HALF_CHARACTER = re.compile("[\ud800-\udfff]")
 
 
 def read_texts(file: Path, columns: Sequence[str], **how: Any) -> list[dict[str, str]]:
@@ -51,8 +48,6 @@ def _describe_problem(value: Any) -> str | None:
     """Why a value cannot be a text, and the remedy."""
     if isinstance(value, list | dict | bytes):
         return f"is a {type(value).__name__}: name a column of texts or numbers"
-    if isinstance(value, str) and _HALF_CHARACTER.search(value):
-        return f"has half of a character, {value!r:.60}: write the whole one, or remove the row"
     return None
 
 

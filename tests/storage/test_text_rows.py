@@ -69,10 +69,17 @@ def test_a_column_that_the_first_row_lacks_is_a_column_and_blanks_are_no_part_of
 
 @pytest.mark.parametrize(
     ("value", "said"),
-    [([1], "is a list"), ({"a": 1}, "is a dict"), ("\ud83d", "has half of a character")],
+    [([1], "is a list"), ({"a": 1}, "is a dict")],
 )
 def test_what_is_no_text_is_refused_with_its_row(value, said, tmp_path):
     file = tmp_path / "a.jsonl"
     file.write_text(f'{{"a": 1}}\n{json.dumps({"a": value})}\n')
     with pytest.raises(UserError, match=rf"a\.jsonl, row 2: its a {said}"):
+        read_texts(file, ["a"])
+
+
+def test_half_a_character_is_refused_with_its_row(tmp_path):
+    file = tmp_path / "a.jsonl"
+    file.write_text('{"a": 1}\n{"a": "\\ud83d"}\n')
+    with pytest.raises(UserError, match=r"a\.jsonl .*row 2 holds half a surrogate pair"):
         read_texts(file, ["a"])
