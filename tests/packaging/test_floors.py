@@ -67,6 +67,7 @@ def test_completions_are_scored_with_the_lowest_versions(lowest, tmp_path):
     found = json.loads(lowest("python", "-c", code, *FLOORS))
     assert {n: Version(v) for n, v in found.items()} == {n: Version(v) for n, v in FLOORS.items()}
     file = tmp_path / "answers.jsonl"
-    answers_of(problems(40, 0), 0.6, 1)[["completion"]].to_json(file, orient="records", lines=True)
+    answers = answers_of(problems(40, 0), 0.6, 1).assign(id=range(40))
+    answers[["id", "completion"]].to_json(file, orient="records", lines=True)
     words = f"--task arithmetic --limit 40 --json --predictions {file}".split()
     assert "exact_match" in json.dumps(json.loads(lowest("smmd-bench", "score", *words)))
