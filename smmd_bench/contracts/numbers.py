@@ -93,9 +93,9 @@ def last_number(text: str) -> Fraction | None:
     A fraction or mixed number is one number (`5 1/2`), a denominator alone none (`x/4`). A hyphen
     is a sign unless it follows a letter, digit, closing bracket, percent sign or hyphen; where a
     space follows, after `=`, `(`, `:` or `#` alone: `= - 5` ends in -5, `7 - 5` in 5. `x5` is an
-    identifier, `10km` a number, `5k` none. `10 000` is
-    one number, and `10 00` none. What adjoins a number can make it unreadable: in times
-    (`3:30`), ranges and sums (`3-5`, `2+3`), powers (`5^2`), versions, dates, and `1,23`.
+    identifier, `10km` a number, `5k` none. `10 000` is one number, and `10 00` none. What adjoins
+    a number can make it unreadable: in times (`3:30`), ranges and sums (`3-5`, `2+3`), powers
+    (`5^2`), versions, dates, and `1,23`.
     """
     return next(map(_value, reversed(list(_numbers(text)))), None)
 
