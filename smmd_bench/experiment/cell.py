@@ -20,7 +20,7 @@ from ..scoring.deciding import selecting_metrics
 from ..scoring.measure import measure_identity
 from ..storage.addresses import address
 from ..storage.cell import BASE, StoredCell
-from .suitability import refusal
+from .compatibility import refusal
 from .tuning import Configuration
 
 PROBE_VERSION = 2

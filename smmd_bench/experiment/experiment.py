@@ -22,7 +22,7 @@ from ..storage.addresses import folder_name
 from ..storage.cell import BASE
 from ..storage.strict_yaml import write_yaml
 from .cell import Cell
-from .suitability import INSTEAD, default_model, refusal, require_images
+from .compatibility import INSTEAD, default_model, refusal, require_images
 from .tuning import Configuration, read_axes, tuning_grids
 
 
@@ -53,9 +53,9 @@ class Experiment(Settings):
     """What to run. Command-line flags and a YAML file that mean the same make equal objects.
 
     Without `models`, they are the built-in one that suits the tasks: see
-    `smmd_bench.experiment.suitability`. An `optional` part of a file is left out where its data or
-    model cannot be had. Raises UserError for a value that its field cannot take, and in `cells` for
-    a name that is unknown.
+    `smmd_bench.experiment.compatibility`. An `optional` part of a file is left out where its data
+    or model cannot be had. Raises UserError for a value that its field cannot take, and in `cells`
+    for a name that is unknown.
     """
 
     kind: ClassVar[str] = "experiment key"

@@ -26,12 +26,12 @@ _STAGES = {
 """Those that have a part in what a stage makes."""
 
 
-def circumstances() -> dict[str, Any]:
+def describe_run() -> dict[str, Any]:
     """What a manifest says of how a run came about."""
     return {
         "command": shlex.join(["smmd-bench", *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": versions(),
+        "versions": library_versions(),
         "hardware": {
             "machine": platform.machine(),
             "system": platform.system(),
@@ -41,13 +41,13 @@ def circumstances() -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """Versions of Python, and of the libraries and packages of plugins that results may depend
     on."""
     return {"python": platform.python_version(), **_versions(_PACKAGES), **outside_packages()}
 
 
-def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:
+def describe_stage(stage: Literal["train", "decode"]) -> dict[str, str]:
     """What a stage is made with: versions of libraries and of the training code, kind of device,
     threads of a CPU, and processes where there are several: these may change the last bits."""
     import torch
