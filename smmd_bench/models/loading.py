@@ -60,7 +60,9 @@ def _load(folder: Path, attention: str, **how: Any) -> Any:
 
     auto = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
     quiet_libraries()
-    how |= {} if attention == "auto" else {"attn_implementation": attention}
+    if attention != "auto":
+        how["attn_implementation"] = attention
+    # What does not fit is reported, not raised, so that one sentence names all of it.
     how |= {"use_safetensors": True, "ignore_mismatched_sizes": True, "output_loading_info": True}
     try:
         model, report = auto.from_pretrained(folder, **how)
@@ -69,12 +71,16 @@ def _load(folder: Path, attention: str, **how: Any) -> Any:
             f"The checkpoint {folder} cannot be loaded ({reason_of(error)}): it needs config.json "
             "and safetensors weights of a causal language model."
         ) from error
-    found = {
+
+    by_fault = {
         "missing": sorted(report["missing_keys"]),
         "unexpected": sorted(k for k in report["unexpected_keys"] if not _MASKS.search(k)),
         "of another shape": sorted(str(key[0]) for key in report["mismatched_keys"]),
     }
-    faults = [f"{len(k)} {what}: {', '.join(k[:3])}" for what, k in found.items() if k]
+    faults = []
+    for fault, keys in by_fault.items():
+        if keys:
+            faults.append(f"{len(keys)} {fault}: {', '.join(keys[:3])}")
     if faults:
         raise UserError(
             f"The weights of {folder} do not fit its config.json ({'; '.join(faults)}): save the "
@@ -88,16 +94,14 @@ def add_adapter(model: Any, recipe: Recipe) -> Any:
     from peft import LoraConfig, get_peft_model
 
     vision = getattr(model.config, "vision_config", None) is not None
-    return get_peft_model(
-        model,
-        LoraConfig(
-            r=recipe.lora_rank,
-            lora_alpha=recipe.lora_alpha,
-            lora_dropout=recipe.lora_dropout,
-            target_modules=target_modules(recipe.lora_targets.split(), vision=vision),
-            task_type="CAUSAL_LM",
-        ),
+    config = LoraConfig(
+        r=recipe.lora_rank,
+        lora_alpha=recipe.lora_alpha,
+        lora_dropout=recipe.lora_dropout,
+        target_modules=target_modules(recipe.lora_targets.split(), vision=vision),
+        task_type="CAUSAL_LM",
     )
+    return get_peft_model(model, config)
 
 
 def load_trained(folder: Path, *, base: Path, recipe: Recipe) -> Any:
@@ -136,14 +140,14 @@ def require_lora_targets(card: ModelCard, targets: str) -> None:
     """Raise UserError for a target that names no layer of the model, with the nearest names."""
     vision = reads_images(card.folder)
     layers = _layers(card.folder, card.name)
-    known = {
-        layer.rpartition(".")[2] for layer in layers if "language_model" in layer or not vision
-    }
+    language = [layer for layer in layers if "language_model" in layer or not vision]
+    names = {layer.rpartition(".")[2] for layer in language}
     for target in targets.split() or [""]:
-        if not any(_matches(layer, target_modules([target], vision=vision)) for layer in layers):
+        modules = target_modules([target], vision=vision)
+        if not any(_matches(layer, modules) for layer in layers):
             raise UserError(
                 f"lora_targets asks for '{target}', and no layer of {card.name} is called so: "
-                f"{did_you_mean(target, known)}"
+                f"{did_you_mean(target, names)}"
             )
 
 
