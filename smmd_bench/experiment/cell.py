@@ -101,6 +101,7 @@ class Cell:
         """The trials of a tuned cell, in the order of its grid."""
         if self.source is not None:
             return ()
+        # A trial is validated greedily, whatever the tuned cell is tested with.
         plain = dataclasses.replace(self, grid=(), decoders=())
         trials = []
         for point in self.grid:
@@ -178,6 +179,7 @@ class Cell:
         """What tells the cell from others, whatever it is tested on and with."""
         if self.source is not None:
             return address({"source": self.source.address, "test": self.task})
+        # The winner follows from the trials, and is not known in a plan.
         if self.grid:
             return address({"trials": [trial.address for trial in self.trials]})
         return self.parts["train"]
@@ -211,6 +213,7 @@ class Cell:
                 "numbers": self.recipe.numeric_rule,
                 **test,
             }
+
             # Completions of a chat template once held the blanks that it does not get.
             if self.recipe.chat_template:
                 content["decode"] = {**content["decode"], "prompt": "user's turn"}
@@ -267,6 +270,7 @@ class Cell:
     @property
     def _pixels(self) -> dict[str, Any]:
         """The limits on an image's pixels as a part of addresses; text has none."""
+        # The addresses of text stay those of before there were pictures.
         limits = {"pixels": [self.recipe.min_pixels, self.recipe.max_pixels]}
         return limits if self.reads_images else {}
 

@@ -76,6 +76,7 @@ class Experiment(Settings):
     optional: Annotated[bool, Field(exclude=True)] = False
 
     def __post_init__(self) -> None:
+        # They come first: what follows loads plugins by name.
         for file in self.plugins:
             load_plugin_file(file)
 
@@ -115,6 +116,7 @@ class Experiment(Settings):
                 tests = getattr(base.task_plugin, "transfers", ()) if self.transfers else ()
                 for test in tests:
                     cells += [_transfer(cell, test) for cell in rows if cell.trial is None]
+
         cells = [*dict.fromkeys(cells)]
         _require_sound(cells)
         return each_once(cells)
@@ -143,6 +145,7 @@ class Experiment(Settings):
         if not self.tune:
             return {}
         losses = dict.fromkeys(canonical(load_loss(loss)) for loss in self.losses)
+        # The data seed, which all cells share, draws the same places for every loss.
         return tuning_grids(self.tune, [*losses], self.tune_trials, self.data_seed)
 
     def _with_tuned(self, cells: list[Cell]) -> list[Cell]:
@@ -173,6 +176,7 @@ class Experiment(Settings):
     def to_dict(self) -> dict[str, Any]:
         """The experiment as plain data: what the YAML file holds."""
         content: dict[str, Any] = TypeAdapter(Experiment).dump_python(self, mode="json")
+        # Whole paths, so that the file means the same from another folder.
         places = [(local_path(model), model) for model in self.models]
         return content | {"models": [str(p.resolve()) if p.is_dir() else m for p, m in places]}
 

@@ -64,6 +64,7 @@ class ExperimentFile(Settings):
                 if not experiment.optional:
                     raise
                 reasons[", ".join(experiment.tasks)] = str(error)
+
         if not kept:
             raise UserError(next(iter(reasons.values())))
         if not reasons:  # what is left out might read what no other part does
@@ -125,6 +126,7 @@ def _require_read(experiments: Sequence[Experiment]) -> None:
     settings = {key for part in experiments for key in part.recipe}
     settings |= {key for part in experiments for _, key in read_axes(part.tune)}
     cells = [cell for part in experiments for cell in part.cells]
+    # `checked_settings` knows no cell: whether LoRA is used, only the plan says.
     of_lora = sorted(key for key in settings if key.startswith("lora_"))
     if of_lora and all(cell.recipe.method == "full" for cell in cells):
         raise UserError(

@@ -92,6 +92,7 @@ def builtin_folder(name: str) -> Path:
 
 def _checked(values: Any, origin: str) -> CardContent:
     content = CardContent.read(values, origin)
+    # Settings of tasks are free mappings to pydantic: making each recipe checks them.
     for task_name in content.tasks:
         try:
             content.recipe_of(task_name), content.parameters_of(task_name)

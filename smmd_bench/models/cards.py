@@ -91,6 +91,7 @@ class ModelCard:
             return spec
         assignments = [f"{key}={spell(value)}" for key, value in parameters.items()]
         of_card = f"{name}[{','.join(assignments)}]"
+
         try:
             changed = load_task(of_card)
         except UserError as error:
@@ -115,6 +116,7 @@ class ModelCard:
         Within `without_weights`, of a hub model that is not here: what its tables or its files'
         headers on the hub say.
         """
+        # The cards of backbones say it, so that a plan needs no weights of the hub.
         written = self.content.params
         if written.endswith("B") and not any(self.folder.glob(_WEIGHTS)):
             return round(float(written.removesuffix("B")) * 1e9)
@@ -141,6 +143,7 @@ class ModelCard:
 def without_weights() -> Iterator[None]:
     """For a plan: within it the weights of hub models are not fetched, only their small files."""
     token = _WITH_WEIGHTS.set(False)
+    # A card of within has no weights, and one of outside has fetched them.
     model_card.cache_clear()
     try:
         yield
@@ -173,6 +176,7 @@ def model_card(name: str) -> ModelCard:
             f"The checkpoint folder '{name}' holds a model and, by adapter_config.json, an "
             "adapter, which transformers would add to it: merge it, and remove its files."
         )
+
     card.parameter_count()  # reads the headers of all weights
     return card
 
@@ -180,6 +184,7 @@ def model_card(name: str) -> ModelCard:
 def card_at(name: str, place: str | None) -> ModelCard:
     """The model that a name meant where it was given: in the folder `place` (None: it was none), or
     else what it means here. Raises UserError where neither is there."""
+    # A run that was moved with its checkpoint is named from where it stands now.
     if place is None or (not Path(place).is_dir() and local_path(name).is_dir()):
         return model_card(name)
     if not Path(place).is_dir():
@@ -201,6 +206,7 @@ def _local_card(name: str, folder: Path) -> ModelCard:
             f"The checkpoint folder '{name}' does not exist: give a folder with config.json and "
             "*.safetensors, a hub name such as Qwen/Qwen2.5-0.5B, or builtin/tiny."
         )
+
     missing = _find_missing(folder)
     if missing is not None:
         raise UserError(
@@ -232,6 +238,7 @@ def _hub_card(name: str) -> ModelCard:
             f"The model '{name}' has no {missing} on the hub, and pickles are never loaded: take "
             "a revision that has it (org/name@revision), or convert a copy with save_pretrained."
         )
+
     content = backbones().get(repository, CardContent())
     identity = {"hub": repository, "commit": folder.name}
     return ModelCard(name, content.label or repository, folder, identity, content)
@@ -292,5 +299,6 @@ def licence_of(card: ModelCard) -> str | None:
         data = HubCard.load(readme, ignore_metadata_errors=True).data
     except (OSError, ValueError):  # no text, or a head that is no YAML
         return None
+
     licence = data.get("license_name") or data.get("license")
     return ", ".join(licence) if isinstance(licence, list) else licence and str(licence)

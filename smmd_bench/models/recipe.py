@@ -126,4 +126,5 @@ def checked_settings(values: Any) -> dict[str, Any]:
     if not isinstance(values, Mapping):
         raise UserError(f"recipe must be a mapping such as {{epochs: 3}}, not {quoted(values)}.")
     recipe = Recipe(**{spelled(name): value for name, value in values.items()})
+    # Only what was given: the rest stays the card's.
     return {name: getattr(recipe, name) for name in map(spelled, values)}

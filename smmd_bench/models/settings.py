@@ -65,6 +65,7 @@ def read_mapping(text: str | bytes, origin: str) -> dict[Any, Any]:
     except Exception as error:  # also what PyYAML's readers of numbers raise
         reason = " ".join(str(error).split())
         raise UserError(f"{origin} is not valid YAML in UTF-8: {reason}.") from error
+
     if not isinstance(content, dict):
         raise UserError(f"{origin} must be a mapping of names to values, not {quoted(content)}.")
     return content
@@ -72,6 +73,7 @@ def read_mapping(text: str | bytes, origin: str) -> dict[Any, Any]:
 
 def _sentence(settings: type[Settings], error: ValidationError) -> str:
     """The first complaint, a misspelled name before any other: which setting, what it must be."""
+    # A misspelled name is often why another one is missing.
     unknown = "unexpected_keyword_argument"
     complaints = error.errors(include_url=False)
     first = min(complaints, key=lambda complaint: complaint["type"] != unknown)

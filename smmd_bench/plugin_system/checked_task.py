@@ -24,6 +24,7 @@ def take_examples(
             f"{task.name}.{method} raises {type(error).__name__} ({reason_of(error)}): correct the "
             f"task or its data; `smmd-bench validate {task.name}` says more."
         ) from error
+
     if not isinstance(examples, Sequence):
         raise _refuse(task, method, examples, expected)
 
@@ -46,7 +47,7 @@ def take_identity(task: Task, split: Split, seed: int) -> dict[str, Any]:
     identity = task.identity(split, seed)
     try:
         content = dict(identity)
-        json.dumps(content)
+        json.dumps(content)  # addresses are digests of it
     except (TypeError, ValueError) as problem:
         expected = "a mapping of texts and numbers"
         raise _refuse(task, f"identity({split!r})", identity, expected) from problem

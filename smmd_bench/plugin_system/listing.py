@@ -56,8 +56,9 @@ def _describe(entry: Entry) -> Listed:
     plugin, origin = entry.plugin, _origin(entry)
     if plugin is None:
         return Listed(entry.name, origin=origin, error=entry.error)
+    # Attributes of a plugin are properties at times, and those can fail.
     try:
-        made = build(plugin, entry.name, {})
+        instance = build(plugin, entry.name, {})
         return Listed(
             name=entry.name,
             summary=(plugin.__doc__ or "").strip().partition("\n")[0],
@@ -66,8 +67,8 @@ def _describe(entry: Entry) -> Listed:
                 {"name": p.name, "type": p.type, "default": spell(p.default), "help": p.help}
                 for p in parameters_of(plugin).values()
             ),
-            licence=getattr(made, "licence", None),
-            sources=tuple(map(_source, getattr(made, "sources", ()))),
+            licence=getattr(instance, "licence", None),
+            sources=tuple(map(_source, getattr(instance, "sources", ()))),
             scales={str(n): s for n, s in getattr(plugin, "relative_scale", {}).items()},
             scales_of=getattr(plugin, "relative_scale_of", None),
             origin=origin,

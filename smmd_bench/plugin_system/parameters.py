@@ -78,6 +78,7 @@ def parameters_of(plugin: type) -> dict[str, Parameter]:
         kind = _kind_of(hints[item.name])
         if not item.init or kind is None:
             continue
+
         # `lambda` is a word of Python, so that its field has another name than people write.
         name = item.metadata.get("name") or item.name
         parameters[name] = Parameter(
@@ -155,6 +156,7 @@ def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
 
 def canonical(plugin: Any) -> str:
     """The plugin's spelling with every parameter that differs from its default, sorted."""
+    # Defaults are left out, so that a new parameter renames no cell.
     changed = []
     for name, parameter in sorted(parameters_of(type(plugin)).items()):
         value = getattr(plugin, parameter.field)
@@ -168,7 +170,7 @@ def spell(value: Any) -> str:
     match value:
         case None:
             return "none"
-        case bool():
+        case bool():  # before the numbers, since a truth value is an int
             return str(value).lower()
         case tuple() if len(value) == 2 and all(isinstance(v, int) for v in value):
             return f"{value[0]}..{value[1]}"

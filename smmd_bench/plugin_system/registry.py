@@ -104,18 +104,20 @@ def load_plugin_file(path: str | Path) -> None:
     """Register every plugin class that a Python file defines (`--plugin FILE`). Raises UserError if
     the file is missing, fails to import or defines no plugin."""
     path = Path(path).resolve()
-    if path in _files:
+    if path in _files:  # a second import would make other classes of the same plugins
         return
     if not path.is_file() or path.suffix != ".py":
         raise UserError(
             f"The plugin file {path} does not exist, or is not a Python file: give the path of a "
             "file that ends in .py."
         )
+
     plugins = list(_find_plugins(_import_file(path)))
     if not plugins:
         raise UserError(
             f"The plugin file {path} defines no task, loss, engine, executor or report."
         )
+
     for group, plugin in plugins:
         _from_files[group][plugin.name] = plugin  # type: ignore[attr-defined]
     _files.append(path)
@@ -131,6 +133,7 @@ def _import_file(path: Path) -> ModuleType:
     module = ModuleType(f"smmd_bench_plugin_{path.stem}_{digest}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
+
     try:
         # not by a loader, which may run the bytecode of an earlier version of the same second
         exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
@@ -186,6 +189,7 @@ def _registered(group: Group) -> Mapping[str, list[EntryPoint]]:
     """The entry points that a group has of each name, those of first-party plugins first."""
     _require_one_clone("plugins" if group in ("losses", "engines", "executors") else group)
     by_name: dict[str, list[EntryPoint]] = {}
+    # The sort is stable: False, first-party, comes first.
     for point in sorted(entry_points(group=f"smmd_bench.{group}"), key=_is_from_outside):
         by_name.setdefault(point.name, []).append(point)
     return by_name
@@ -250,14 +254,18 @@ def entry(group: Group, name: str) -> Entry:
     point = points(group)[name]
     origin = point.dist.name if point.dist else point.value
     rivals = _registered(group).get(name, [])[1:]
+    # No guess which of two packages is meant: their results would differ.
     if rivals:
         packages = " and ".join(map(_package, rivals))
         twice = f"{packages} names one so, too: rename that, or uninstall the package"
         return Entry(name, origin, None, twice)
+
+    # Whatever a plugin raises, the others stay usable.
     try:
         plugin = point.load()
     except (Exception, SystemExit) as error:
         return Entry(name, origin, None, f"{type(error).__name__}: {reason_of(error)}")
+
     complaint = _find_fault(plugin, group, name)
     return Entry(name, origin, None if complaint else plugin, complaint)
 
