@@ -26,31 +26,37 @@ class Chain:
         rows = [self.log_p[ids[0], ids[-1]] for ids in prefixes]
         return [{int(t): float(row[t]) for t in np.argsort(-row)[:most]} for row in rows]
 
-    def every(self, prompt):
+    def list_completions(self, prompt):
         """Each completion with its log p, by going through all of them."""
-        found = {}
+        log_p = self.log_p[prompt[0]]
+        completions = {}
         for length in range(1, LENGTH + 1):
-            for ids in itertools.product(range(self.log_p.shape[1]), repeat=length):
-                if END in ids[:-1] or (ids[-1] != END and length < LENGTH):
+            for ids in itertools.product(range(len(log_p)), repeat=length):
+                # It ends at the first end of sequence, or at the limit.
+                ends = ids[-1] == END or length == LENGTH
+                if END in ids[:-1] or not ends:
                     continue
                 steps = itertools.pairwise([prompt[-1], *ids])
-                found[ids] = sum(float(self.log_p[prompt[0], a, b]) for a, b in steps)
-        return found
+                completions[ids] = sum(float(log_p[step]) for step in steps)
+        return completions
 
 
 @pytest.mark.parametrize("size", [3, 4])
 def test_beams_are_the_likely_ones_of_all_completions(size):
     """At most 32 beginnings are likelier than the least, so none is cut for room."""
-    chain, prompts = Chain(size, spread=3), [[0, 1], [1, 2]]
-    found = find_beams(chain, CHECKPOINT, prompts, {END}, LENGTH)
-    for prompt, beams in zip(prompts, found, strict=True):
-        every = chain.every(prompt)
-        likely = {ids: p for ids, p in every.items() if p >= math.log(LEAST)}
+    chain = Chain(size, spread=3)
+    prompts = [[0, 1], [1, 2]]
+    by_prompt = find_beams(chain, CHECKPOINT, prompts, {END}, LENGTH)
+    for prompt, beams in zip(prompts, by_prompt, strict=True):
+        completions = chain.list_completions(prompt)
+        likely = {ids for ids, log_p in completions.items() if log_p >= math.log(LEAST)}
         assert len(likely) <= WIDTH
-        assert {ids for _, ids in beams} == {*likely}
-        assert all(p == pytest.approx(every[ids]) for p, ids in beams)
+
+        log_ps = {ids: log_p for log_p, ids in beams}
+        assert log_ps.keys() == likely
+        assert log_ps == pytest.approx({ids: completions[ids] for ids in likely})
         assert beams == sorted(beams, reverse=True)
-        assert sum(math.exp(p) for p, _ in beams) <= 1 + 1e-9
+        assert sum(map(math.exp, log_ps.values())) <= 1 + 1e-9
 
 
 def test_at_most_the_width_is_kept_and_the_likeliest_of_them():
@@ -63,12 +69,17 @@ def test_at_most_the_width_is_kept_and_the_likeliest_of_them():
 
 
 def test_a_long_list_is_searched_in_blocks_and_progress_counts_prompts():
-    prompts, said = [[at % 2, 1] for at in range(2 * BLOCK + 3)], []
-    found = find_beams(Chain(3), CHECKPOINT, prompts, {END}, 2, progress=lambda *s: said.append(s))
+    count = 2 * BLOCK + 3
+    prompts = [[at % 2, 1] for at in range(count)]
+    steps = []
+
+    def progress(what, done, total):
+        steps.append(done)
+
+    beams = find_beams(Chain(3), CHECKPOINT, prompts, {END}, 2, progress=progress)
     pair = find_beams(Chain(3), CHECKPOINT, prompts[:2], {END}, 2)
-    assert found == (pair * len(prompts))[: len(prompts)]
-    total = len(prompts)
-    assert [done for _, done, _ in said] == [0, BLOCK, 2 * BLOCK, total]
+    assert beams == (pair * count)[:count]
+    assert steps == [0, BLOCK, 2 * BLOCK, count]
 
 
 def test_each_beginning_goes_with_the_pictures_of_its_prompt():

@@ -116,17 +116,20 @@ def test_in_float32_any_token_counts_and_near_rivals_are_named():
 
 def test_a_long_sequence_is_judged_by_itself():
     """The tokens that a stale prefix cache moves are few among all."""
-    short = tuple(tuple(range(11)) for _ in range(20))
-    values = (*[(-1.0,) * 10] * 20, (-1.0,) * MANY)
-    rounded = tuple(tuple(v + NOISE for v in row) for row in values)
-    canary = Canary((*short, tuple(range(MANY + 1))), values, rounded=rounded)
+    ids = (*[tuple(range(11))] * 20, tuple(range(MANY + 1)))
+
+    def moved_by(short, long):
+        """The log-probabilities, off by so much in the short sequences and in the long one."""
+        return (*[(-1.0 + short,) * 10] * 20, (-1.0 + long,) * MANY)
+
+    canary = Canary(ids, moved_by(0, 0), rounded=moved_by(NOISE, NOISE))
     checkpoint = Checkpoint("epoch 3", "full", Path("here"), canary)
-    stale = [*values[:-1], tuple(v + 3 * NOISE for v in values[-1])]
     with pytest.raises(RuntimeError, match="epoch 3"):
-        check_canary(checkpoint, stale, "bfloat16")
-    spread = [tuple(v + 2 * NOISE for v in row) for row in values]
+        check_canary(checkpoint, moved_by(0, 3 * NOISE), "bfloat16")
+
+    spread = moved_by(2 * NOISE, 2 * NOISE)
     check_canary(checkpoint, spread, "bfloat16")
-    lucky = replace(canary, rounded=(*rounded[:-1], values[-1]))  # as if it rounded nothing
+    lucky = replace(canary, rounded=moved_by(NOISE, 0))  # as if it rounded nothing there
     check_canary(replace(checkpoint, canary=lucky), spread, "bfloat16")
 
 

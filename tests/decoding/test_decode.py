@@ -35,17 +35,23 @@ def test_a_row_holds_the_example_its_completion_and_its_attributes(tiny, open_se
 
 def test_a_frame_names_the_image_and_counts_its_tokens(tiny_vlm, open_session, times):
     base = Checkpoint("base", "base", tiny_vlm("qwen2_5_vl"))
-    processor, session = load_processor(base.path), open_session(base.path)
+    processor = load_processor(base.path)
+    tokenizer = processor.tokenizer
+    session = open_session(base.path)
     text = Example("text", "3+4=", "7", None)
     mixed = [*times[:3], text]
-    frame = decode_checkpoint(session, base, mixed, processor.tokenizer, 4, processor=processor)
-    prompts = encode_examples(processor.tokenizer, processor, mixed)
+
+    frame = decode_checkpoint(session, base, mixed, tokenizer, 4, processor=processor)
+    assert frame["image"].tolist()[:3] == [str(example.images[0]) for example in times[:3]]
+    assert pd.isna(frame["image"][3])
+
+    prompts = encode_examples(tokenizer, processor, mixed)
     images = images_of(mixed[1:2])
     (alone,) = session.generate(prompts[1:2], base, max_new_tokens=4, images=images)
-    assert frame["image"].tolist()[:3] == [str(e.images[0]) for e in times[:3]]
-    assert pd.isna(frame["image"][3])
     assert frame["completion"][1] == alone.text
-    rows = [expand(processor, ids, e.images) for ids, e in zip(prompts, mixed, strict=True)]
-    assert frame["prompt_tokens"].tolist() == [row["input_ids"].shape[1] for row in rows]
+    for row, ids, example in zip(frame.itertuples(), prompts, mixed, strict=True):
+        inputs = expand(processor, ids, example.images)
+        assert row.prompt_tokens == inputs["input_ids"].shape[1]
+
     assert images_of([text]) is None  # and no processor is needed
-    assert "image" not in decode_checkpoint(session, base, [text], processor.tokenizer, 2)
+    assert "image" not in decode_checkpoint(session, base, [text], tokenizer, 2)

@@ -72,12 +72,14 @@ def test_what_cannot_be_told_apart_is_said_of_the_cell(siblings, tmp_path):
     cells, folder = siblings
     run = RunDirectory(Path(shutil.copytree(folder, tmp_path / "run")))
     assert decode(cells, run.path) == {}
-    notes = {cell.loss: run.notes(cell) for cell in cells}
-    (said,) = [note for note in notes["smmd"] if "canary" in note]
-    assert "In bfloat16 the canary cannot tell the decoded weights from base:" in said
-    assert not any("canary" in note for note in notes["ce"])
-    (receipt,) = [run.current(cell).decoding for cell in cells if cell.loss == "smmd"]
-    assert (receipt["indistinguishable"], receipt["compared_with"]) == (["base"], 2)
+    by_loss = {cell.loss: cell for cell in cells}
+    (note,) = [note for note in run.notes(by_loss["smmd"]) if "canary" in note]
+    assert "In bfloat16 the canary cannot tell the decoded weights from base:" in note
+    assert not any("canary" in note for note in run.notes(by_loss["ce"]))
+
+    receipt = run.current(by_loss["smmd"]).decoding
+    assert receipt["indistinguishable"] == ["base"]
+    assert receipt["compared_with"] == 2
     assert 0.001 < receipt["resolution"] < 1
 
 

@@ -81,13 +81,15 @@ def test_a_row_is_the_prompt_with_its_picture_and_the_target_alone_is_supervised
     tiny_vlm, architecture, times
 ):
     processor = load_processor(tiny_vlm(architecture))
-    data = TokenisedExamples(times, processor.tokenizer, 256, processor=processor)
-    for i, example in enumerate(times):
+    tokenizer = processor.tokenizer
+    data = TokenisedExamples(times, tokenizer, 256, processor=processor)
+    for row, length, example in zip(data, data.lengths, times, strict=True):
         (prompt,) = encode_image_prompts(processor, [example.prompt], [1])
-        (target,) = encode_targets(processor.tokenizer, [example.target])
-        row, expected = data[i], expand(processor, prompt + target, example.images)
-        assert row["input_ids"].shape[1] == data.lengths[i]
+        (target,) = encode_targets(tokenizer, [example.target])
+        expected = expand(processor, prompt + target, example.images)
+        assert row["input_ids"].shape[1] == length
         assert torch.equal(row["input_ids"], expected["input_ids"])
+
         labels = row["labels"][0].tolist()
         assert labels[-len(target) :] == target
         assert set(labels[: -len(target)]) == {-100}

@@ -83,20 +83,28 @@ def test_a_batch_gives_the_logits_of_its_rows_and_the_picture_moves_them(
     """Of one picture, of two, and of none, but for Mllama: its model lets such a row of a mixed
     batch attend to padding."""
     model = AutoModelForImageTextToText.from_pretrained(folder).eval()
-    texts, images = [TEXT, "And which of these?"], [pictures[:1], pictures[1:3]]
+    texts = [TEXT, "And which of these?"]
+    images = [pictures[:1], pictures[1:3]]
     if model.config.model_type != "mllama":
-        texts, images = [*texts, "How many hours has a day?"], [*images, []]
+        texts.append("How many hours has a day?")
+        images.append([])
     prompts = encode_image_prompts(processor, texts, [len(paths) for paths in images])
     rows = [expand(processor, ids, paths) for ids, paths in zip(prompts, images, strict=True)]
     alone = [model(**row).logits[0, -1] for row in rows]
-    lengths = [row["input_ids"].shape[1] for row in rows]
-    for side, last in (("left", [-1] * len(rows)), ("right", [n - 1 for n in lengths])):
-        logits = model(**pad_rows(rows, processor.tokenizer.pad_token_id, side)).logits
-        for i, expected in enumerate(alone):
-            torch.testing.assert_close(logits[i, last[i]], expected, rtol=1e-4, atol=1e-3)
-    Image.new("RGB", SIZES[0], "white").save(tmp_path / "blank.png")
-    blank = model(**expand(processor, prompts[0], [tmp_path / "blank.png"])).logits[0, -1]
-    assert (alone[0] - blank).abs().max() > 0.5
+
+    padding = processor.tokenizer.pad_token_id
+    left_padded = model(**pad_rows(rows, padding, "left")).logits
+    right_padded = model(**pad_rows(rows, padding, "right")).logits
+    for i, expected in enumerate(alone):
+        last = rows[i]["input_ids"].shape[1] - 1
+        torch.testing.assert_close(left_padded[i, -1], expected, rtol=1e-4, atol=1e-3)
+        torch.testing.assert_close(right_padded[i, last], expected, rtol=1e-4, atol=1e-3)
+
+    blank = tmp_path / "blank.png"
+    Image.new("RGB", SIZES[0], "white").save(blank)
+    row = expand(processor, prompts[0], [blank])
+    logits = model(**row).logits[0, -1]
+    assert (alone[0] - logits).abs().max() > 0.5
 
 
 def test_chats_have_the_picture_in_the_users_turn(processor, pictures):

@@ -152,16 +152,20 @@ def test_decoders_add_beams_and_greedy_decoding_is_always_there():
 
 
 def test_a_cell_of_several_parts_has_the_decoders_of_all_and_is_no_trial():
-    parts = [replace(PLAIN, decoders=(rule,)) for rule in ("median", "mean")]
-    cells = ExperimentFile(None, (PLAIN, *parts)).cells
+    by_median = replace(PLAIN, decoders=("median",))
+    by_mean = replace(PLAIN, decoders=("mean",))
+    cells = ExperimentFile(None, (PLAIN, by_median, by_mean)).cells
     assert cells == PLAIN.cells == DECODED.cells
-    assert [c.decoders for c in cells] == [c.decoders for c in DECODED.cells]
-    row = replace(PLAIN, losses=("ce",), recipe={"learning_rate": 1e-4}, decoders=("mean",))
-    tuned = replace(PLAIN, losses=("ce",), tune=("ce: learning_rate=1e-4,3e-4",))
-    for parts in ([row, tuned], [tuned, row]):
-        cells = each_once(cell for part in parts for cell in part.cells)
-        (mine,) = [c for c in cells if c.address == row.cells[-1].address]
-        assert (mine.trial, mine.decoders) == (None, ("mean",))
+    assert [cell.decoders for cell in cells] == [cell.decoders for cell in DECODED.cells]
+
+    ce = replace(PLAIN, losses=("ce",))
+    row = replace(ce, recipe={"learning_rate": 1e-4}, decoders=("mean",))
+    tuned = replace(ce, tune=("ce: learning_rate=1e-4,3e-4",))
+    for cells in (row.cells + tuned.cells, tuned.cells + row.cells):
+        unique = each_once(cells)
+        (cell,) = [cell for cell in unique if cell.address == row.cells[-1].address]
+        assert cell.trial is None
+        assert cell.decoders == ("mean",)
 
 
 WORDS = Experiment(tasks=("gsm8k[source=corpus]",), losses=("ce", "smmd"), recipe={"epochs": 1})

@@ -72,7 +72,11 @@ def test_values_of_few_and_many_digits_are_alike_often():
         steps=100, length=240, config={"vocab_size": 2000}, numeric_tokens=1000
     )
     labels = torch.stack([row["labels"][-60:] for row in synthetic_rows(settings, 0)])
-    values = torch.searchsorted(synthetic_vocabulary(2000, 1000).token_ids, labels).numpy()
-    shares = np.bincount(np.char.str_len(values.astype(str)).ravel(), minlength=4) / values.size
+    vocabulary = synthetic_vocabulary(2000, 1000)
+    values = torch.searchsorted(vocabulary.token_ids, labels).numpy()
+    assert values.min() == 0
+    assert values.max() == 999
+
+    digits = np.char.str_len(values.astype(str))
+    shares = np.bincount(digits.ravel(), minlength=4) / values.size
     assert shares[1:] == pytest.approx(1 / 3, abs=0.03)
-    assert (values.min(), values.max()) == (0, 999)

@@ -212,19 +212,23 @@ def by_hand(base: Path, adapter: Path, data: Path) -> Any:
 def test_adapters_equal_lm_eval_by_hand(make_run, checkpoints, executor, mmlu):
     run = make_run()
     call(run, losses=("base", "smmd"), suite="mmlu", limit=2)
-    hand = by_hand(checkpoints.base, checkpoints.adapters["smmd"], mmlu / "mmlu" / "cais" / "mmlu")
+    folder = mmlu / "mmlu" / "cais" / "mmlu"
+    hand = by_hand(checkpoints.base, checkpoints.adapters["smmd"], folder)
+
     frame = read_run(run).regression
-    rows = {row["name"]: row for row in frame[frame["loss"] == "smmd"].to_dict("records")}
+    rows = frame[frame["loss"] == "smmd"].set_index("name")
     assert len(rows) == 62  # 57 subjects, four groups and the whole
     for name in ("mmlu_stem", "mmlu_other", "mmlu_anatomy", "mmlu_virology"):
-        theirs = hand["results"][name]
-        assert rows[name]["value"] == pytest.approx(100 * theirs["acc,none"], abs=1e-9)
-        assert rows[name]["stderr"] == pytest.approx(100 * theirs["acc_stderr,none"], abs=1e-9)
+        expected = hand["results"][name]
+        value, error = rows.loc[name, ["value", "stderr"]]
+        assert value == pytest.approx(100 * expected["acc,none"], abs=1e-9)
+        assert error == pytest.approx(100 * expected["acc_stderr,none"], abs=1e-9)
+
     samples = samples_of(run)
-    assert rows["mmlu"]["value"] == pytest.approx(100 * samples["smmd"]["acc"].mean())
-    ours = {(s.subtask, s.doc_id): s.acc for s in samples["smmd"].itertuples()}
+    accuracy = samples["smmd"].set_index(["subtask", "doc_id"])["acc"]
+    assert rows.loc["mmlu", "value"] == pytest.approx(100 * accuracy.mean())
     for name, logged in hand["samples"].items():
-        assert all(ours[name, sample["doc_id"]] == sample["acc"] for sample in logged)
+        assert all(accuracy[name, sample["doc_id"]] == sample["acc"] for sample in logged)
     assert not samples["smmd"]["acc"].equals(samples["base"]["acc"])  # the adapter tells
 
 

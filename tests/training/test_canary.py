@@ -94,23 +94,27 @@ def sums(count, words=0):
 
 
 def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(tiny_checkpoints):
-    tokenizer, examples = tiny_checkpoints("digit").tokenizer, sums(90)
-    found = canary_texts(examples, tokenizer, None, 400)
-    assert found == canary_texts(examples, tokenizer, None, 400)
-    *short, long = zip(found.token_ids, found.scored, strict=True)
-    prompts = encode_prompts(tokenizer, [e.prompt for e in examples])
-    targets = encode_targets(tokenizer, [e.target for e in examples])
-    every = {
-        (*p, *t[: texts.SCORED]): len(t[: texts.SCORED])
-        for p, t in zip(prompts, targets, strict=True)
-    }
+    tokenizer = tiny_checkpoints("digit").tokenizer
+    examples = sums(90)
+    canary = canary_texts(examples, tokenizer, None, 400)
+    assert canary == canary_texts(examples, tokenizer, None, 400)
+
+    prompts = encode_prompts(tokenizer, [example.prompt for example in examples])
+    targets = encode_targets(tokenizer, [example.target for example in examples])
+    scored = {}
+    for prompt, target in zip(prompts, targets, strict=True):
+        start = target[: texts.SCORED]
+        scored[*prompt, *start] = len(start)
+
+    *short, long = canary.token_ids
     assert len(short) == texts.SEQUENCES
-    assert all(every[ids] == scored for ids, scored in short)
-    longest = max(len(ids) for ids, _ in short)
-    assert sum(len(ids) < longest for ids in every) <= texts.SEQUENCES
-    assert len(long[0]) == texts.CACHED
-    assert long[1] == texts.CACHED - texts.BLOCK  # a block of a prefix cache, and more
-    assert long[0][: len(short[0][0])] == short[0][0]
+    assert [scored[ids] for ids in short] == [*canary.scored[:-1]]
+    longest = max(map(len, short))
+    assert sum(len(ids) < longest for ids in scored) <= texts.SEQUENCES
+
+    assert len(long) == texts.CACHED
+    assert canary.scored[-1] == texts.CACHED - texts.BLOCK  # a block of a prefix cache, and more
+    assert long[: len(short[0])] == short[0]
 
 
 def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm):

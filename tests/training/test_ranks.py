@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import socket
 import subprocess
@@ -32,18 +33,21 @@ class Order:
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 4), st.integers(1, 4))
 def test_the_processes_share_every_step_and_repeat_nothing(count, micro, accumulation, processes):
     size = micro * accumulation * processes
-    shares = [
-        RankBatches(Order(count), size, accumulation=accumulation, rank=rank, processes=processes)
-        for rank in range(processes)
-    ]
-    batches = [[*share] for share in shares]
-    steps = -(-count // size)
-    assert {len(share) for share in shares} == {steps * accumulation} == {*map(len, batches)}
-    assert all(0 < len(batch) <= micro for mine in batches for batch in mine)
-    for step in range(steps):
-        part = slice(step * accumulation, (step + 1) * accumulation)
-        seen = [i for mine in batches for batch in mine[part] for i in batch if i >= 0]
-        assert sorted(seen) == [*range(step * size, min((step + 1) * size, count))]
+    steps = math.ceil(count / size)
+    examples = [[] for _ in range(steps)]
+    for rank in range(processes):
+        share = RankBatches(
+            Order(count), size, accumulation=accumulation, rank=rank, processes=processes
+        )
+        batches = [*share]
+        assert len(batches) == len(share) == steps * accumulation
+        for number, batch in enumerate(batches):
+            assert 0 < len(batch) <= micro
+            examples[number // accumulation] += [i for i in batch if i >= 0]
+
+    for step, seen in enumerate(examples):
+        last = min((step + 1) * size, count)
+        assert sorted(seen) == [*range(step * size, last)]
 
 
 def test_the_order_is_that_of_one_process(tmp_path):
@@ -66,61 +70,69 @@ def test_the_order_is_that_of_one_process(tmp_path):
 
 @pytest.fixture(scope="module")
 def gradients(tiny, tmp_path_factory):
-    """By number of processes: the file of each case."""
+    """The cases, and by number of processes what each of them gives."""
+    heads = ("frozen", "tied", "trainable")
     cases = [
-        {"base": str(tiny.base), "loss": loss, "head": head, "micro": micro}
-        for head, loss, micro in itertools.product(("frozen", "tied", "trainable"), LOSSES, (2,))
+        {"base": str(tiny.base), "loss": loss, "head": head, "micro": 2}
+        for head, loss in itertools.product(heads, LOSSES)
     ]
 
-    def made(processes, strategy="ddp"):
+    def train(processes, strategy="ddp"):
         folder = tmp_path_factory.mktemp(f"{processes}")
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port = str(probe.getsockname()[1])
-        environment = {
-            **os.environ, "SMMD_BENCH_PROCESSES": str(processes), "OMP_NUM_THREADS": "1",
-            "SMMD_BENCH_STRATEGY": strategy,
-        }  # fmt: skip
-        if processes > 1:
-            environment |= {
-                "WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port
-            }  # fmt: skip
-        mine = [{**case, "micro": min(case["micro"], 16 // processes)} for case in cases]
-        asked = json.dumps({"out": str(folder / "out"), "cases": mine})
-        command = [sys.executable, "-m", "tests.training.ranks", asked]
-        running = [
-            subprocess.Popen(
-                command, env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-                if processes > 1 else environment,
-            )
-            for rank in range(processes)
-        ]  # fmt: skip
-        assert [process.wait() for process in running] == [0] * processes
-        return [
-            torch.load(folder / f"out.{number}.pt", weights_only=True)
-            for number in range(len(cases))
+        request = json.dumps({"out": str(folder / "out"), "cases": cases})
+        command = [sys.executable, "-m", "tests.training.ranks", request]
+        ranks = [
+            subprocess.Popen(command, env={**os.environ, **environment})
+            for environment in environments(processes, strategy)
         ]
+        assert [rank.wait() for rank in ranks] == [0] * processes
+        files = [folder / f"out.{number}.pt" for number in range(len(cases))]
+        return [torch.load(file, weights_only=True) for file in files]
 
-    return cases, made
+    return cases, train
+
+
+def environments(processes, strategy):
+    """What tells each rank of a training its place, as torchrun does."""
+    common = {
+        "SMMD_BENCH_PROCESSES": str(processes),
+        "SMMD_BENCH_STRATEGY": strategy,
+        "OMP_NUM_THREADS": "1",
+    }
+    if processes == 1:
+        return [common]
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = str(probe.getsockname()[1])
+    common |= {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(processes)]
 
 
 @pytest.mark.engine
 @pytest.mark.slow
 def test_gradients_are_those_of_one_process(gradients):
-    cases, made = gradients
-    alone = made(1)
+    cases, train = gradients
+    alone = train(1)
     for processes, strategy in ((2, "ddp"), (2, "fsdp2"), (4, "fsdp2")):
-        for case, one, several in zip(cases, alone, made(processes, strategy), strict=True):
+        for case, expected, result in zip(cases, alone, train(processes, strategy), strict=True):
             where = f"{case} in {processes} processes ({strategy})"
-            assert several["sharded"] == (strategy == "fsdp2"), where
-            assert len(one["steps"]) == len(several["steps"]) == 3, where
-            for mine, theirs in zip(one["steps"], several["steps"], strict=True):
-                assert mine.keys() == theirs.keys(), where
-                largest = max(float(g.abs().max()) for g in mine.values())
-                assert largest > 0, where
-                off = max(float((mine[n] - theirs[n]).abs().max()) for n in mine)
-                assert off <= 1e-6 * largest, where
-            for mine, theirs in zip(one["log"], several["log"], strict=True):
-                assert mine["tokens"] == theirs["tokens"]
-                assert mine["loss"] == pytest.approx(theirs["loss"], rel=1e-6)
-                assert mine["cross_entropy"] == pytest.approx(theirs["cross_entropy"], rel=1e-6)
+            assert result["sharded"] == (strategy == "fsdp2"), where
+            assert len(expected["steps"]) == len(result["steps"]) == 3, where
+            for step, expected_step in zip(result["steps"], expected["steps"], strict=True):
+                require_equal_gradients(step, expected_step, where)
+            for line, expected_line in zip(result["log"], expected["log"], strict=True):
+                numbers = [line[name] for name in LOGGED]
+                assert numbers == pytest.approx([expected_line[n] for n in LOGGED], rel=1e-6)
+
+
+LOGGED = ("tokens", "loss", "cross_entropy")
+
+
+def require_equal_gradients(step, expected, where):
+    """Require the gradients of a step by name, but for rounding of the largest."""
+    assert step.keys() == expected.keys(), where
+    largest = max(float(gradient.abs().max()) for gradient in expected.values())
+    assert largest > 0, where
+    for name, gradient in expected.items():
+        difference = (gradient - step[name]).abs().max()
+        assert float(difference) <= 1e-6 * largest, where

@@ -60,11 +60,16 @@ def require_objective_of(model, batch, loss):
     """The objective of a batch is the model's own cross-entropy, and the auxiliary of numbers."""
     with torch.no_grad():
         expected = float(model(**batch).loss)
+
     targets = supervised_targets(loss, batch["labels"][:, 1:])
     inputs = {name: value for name, value in batch.items() if name != "labels"}
     with objective_forward(model, loss):
         out = model(**inputs, targets=targets)["objective"]
-    total = expected + loss.weight * float(out.auxiliary)
-    torch.testing.assert_close(float(out.cross_entropy), expected, rtol=1e-5, atol=0)
-    torch.testing.assert_close(float(out.total.detach()), total, rtol=1e-5, atol=0)
-    assert out.units == int(torch.isin(batch["labels"], loss.token_ids).sum())
+
+    cross_entropy = float(out.cross_entropy)
+    torch.testing.assert_close(cross_entropy, expected, rtol=1e-5, atol=0)
+    total = float(out.total.detach())
+    expected_total = expected + loss.weight * float(out.auxiliary)
+    torch.testing.assert_close(total, expected_total, rtol=1e-5, atol=0)
+    is_numeric = torch.isin(batch["labels"], loss.token_ids)
+    assert out.units == int(is_numeric.sum())
