@@ -33,7 +33,7 @@ from safetensors.torch import load_file, save_file
 
 from smmd_bench.contracts import Checkpoint, EngineSession, EngineSettings
 from smmd_bench.decoding.canary_check import Rule
-from smmd_bench.decoding.siblings import session_canaries
+from smmd_bench.decoding.session_canaries import session_canaries
 from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment

@@ -6,8 +6,8 @@ import pandas as pd
 
 from smmd_bench.contracts import Run
 from smmd_bench.publishing.style import loss_label
-from smmd_bench.results.opponents import REFERENCE, cell_key
-from smmd_bench.results.verdict import is_reference, metrics_of
+from smmd_bench.results.baselines import REFERENCE, cell_key
+from smmd_bench.results.pairing import is_reference, metrics_of
 
 PAIR = ["model", "task"]
 NO_RESULTS = "no cell has results"

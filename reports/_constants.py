@@ -8,7 +8,7 @@ from smmd_bench.contracts import Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import number
 from smmd_bench.results.constants import constants_of
-from smmd_bench.results.verdict import judged_metrics
+from smmd_bench.results.pairing import judged_metrics
 
 from ._results import count_digits
 

@@ -13,7 +13,7 @@ from smmd_bench.contracts import Run
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import LossStyle, folded, loss_label, shortened
 from smmd_bench.publishing.tables import number
-from smmd_bench.results.verdict import judged_metrics, reference_of
+from smmd_bench.results.pairing import judged_metrics, reference_of
 from smmd_bench.scoring.gain import OVER_SEEDS
 
 from ._cells import list_pairs, select_pair, select_rows

@@ -11,7 +11,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.verdict import KEY, main_losses
+from smmd_bench.results.pairing import KEY, main_losses
 
 from . import _text
 from ._cells import explain_missing, find_opponent, select_measured, select_rows

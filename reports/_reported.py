@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.results.verdict import KEY
+from smmd_bench.results.pairing import KEY
 
 from ._cells import name_seeds, select_measured
 from ._paper import SYNTHETIC, list_differences, read_data_entry

@@ -13,7 +13,7 @@ from typing import Any
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.results.verdict import KEY, gains, in_order, paired
+from smmd_bench.results.pairing import KEY, gains, in_order, paired
 from smmd_bench.scoring.gain import LEVEL
 
 from ._cells import find_opponent

@@ -15,7 +15,7 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.plugin_system.parameters import is_tuned, spell, split_spec
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.opponents import REFERENCE
+from smmd_bench.results.baselines import REFERENCE
 
 from ._cells import (
     PAIR,

@@ -18,7 +18,7 @@ from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
 from smmd_bench.publishing.style import WIDTH, new_figure
 from smmd_bench.publishing.tables import DASH
-from smmd_bench.results.verdict import main_losses
+from smmd_bench.results.pairing import main_losses
 
 from ._cells import select_measured
 from ._panels import name_pair, stack_parts

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.verdict import KEY, in_order, main_losses
+from smmd_bench.results.pairing import KEY, in_order, main_losses
 
 from ._cells import Pair, list_pairs, select_numeric, select_pair, select_rows
 from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels

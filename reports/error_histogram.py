@@ -17,8 +17,8 @@ from numpy.typing import ArrayLike
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.opponents import REFERENCE
-from smmd_bench.results.verdict import in_order, main_losses
+from smmd_bench.results.baselines import REFERENCE
+from smmd_bench.results.pairing import in_order, main_losses
 
 from ._cells import (
     PAIR,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.results.verdict import judged_metrics
+from smmd_bench.results.pairing import judged_metrics
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
 from ._cells import label_metrics

@@ -14,7 +14,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, with_deviation, with_interval
-from smmd_bench.results.verdict import main_losses
+from smmd_bench.results.pairing import main_losses
 
 from ._cells import find_opponent, select_rows
 from ._paper import find_published, is_other_training

@@ -11,8 +11,8 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.opponents import REFERENCE
-from smmd_bench.results.verdict import KEY, in_order, main_losses
+from smmd_bench.results.baselines import REFERENCE
+from smmd_bench.results.pairing import KEY, in_order, main_losses
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
 from ._cells import (

@@ -14,7 +14,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
-from smmd_bench.results.opponents import REFERENCE
+from smmd_bench.results.baselines import REFERENCE
 
 from ._cells import Pair, list_pairs, select_pair, select_rows
 from ._panels import LEAST, make_panels, name_symbol, set_values

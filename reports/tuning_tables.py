@@ -13,8 +13,8 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.plugin_system.parameters import split_list
 from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.opponents import REFERENCE
-from smmd_bench.results.verdict import KEY, metrics_of
+from smmd_bench.results.baselines import REFERENCE
+from smmd_bench.results.pairing import KEY, metrics_of
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
 from ._cells import PAIR, find_opponent, label_metrics, name_seeds, select_measured, select_rows

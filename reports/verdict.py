@@ -17,15 +17,8 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.verdict import (
-    KEY,
-    NOTHING_LEARNT,
-    OPEN,
-    judged_metrics,
-    learnt_nothing,
-    main_losses,
-    reference_of,
-)
+from smmd_bench.results.pairing import KEY, judged_metrics, main_losses, reference_of
+from smmd_bench.results.verdict import NOTHING_LEARNT, OPEN, learnt_nothing
 from smmd_bench.scoring.gain import RECIPES
 
 from ._cells import (

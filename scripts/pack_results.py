@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pyarrow.parquet as pq
 
-from smmd_bench.storage.cell import STAGES
+from smmd_bench.storage.cell import FOLDERS
 
 KEPT = (".json", ".parquet")
 EMPTIED = "probes.parquet"
@@ -25,7 +25,7 @@ EMPTIED = "probes.parquet"
 
 def pack(run: Path, archive: Path) -> None:
     """Write the results of `run` to `archive`, below its name, byte by byte the same."""
-    folders = ("failed/*", *(f"{stage}/[!.]*/*" for stage in STAGES))
+    folders = ("failed/*", *(f"{stage}/[!.]*/*" for stage in FOLDERS))
     files = [run / "manifest.json", *(file for folder in folders for file in run.glob(folder))]
     files = [f for f in files if f.suffix in KEPT and f.name != "canaries.json"]
     with tarfile.open(archive, "w:xz", preset=9) as tar:

@@ -21,7 +21,7 @@ from joblib import cpu_count
 
 from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, non_negative, parameter
 from smmd_bench.errors import UserError, reason_of
-from smmd_bench.models.circumstances import versions
+from smmd_bench.experiment.provenance import library_versions
 from smmd_bench.run.process import SeveralGpus, WorkerProcess
 
 _SECONDS = 0.5
@@ -85,7 +85,7 @@ class RayExecutor(SeveralGpus):
             job,
             folder.resolve(),
             environment={**passed_on, **self.environment(job, job.resources.threads)},
-            versions=versions(),
+            versions=library_versions(),
         )
 
     def _connect(self) -> Any:
@@ -129,7 +129,7 @@ class Order:
 
     def refusal(self) -> str | None:
         """Why this node cannot do it, in one sentence."""
-        node, mine = platform.node(), versions()
+        node, mine = platform.node(), library_versions()
         if other := {k: v for k, v in self.versions.items() if mine.get(k) != v}:
             wanted = ", ".join(f"{package} {version}" for package, version in other.items())
             return f"the node {node} has other versions: install {wanted}, as on the first one"

@@ -14,7 +14,7 @@ from . import options
 from .voice import new_console, print_json
 
 if TYPE_CHECKING:
-    from ..run.removal import Part
+    from ..maintenance.clean import Part
 
 
 @click.command()
@@ -36,7 +36,7 @@ def command(
     Examples:
       smmd-bench clean runs/NAME --what logs,failed --yes
     """
-    from ..run.removal import PARTS, cache_parts, run_parts
+    from ..maintenance.clean import PARTS, cache_parts, run_parts
 
     for name in what:
         if name not in (known := (*PARTS, "all")):
@@ -67,7 +67,7 @@ def command(
 def _remove(parts: Sequence[Part]) -> int:
     """Remove parts and return the bytes that frees; raises UserError, and removes nothing, if
     another process works on one of the runs. What a run has come to need since stays."""
-    from ..run.removal import remove, run_parts
+    from ..maintenance.clean import remove, run_parts
     from ..run.run_directory import RunDirectory
 
     runs = dict.fromkeys(part.run for part in parts if part.run is not None)
@@ -82,7 +82,7 @@ def _remove(parts: Sequence[Part]) -> int:
 def _print(parts: Sequence[Part]) -> None:
     from rich.filesize import decimal
 
-    from ..run.removal import COSTS, PARTS
+    from ..maintenance.clean import COSTS, PARTS
 
     console = new_console()
     for place in dict.fromkeys(part.place for part in parts):

@@ -124,7 +124,16 @@ def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding
 def try_stages(method: str, dtype: str, engine: str, seconds: float = 600) -> Finding:
     """Run every stage in a process of its own. The text has deviations of canaries, vLLM's backend
     and runner; where it fails, the end of its log."""
-    words = [sys.executable, "-W", "ignore", "-m", "smmd_bench.run.smoke", method, dtype, engine]
+    words = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "smmd_bench.maintenance.smoke",
+        method,
+        dtype,
+        engine,
+    ]
     name, env = f"{method} {dtype}", {"VLLM_LOGGING_LEVEL": "INFO", **os.environ}
     tried = "VLLM_USE_V2_MODEL_RUNNER=0 in the environment, or --engine transformers"
     try:

@@ -18,8 +18,8 @@ from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
 from ..plugin_system.checked_task import notes_of
 from ..plugin_system.registry import load
-from ..results.opponents import REFERENCE
-from ..run.run_directory import STAGES, RunDirectory, Stage
+from ..results.baselines import REFERENCE
+from ..run.run_directory import JOB_STAGES, RunDirectory, Stage
 from ..scoring.deciding import selecting_metrics
 from .voice import Voice, print_json
 
@@ -152,13 +152,13 @@ def _say_work(
         for cell in cells:
             to_do: list[Stage] = []
             if cell in first:
-                to_do += STAGES[STAGES.index(first[cell]) :]
+                to_do += JOB_STAGES[JOB_STAGES.index(first[cell]) :]
             plan.append({"address": cell.address, "cell": cell.label, "to_do": to_do})
         disk = {"disk_bytes": end, "peak_disk_bytes": peak}
         print_json({"run": str(run.path), "cells": plan, **disk})
 
     counts = Counter(first.values())
-    parts = [f"{counts[stage]} to {stage}" for stage in STAGES if counts[stage]]
+    parts = [f"{counts[stage]} to {stage}" for stage in JOB_STAGES if counts[stage]]
     work = ", ".join(parts) or "all are done"
     weights = f" Weights take up to {decimal(peak)} of the disk." if peak else ""
     voice.say(f"{run.path}: {len(cells)} cells: {work}.{weights}")

@@ -39,8 +39,8 @@ def command(
         raise UserError("--columns are those of a table: name it with --only.")
     for name in {*(formats or ())} - {*_ENDINGS}:
         raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
+    from ..maintenance.merge import merge_runs
     from ..publishing.write_reports import FORMATS, find_reports, table_texts, write_some_reports
-    from ..run.merge import merge_runs
 
     names = find_reports(only or ())
     endings = [_ENDINGS[name] for name in formats or ()] or FORMATS

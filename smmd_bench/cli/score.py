@@ -45,7 +45,7 @@ def command(
     from ..plugin_system.registry import require_known
 
     require_known("tasks", [task])  # before what takes a second to import
-    from ..run.predictions import score_predictions
+    from ..maintenance.foreign_completions import score_predictions
 
     outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path

@@ -59,7 +59,7 @@ class Voice:
         if self.quiet:
             yield lambda what, done, total: None
             return
-        from ..run.progress import shown
+        from .progress import shown
 
         with shown(new_console(stderr=stderr or self.as_json)) as progress:
             yield progress

@@ -30,9 +30,9 @@ from ..encoding.numbers import numeric_vocabulary
 from ..encoding.prompts import encode_examples, encode_targets, images_of
 from ..errors import UserError
 from ..experiment.cell import Cell
-from ..experiment.suitability import INSTEAD
+from ..experiment.compatibility import INSTEAD
+from ..experiment.provenance import describe_stage
 from ..models.checkpoints import stop_token_ids
-from ..models.circumstances import made_with
 from ..models.loading import quiet_libraries
 from ..models.processor import load_processor
 from ..models.tokenizers import load_tokenizer
@@ -43,7 +43,7 @@ from .beams import WIDTH, beams_frame, find_beams, require_beams
 from .decode import decode_checkpoint
 from .probe import answer_digits, probe, shifted
 from .selection import find_trained_cell, require_whole, settle
-from .siblings import Canaries, decode_receipt, session_canaries
+from .session_canaries import Canaries, decode_receipt, session_canaries
 
 
 @dataclass(frozen=True)
@@ -212,7 +212,7 @@ def _test(
     said: dict[str, Any] = {"notes": []}
     if checkpoint.canary is not None:
         said = decode_receipt(checkpoint.canary, recipe.dtype)
-    write_json(folder / "decode.json", {**said, "made_with": made_with("decode")})
+    write_json(folder / "decode.json", {**said, "made_with": describe_stage("decode")})
 
 
 def _beams(

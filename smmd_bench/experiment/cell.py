@@ -20,7 +20,7 @@ from ..scoring.deciding import selecting_metrics
 from ..scoring.measure import measure_identity
 from ..storage.addresses import address
 from ..storage.cell import BASE, StoredCell
-from .suitability import refusal
+from .compatibility import refusal
 from .tuning import Configuration
 
 PROBE_VERSION = 2
@@ -101,13 +101,15 @@ class Cell:
         """The trials of a tuned cell, in the order of its grid."""
         if self.source is not None:
             return ()
+        # A trial is validated greedily, whatever the tuned cell is tested with.
         plain = dataclasses.replace(self, grid=(), decoders=())
-        found = []
+        trials = []
         for point in self.grid:
             recipe = self.recipe.changed(dict(point.settings))
-            said = ",".join(f"{key}={spell(value)}" for key, value in point.settings)
-            found.append(dataclasses.replace(plain, loss=point.loss, recipe=recipe, trial=said))
-        return tuple(found)
+            settings = [f"{key}={spell(value)}" for key, value in point.settings]
+            trial = ",".join(settings)
+            trials.append(dataclasses.replace(plain, loss=point.loss, recipe=recipe, trial=trial))
+        return tuple(trials)
 
     @cached_property
     def card(self) -> ModelCard:
@@ -127,10 +129,11 @@ class Cell:
     @property
     def engine_note(self) -> str | None:
         """Why another engine decodes than was asked for; None: it does not."""
-        if (asked := self.asked_engine) is None:
+        if self.asked_engine is None:
             return None
-        reason = refusal(asked, self.card)
-        return f"{self.card.label} is decoded with {self.engine}, not {asked}: {reason}."
+        reason = refusal(self.asked_engine, self.card)
+        engines = f"{self.engine}, not {self.asked_engine}"
+        return f"{self.card.label} is decoded with {engines}: {reason}."
 
     @property
     def task_label(self) -> str:
@@ -139,18 +142,22 @@ class Cell:
 
     def size(self, split: Split) -> int:
         """How many examples of a split the cell uses."""
-        task, wanted = self.task_plugin, getattr(self.recipe, f"{split}_examples")
-        whole = int(task.paper_sizes[split])
-        finite = getattr(task, "finite", reads_files(task))  # there are no more than that
-        return whole if wanted is None else min(int(wanted), whole) if finite else int(wanted)
+        task = self.task_plugin
+        all_examples = int(task.paper_sizes[split])
+        wanted = getattr(self.recipe, f"{split}_examples")
+        if wanted is None:
+            return all_examples
+        is_finite = getattr(task, "finite", reads_files(task))  # there are no more than that
+        return min(int(wanted), all_examples) if is_finite else int(wanted)
 
     @property
     def splits(self) -> tuple[Split, ...]:
         """The splits that the cell uses."""
-        whole: tuple[Split, ...] = ("train", "validation", "test")
         if self.trial is not None:
-            return whole[:2]
-        return whole[-1:] if self.source is not None or self.is_base or self.grid else whole
+            return ("train", "validation")
+        if self.source is not None or self.is_base or self.grid:
+            return ("test",)
+        return ("train", "validation", "test")
 
     def examples_there(self, split: Split) -> int:
         """How many examples the cell has of a split: fewer than `size` in a smaller copy."""
@@ -160,16 +167,19 @@ class Cell:
     def rows_there(self, split: Split, limit: int | None = None) -> int | None:
         """How many examples a copy of the data has, as an identity's `kept` says, or the rows of
         the task's `sources`, of which `limit` are counted; None: they are made, without end."""
-        task = self.task_plugin
-        if "kept" in (identity := take_identity(task, split, self.data_seed)):
+        identity = take_identity(self.task_plugin, split, self.data_seed)
+        if "kept" in identity:
             return int(identity["kept"])
-        return len(take_examples(task, split, self.data_seed, limit)) if reads_files(task) else None
+        if reads_files(self.task_plugin):
+            return len(take_examples(self.task_plugin, split, self.data_seed, limit))
+        return None
 
     @cached_property
     def address(self) -> str:
         """What tells the cell from others, whatever it is tested on and with."""
         if self.source is not None:
             return address({"source": self.source.address, "test": self.task})
+        # The winner follows from the trials, and is not known in a plan.
         if self.grid:
             return address({"trials": [trial.address for trial in self.trials]})
         return self.parts["train"]
@@ -177,7 +187,8 @@ class Cell:
     @cached_property
     def parts(self) -> dict[str, str]:
         """By stage, a digest of what is new in it: see `smmd_bench.storage.cell`."""
-        task, own = self.task_plugin, self.source is None and not self.grid
+        task = self.task_plugin
+        trains = self.source is None and not self.grid
         greedy = {
             "model": self.card.identity,  # of an adapter, the digest of the weights lacks it
             "max_new_tokens": task.max_new_tokens,
@@ -186,24 +197,26 @@ class Cell:
             "engine": engine_identity(self.engine),
             **self._pixels,
         }
-        content: dict[str, Mapping[str, Any]] = {"train": self._training} if own else {}
-        if own and not self.is_base:
+
+        content: dict[str, Mapping[str, Any]] = {"train": self._training} if trains else {}
+        if trains and not self.is_base:
             content["validate"] = {"data": self._data("validation"), **greedy}
         if self.source is None and not self.is_base:
             metrics = selecting_metrics(task, self.recipe.select_by)
             by = [SELECTION_VERSION, *(metric.name for metric in metrics)]
             content["select"] = {**measure_identity(task), "by": by}
+
         if self.trial is None:
             test = {"data": self._data("test"), **greedy}
-            probes = [PROBE_VERSION, self.recipe.probe_examples, self.recipe.probe_vectors]
-            # Completions of a chat template once held the blanks that it does not get.
-            turn = {"prompt": "user's turn"} if self.recipe.chat_template else {}
             content["decode"] = {
-                "probes": probes,
+                "probes": [PROBE_VERSION, self.recipe.probe_examples, self.recipe.probe_vectors],
                 "numbers": self.recipe.numeric_rule,
                 **test,
-                **turn,
             }
+
+            # Completions of a chat template once held the blanks that it does not get.
+            if self.recipe.chat_template:
+                content["decode"] = {**content["decode"], "prompt": "user's turn"}
             if self.decoders:
                 content["beams"] = {"code": BEAMS_VERSION, **test}
             content["measure"] = measure_identity(task, self.decoders)
@@ -214,12 +227,19 @@ class Cell:
         """What the weights follow from; of the base, what its canary does."""
         made_from = {"model": self.card.identity, "code": TRAINING_VERSION, **self._pixels}
         if self.is_base:
+            # A task in files is known by its data, wherever they lie.
             task = self.task if self.task_label == self.task else self._data("test")
             return made_from | {"task": task, "dtype": self.recipe.dtype}
+
         settings = training_settings(self.recipe)
         del settings["min_pixels"], settings["max_pixels"]  # `_pixels` has them
-        made_from |= {"data": self._data("train"), "loss": _plugin_identity(self.loss_plugin)}
-        return made_from | {"recipe": settings, "seed": self.seed}
+        return {
+            **made_from,
+            "data": self._data("train"),
+            "loss": _plugin_identity(self.loss_plugin),
+            "recipe": settings,
+            "seed": self.seed,
+        }
 
     @property
     def reads_images(self) -> bool:
@@ -229,19 +249,28 @@ class Cell:
     @property
     def engine_settings(self) -> EngineSettings:
         """How the engine must be started for this cell."""
-        return EngineSettings(
-            dtype=self.recipe.dtype,
-            max_model_length=self.recipe.max_length + self.task_plugin.max_new_tokens,
+        recipe, task = self.recipe, self.task_plugin
+        settings = EngineSettings(
+            dtype=recipe.dtype,
+            max_model_length=recipe.max_length + task.max_new_tokens,
+            # A tuned cell may test any of its trials, of which the rank can be tuned.
             max_lora_rank=max(cell.recipe.lora_rank for cell in (self, *self.owner.trials)),
-            adapters=self.recipe.method == "lora",
-            min_pixels=self.recipe.min_pixels if self.reads_images else None,
-            max_pixels=self.recipe.max_pixels if self.reads_images else None,
-            images=getattr(self.task_plugin, "most_images", 1) if self.reads_images else 0,
+            adapters=recipe.method == "lora",
+            images=0,
+        )
+        if not self.reads_images:
+            return settings
+        return dataclasses.replace(
+            settings,
+            min_pixels=recipe.min_pixels,
+            max_pixels=recipe.max_pixels,
+            images=getattr(task, "most_images", 1),
         )
 
     @property
     def _pixels(self) -> dict[str, Any]:
         """The limits on an image's pixels as a part of addresses; text has none."""
+        # The addresses of text stay those of before there were pictures.
         limits = {"pixels": [self.recipe.min_pixels, self.recipe.max_pixels]}
         return limits if self.reads_images else {}
 
@@ -251,7 +280,11 @@ class Cell:
 
 
 def _plugin_identity(plugin: Any) -> dict[str, Any]:
-    pairs = ((p, getattr(plugin, p.field)) for p in parameters_of(type(plugin)).values())
-    values = {p.name: value for p, value in pairs if not p.added_later or value != p.default}
+    values = {}
+    for name, parameter in parameters_of(type(plugin)).items():
+        value = getattr(plugin, parameter.field)
+        # Results of before there was this parameter are those of its default.
+        if not parameter.added_later or value != parameter.default:
+            values[name] = value
     content = {"name": plugin.name, "version": plugin.version, "parameters": values}
     return with_source(content, plugin)

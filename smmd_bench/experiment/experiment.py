@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from ..errors import UserError
-from ..models.cards import local_path, model_card
+from ..models.cards import ModelCard, local_path, model_card
 from ..models.recipe import Count, checked_settings
 from ..models.settings import Settings
 from ..plugin_system.parameters import canonical, tuned_label
@@ -22,7 +22,7 @@ from ..storage.addresses import folder_name
 from ..storage.cell import BASE
 from ..storage.strict_yaml import write_yaml
 from .cell import Cell
-from .suitability import INSTEAD, default_model, refusal, require_images
+from .compatibility import INSTEAD, default_model, refusal, require_images
 from .tuning import Configuration, read_axes, tuning_grids
 
 
@@ -53,9 +53,9 @@ class Experiment(Settings):
     """What to run. Command-line flags and a YAML file that mean the same make equal objects.
 
     Without `models`, they are the built-in one that suits the tasks: see
-    `smmd_bench.experiment.suitability`. An `optional` part of a file is left out where its data or
-    model cannot be had. Raises UserError for a value that its field cannot take, and in `cells` for
-    a name that is unknown.
+    `smmd_bench.experiment.compatibility`. An `optional` part of a file is left out where its data
+    or model cannot be had. Raises UserError for a value that its field cannot take, and in `cells`
+    for a name that is unknown.
     """
 
     kind: ClassVar[str] = "experiment key"
@@ -76,17 +76,23 @@ class Experiment(Settings):
     optional: Annotated[bool, Field(exclude=True)] = False
 
     def __post_init__(self) -> None:
+        # They come first: what follows loads plugins by name.
         for file in self.plugins:
             load_plugin_file(file)
+
+        # What means the same is spelled the same, since the name of the run's folder follows
+        # from it. A bare name is not loaded, which would import torch.
+        losses = [canonical(load_loss(s)) if "[" in s else s.strip() for s in self.losses]
         read = {
             "models": self.models or (default_model(self.tasks),),
             "tasks": map(_resolved, self.tasks),
-            "losses": (canonical(load_loss(s)) if "[" in s else s.strip() for s in self.losses),
+            "losses": losses,
             "seeds": self.seeds,
         }
         for name, values in read.items():
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
         object.__setattr__(self, "decoders", (GREEDY, *rules_of(self.decoders)))
+
         read_axes(self.tune)
         if self.tune_trials is not None and not self.tune:
             raise UserError("--tune-trials draws from the values of --tune: give these, too.")
@@ -94,28 +100,44 @@ class Experiment(Settings):
     @cached_property
     def cells(self) -> list[Cell]:
         """The matrix, in the order of the tables: per model and task the base, then the losses."""
-        asked = canonical(load_engine(self.engine))
         losses = [canonical(load_loss(loss)) for loss in self.losses]
-        found: dict[Cell, None] = {}
+        cells: list[Cell] = []
         for model in self.models:
-            card = model_card(model)
-            refused = asked if refusal(asked, card) is not None else None
-            engine = canonical(load_engine(INSTEAD)) if refused else asked
             for spec in self.tasks:
-                task = canonical(load_task(card.task_spec(spec)))
-                require_images(task, card)
-                recipe = card.recipe(task.partition("[")[0], self.recipe)
-                base = Cell(model, task, BASE, 0, self.data_seed, recipe, engine)
-                base = replace(base, asked_engine=refused, decoders=rules_of(self.decoders))
+                base = self._make_base(model_card(model), spec)
                 rows = [base] if self.base else []
-                rows += [replace(base, loss=one, seed=k) for one in losses for k in self.seeds]
-                cells = self._with_tuned(rows)
-                tests = getattr(load_task(task), "transfers", ()) if self.transfers else ()
-                tested = [cell for cell in cells if cell.trial is None]
-                found |= dict.fromkeys(cells)
-                found |= {_transfer(cell, test): None for test in tests for cell in tested}
-        _require_sound(found)
-        return each_once(found)
+                rows += [
+                    replace(base, loss=loss, seed=seed) for loss in losses for seed in self.seeds
+                ]
+                rows = self._with_tuned(rows)
+                cells += rows
+
+                # Trials select a setting on their own task; only rows of tables are transferred.
+                tests = getattr(base.task_plugin, "transfers", ()) if self.transfers else ()
+                for test in tests:
+                    cells += [_transfer(cell, test) for cell in rows if cell.trial is None]
+
+        cells = [*dict.fromkeys(cells)]
+        _require_sound(cells)
+        return each_once(cells)
+
+    def _make_base(self, card: ModelCard, spec: str) -> Cell:
+        """The untuned checkpoint on a task, from which the other cells of both are made."""
+        asked = canonical(load_engine(self.engine))
+        refused = asked if refusal(asked, card) is not None else None
+        task = canonical(load_task(card.task_spec(spec)))
+        require_images(task, card)
+        return Cell(
+            model=card.name,
+            task=task,
+            loss=BASE,
+            seed=0,
+            data_seed=self.data_seed,
+            recipe=card.recipe(task.partition("[")[0], self.recipe),
+            engine=canonical(load_engine(INSTEAD)) if refused else asked,
+            asked_engine=refused,
+            decoders=rules_of(self.decoders),
+        )
 
     @cached_property
     def grids(self) -> dict[str, tuple[Configuration, ...]]:
@@ -123,17 +145,20 @@ class Experiment(Settings):
         if not self.tune:
             return {}
         losses = dict.fromkeys(canonical(load_loss(loss)) for loss in self.losses)
+        # The data seed, which all cells share, draws the same places for every loss.
         return tuning_grids(self.tune, [*losses], self.tune_trials, self.data_seed)
 
     def _with_tuned(self, cells: list[Cell]) -> list[Cell]:
         """The cells of a model and task; after those of a tuned loss its trials and tuned ones."""
-        found: list[Cell] = []
+        ordered: list[Cell] = []
         for loss in dict.fromkeys(cell.loss for cell in cells):
-            mine = [cell for cell in cells if cell.loss == loss]
-            grid, label = self.grids.get(loss, ()), tuned_label(loss)
-            tuned = [replace(cell, loss=label, grid=grid) for cell in mine if grid]
-            found += [*mine, *(trial for cell in tuned for trial in cell.trials), *tuned]
-        return found
+            of_loss = [cell for cell in cells if cell.loss == loss]
+            grid = self.grids.get(loss, ())
+            label = tuned_label(loss)
+            tuned = [replace(cell, loss=label, grid=grid) for cell in of_loss if grid]
+            trials = [trial for cell in tuned for trial in cell.trials]
+            ordered += [*of_loss, *trials, *tuned]
+        return ordered
 
     @property
     def name(self) -> str:
@@ -151,6 +176,7 @@ class Experiment(Settings):
     def to_dict(self) -> dict[str, Any]:
         """The experiment as plain data: what the YAML file holds."""
         content: dict[str, Any] = TypeAdapter(Experiment).dump_python(self, mode="json")
+        # Whole paths, so that the file means the same from another folder.
         places = [(local_path(model), model) for model in self.models]
         return content | {"models": [str(p.resolve()) if p.is_dir() else m for p, m in places]}
 
@@ -169,21 +195,23 @@ def _resolved(spec: str) -> str:
 def each_once(cells: Iterable[Cell]) -> list[Cell]:
     """Each cell once: a trial that is a row as well is the row, and of two losses that try one
     setting the first has it. What is asked for with several decoders has all of them."""
-    rules: dict[Cell, tuple[str, ...]] = {}
+    # Cells that differ in their decoders alone are equal.
+    decoders: dict[Cell, tuple[str, ...]] = {}
     for cell in cells:
-        rules[cell] = rules_of((*rules.get(cell, ()), *cell.decoders))
-    cells = [  # the cells themselves where they can stay: they remember their parts
-        cell if cell.decoders == found else replace(cell, decoders=found)
-        for cell, found in rules.items()
-    ]
-    known = {cell for cell in cells if cell.trial is None}
-    found = []
+        decoders[cell] = rules_of((*decoders.get(cell, ()), *cell.decoders))
+    cells = []
+    for cell, rules in decoders.items():
+        # A cell stays itself where it can, because it remembers its parts.
+        cells.append(cell if cell.decoders == rules else replace(cell, decoders=rules))
+
+    rows = {cell for cell in cells if cell.trial is None}
+    unique = []
     for cell in cells:
         row = cell if cell.trial is None else replace(cell, trial=None)
-        if cell.trial is None or row not in known:
-            found.append(cell)
-            known.add(row)
-    return found
+        if cell.trial is None or row not in rows:
+            unique.append(cell)
+            rows.add(row)
+    return unique
 
 
 def _transfer(cell: Cell, test: str) -> Cell:
@@ -197,13 +225,19 @@ def _require_sound(cells: Iterable[Cell]) -> None:
     be rows of one table under the name of their test."""
     sources: dict[str, str] = {}
     for cell in cells:
-        size, micro, source = cell.recipe.batch_size, cell.recipe.micro_batch_size, cell.trained_on
+        size = cell.recipe.batch_size
+        micro = cell.recipe.micro_batch_size
         if size % micro:
             raise UserError(
                 f"batch_size={size} is not a multiple of micro_batch_size={micro}: set one of them "
                 "with --set."
             )
-        if source is not None and (first := sources.setdefault(cell.task, source)) != source:
+
+        source = cell.trained_on
+        if source is None:
+            continue
+        first = sources.setdefault(cell.task, source)
+        if first != source:
             raise UserError(
                 f"{first} and {source} are both tested on {cell.task}: run them in two folders, or "
                 "with --no-transfers."

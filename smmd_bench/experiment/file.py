@@ -53,7 +53,8 @@ class ExperimentFile(Settings):
         """This file without those optional parts whose data or model is missing: task -> reason.
         Raises UserError for what is missing otherwise, for what nothing reads, and for one training
         that parts would test in two ways."""
-        kept, reasons = [], {}
+        kept = []
+        reasons = {}
         for experiment in self.experiments:
             try:
                 for cell in experiment.cells:
@@ -63,63 +64,78 @@ class ExperimentFile(Settings):
                 if not experiment.optional:
                     raise
                 reasons[", ".join(experiment.tasks)] = str(error)
+
         if not kept:
             raise UserError(next(iter(reasons.values())))
         if not reasons:  # what is left out might read what no other part does
             _require_read(kept)
         plan = dataclasses.replace(self, experiments=tuple(kept))
-        cells = plan.cells
-        tasks = {cell.task: cell for cell in cells}
-        if len({cell.task_label for cell in tasks.values()}) < len(tasks):
-            raise UserError("Two table tasks have one name: give one a title=, or rename its file.")
-        seen: dict[str, Cell] = {}
-        for cell in (cell for cell in cells if cell.trial is None):
-            if seen.setdefault(cell.address, cell) is not cell:
-                raise UserError(
-                    f"{cell.label} is asked for twice, with another test, engine or setting of the "
-                    "files that are kept: run the parts in folders of their own."
-                )
+        _require_distinct(plan.cells)
         return plan, reasons
 
     @property
     def cells(self) -> list[Cell]:
         """The cells of all parts, each once; the untuned base follows no recipe."""
-        found: list[Cell] = []
+        cells: list[Cell] = []
         bases: dict[tuple[str, str], Cell] = {}
         for cell in each_once(cell for part in self.experiments for cell in part.cells):
+            # Bases of two recipes are one where their results are.
             first = bases.setdefault((cell.model, cell.task), cell) if cell.is_base else cell
             if cell is first or cell.parts != first.parts:
-                found.append(cell)
-        return found
+                cells.append(cell)
+        return cells
 
 
 def experiment_file(text: str | bytes, origin: str) -> ExperimentFile:
     """Read a file with or without parts; `origin` names it in errors."""
     content = read_mapping(text, origin)
-    name, parts = content.pop("name", None), content.pop("parts", [{}])
+    name = content.pop("name", None)
+    parts = content.pop("parts", [{}])
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
         raise UserError(f"parts in {origin} must be a list of experiments, each a mapping.")
     if name is None and len(parts) != 1:
         raise UserError(f"{origin} has parts and no name: give the run's folder one, with 'name'.")
-    places = [f"{origin}, part {at}" for at in range(1, len(parts) + 1)]
-    experiments = tuple(
-        Experiment.read({**content, **part}, place if part else origin)
-        for part, place in zip(parts, places, strict=True)
-    )
-    return ExperimentFile.read({"name": name, "experiments": experiments}, origin)
+
+    # What stands beside the parts holds in each that does not say otherwise.
+    experiments = []
+    for number, part in enumerate(parts, 1):
+        place = f"{origin}, part {number}" if part else origin
+        experiments.append(Experiment.read({**content, **part}, place))
+    return ExperimentFile.read({"name": name, "experiments": tuple(experiments)}, origin)
+
+
+def _require_distinct(cells: Sequence[Cell]) -> None:
+    """Raise UserError for two tasks of one name, and for one training with two tests."""
+    by_task = {cell.task: cell for cell in cells}
+    labels = {cell.task_label for cell in by_task.values()}
+    if len(labels) < len(by_task):
+        raise UserError("Two table tasks have one name: give one a title=, or rename its file.")
+
+    by_address: dict[str, Cell] = {}
+    for cell in cells:
+        if cell.trial is None and by_address.setdefault(cell.address, cell) is not cell:
+            raise UserError(
+                f"{cell.label} is asked for twice, with another test, engine or setting of the "
+                "files that are kept: run the parts in folders of their own."
+            )
 
 
 def _require_read(experiments: Sequence[Experiment]) -> None:
     """Raise UserError for settings of LoRA that no training reads, and for a data seed from which
     none of the examples follow: the user would believe that they changed something."""
-    tuned = {key for part in experiments for _, key in read_axes(part.tune)}
-    given = sorted({key for part in experiments for key in part.recipe} | tuned)
+    settings = {key for part in experiments for key in part.recipe}
+    settings |= {key for part in experiments for _, key in read_axes(part.tune)}
     cells = [cell for part in experiments for cell in part.cells]
-    unread = [key for key in given if key.startswith("lora_")]
-    if unread and all(cell.recipe.method == "full" for cell in cells):
+    # `checked_settings` knows no cell: whether LoRA is used, only the plan says.
+    of_lora = sorted(key for key in settings if key.startswith("lora_"))
+    if of_lora and all(cell.recipe.method == "full" for cell in cells):
         raise UserError(
-            f"{unread[0]} changes nothing with full fine-tuning: leave it out, or add --set "
+            f"{of_lora[0]} changes nothing with full fine-tuning: leave it out, or add --set "
             "method=lora."
         )
-    for seed in dict.fromkeys(part.data_seed for part in experiments if part.tune_trials is None):
-        require_seed(((c.task_plugin, c.splits) for c in cells if c.data_seed == seed), seed)
+
+    # With --tune-trials the seed also draws the configurations.
+    data_seeds = dict.fromkeys(p.data_seed for p in experiments if p.tune_trials is None)
+    for seed in data_seeds:
+        of_seed = [(cell.task_plugin, cell.splits) for cell in cells if cell.data_seed == seed]
+        require_seed(of_seed, seed)

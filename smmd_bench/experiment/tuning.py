@@ -47,6 +47,7 @@ def read_axes(tune: Iterable[str]) -> _Axes:
             raise UserError(
                 f"--tune '{text}' is not of the form NAME=VALUE,VALUE or 'LOSS: NAME=VALUE,VALUE'."
             )
+
         with suppress(UserError):  # an unknown loss is said in planning
             loss = canonical(load_loss(loss)) if "[" in loss else loss
         axes.setdefault((loss, key), []).extend(values)
@@ -109,6 +110,7 @@ def _make_grid(loss: str, axes: _Axes) -> tuple[Configuration, ...]:
     those that are for its variants, too, and these those for all."""
     tunable = _find_tunable(loss)
     values: dict[str, Sequence[str]] = {}
+
     # The axes that are for more losses come first, so that the others replace theirs.
     ordered = sorted(axes, key=lambda axis: (bool(axis[0]), "[" in axis[0]))
     for name, key in ordered:
@@ -137,6 +139,7 @@ def _make_configuration(loss: str, values: Mapping[str, str]) -> Configuration:
     settings = checked_settings(of_recipe)
     inside = ",".join(f"{key}={value}" for key, value in in_spec.items())
     spec = canonical(load_loss(f"{name}[{inside}]" if inside else name))
+
     # A setting is written as the recipe reads it: 3e-4 and 0.0003 are the same text.
     text = ",".join(f"{key}={spell(settings.get(key, value))}" for key, value in values.items())
     return Configuration(text, spec, tuple(settings.items()))

@@ -45,20 +45,22 @@ class CardContent(Settings):
 
     def recipe_of(self, task_name: str) -> Recipe:
         """The card's own recipe if it has one, else the paper's; with the card's settings."""
-        start = paper_recipe(task_name) if self.recipe is None else Recipe()
-        own = {**(self.recipe or {}), **self.settings, **self.tasks.get(task_name, {})}
-        return start.changed({k: v for k, v in own.items() if k != "parameters"})
+        defaults = paper_recipe(task_name) if self.recipe is None else Recipe()
+        settings = {**(self.recipe or {}), **self.settings, **self.tasks.get(task_name, {})}
+        settings.pop("parameters", None)  # these are the task's
+        return defaults.changed(settings)
 
     def parameters_of(self, task_name: str) -> dict[str, Any]:
         """The parameters that the card gives a task; raises UserError if it is not a mapping."""
-        found = self.tasks.get(task_name, {}).get("parameters", {})
+        parameters: Any = self.tasks.get(task_name, {}).get("parameters", {})
         plain = (str, int, float, type(None))
-        if not isinstance(found, dict) or not all(isinstance(v, plain) for v in found.values()):
+        is_mapping = isinstance(parameters, dict)
+        if not is_mapping or not all(isinstance(value, plain) for value in parameters.values()):
             raise UserError(
                 f"The card key tasks[{task_name}][parameters] must be a mapping of names to text "
-                f"or numbers, not {quoted(found)}."
+                f"or numbers, not {quoted(parameters)}."
             )
-        return found
+        return dict(parameters)
 
 
 def card_content(card: Path) -> CardContent:
@@ -82,14 +84,15 @@ def builtin_folders() -> dict[str, Path]:
 
 def builtin_folder(name: str) -> Path:
     """The folder of a built-in checkpoint. Raises UserError for an unknown name."""
-    known = builtin_folders()
-    if name not in known:
-        raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, known)}")
-    return known[name]
+    folders = builtin_folders()
+    if name not in folders:
+        raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, folders)}")
+    return folders[name]
 
 
 def _checked(values: Any, origin: str) -> CardContent:
     content = CardContent.read(values, origin)
+    # Settings of tasks are free mappings to pydantic: making each recipe checks them.
     for task_name in content.tasks:
         try:
             content.recipe_of(task_name), content.parameters_of(task_name)
@@ -108,15 +111,16 @@ class ListedModel:
 
 
 def listed_models() -> list[ListedModel]:
-    """Built-in ones first."""
-    found = [
-        ListedModel(name, card_content(folder / "card.yaml").summary)
-        for name, folder in builtin_folders().items()
-    ]
+    """The built-in checkpoints, and then the paper's backbones."""
+    listed = []
+    for name, folder in builtin_folders().items():
+        content = card_content(folder / "card.yaml")
+        listed.append(ListedModel(name, content.summary))
+
     for name, card in backbones().items():
         tokens = f"N={card.numeric_tokens}" if card.numeric_tokens else ""
-        known = (card.label or "", card.params, tokens, card.recipe_of("").dtype)
-        summary = ", ".join(filter(None, known))
+        facts = (card.label or "", card.params, tokens, card.recipe_of("").dtype)
+        summary = ", ".join(filter(None, facts))
         sizes = {str(gb): size for gb, size in card.micro_batch_sizes.items()}
-        found.append(ListedModel(name, summary, sizes))
-    return found
+        listed.append(ListedModel(name, summary, sizes))
+    return listed

@@ -52,8 +52,8 @@ class ModelCard:
     @property
     def place(self) -> str | None:
         """The absolute path of a folder of the user's; None: it is built in, or of the hub."""
-        own = "hub" not in self.identity and not self.name.startswith(BUILTIN)
-        return str(self.folder.absolute()) if own else None
+        is_local = "hub" not in self.identity and not self.name.startswith(BUILTIN)
+        return str(self.folder.absolute()) if is_local else None
 
     @property
     def weights_are_here(self) -> bool:
@@ -71,13 +71,15 @@ class ModelCard:
         """The checkpoint's own: by config.json, or, where that names none, of most of its weights.
         One of 16 bits is bfloat16, as float16 overflows in training."""
         config = read_given_json(self.folder / "config.json")
-        parts = (config, config.get("text_config") or {})
-        named = (part.get(key) for part in parts for key in ("dtype", "torch_dtype"))
-        found = next(filter(None, named), None)
-        if found is None:
+        text_config = config.get("text_config") or {}
+        named = [
+            part.get(key) for part in (config, text_config) for key in ("dtype", "torch_dtype")
+        ]
+        dtype = next(filter(None, named), None)
+        if dtype is None:
             counts = self._weights()
-            found = max(counts, key=counts.__getitem__, default=None)
-        return "bfloat16" if found in _SIXTEEN_BITS else "float32"
+            dtype = max(counts, key=counts.__getitem__, default=None)
+        return "bfloat16" if dtype in _SIXTEEN_BITS else "float32"
 
     def task_spec(self, spec: str) -> str:
         """The task spec with the card's task parameters where the spec names none. Raises UserError
@@ -87,20 +89,26 @@ class ModelCard:
         parameters = self.content.parameters_of(name)
         if values or not parameters:
             return spec
-        own = f"{name}[{','.join(f'{key}={spell(value)}' for key, value in parameters.items())}]"
+        assignments = [f"{key}={spell(value)}" for key, value in parameters.items()]
+        of_card = f"{name}[{','.join(assignments)}]"
+
         try:
-            changed = load_task(own)
+            changed = load_task(of_card)
         except UserError as error:
-            raise UserError(f"The card {self.folder / 'card.yaml'} sets {own}: {error}") from error
+            card = self.folder / "card.yaml"
+            raise UserError(f"The card {card} sets {of_card}: {error}") from error
+
+        # --data-dir asks for real data, where a card may ask for synthetic ones.
         bare = load_task(name)
         if folder_is_given() and reads_files(bare) and not reads_files(changed):
             fields = parameters_of(type(bare))
-            given = ",".join(f"{key}={getattr(bare, fields[key].field)}" for key in parameters)
+            defaults = [f"{key}={getattr(bare, fields[key].field)}" for key in parameters]
             raise UserError(
-                f"{name} would not read --data-dir with {self.name}, whose card asks for {own}: "
-                f"write {name}[{given}] to train on those data, or leave --data-dir out."
+                f"{name} would not read --data-dir with {self.name}, whose card asks for "
+                f"{of_card}: write {name}[{','.join(defaults)}] to train on those data, or leave "
+                "--data-dir out."
             )
-        return own
+        return of_card
 
     def parameter_count(self) -> int:
         """How many weights the safetensors files hold; raises UserError for a broken one.
@@ -108,9 +116,10 @@ class ModelCard:
         Within `without_weights`, of a hub model that is not here: what its tables or its files'
         headers on the hub say.
         """
-        known = self.content.params
-        if known.endswith("B") and not any(self.folder.glob(_WEIGHTS)):
-            return round(float(known.removesuffix("B")) * 1e9)
+        # The cards of backbones say it, so that a plan needs no weights of the hub.
+        written = self.content.params
+        if written.endswith("B") and not any(self.folder.glob(_WEIGHTS)):
+            return round(float(written.removesuffix("B")) * 1e9)
         return sum(self._weights().values())
 
     def _weights(self) -> Mapping[str, int]:
@@ -120,12 +129,12 @@ class ModelCard:
             return sum((_weights_in(file) for file in files), Counter())
         return _weights_on_the_hub(self.identity["hub"], self.identity["commit"])
 
-    def require_numeric_tokens(self, found: int) -> None:
-        """Raise UserError if the card says another size of the numeric vocabulary than `found`."""
+    def require_numeric_tokens(self, count: int) -> None:
+        """Raise UserError if the card says another size of the numeric vocabulary than `count`."""
         expected = self.content.numeric_tokens
-        if expected not in (found, None):
+        if expected not in (count, None):
             raise UserError(
-                f"The tokenizer of {self.name} has {found} numeric tokens by the rule 'integer', "
+                f"The tokenizer of {self.name} has {count} numeric tokens by the rule 'integer', "
                 f"and its card says {expected}: put the model's own tokenizer into {self.folder}."
             )
 
@@ -134,6 +143,7 @@ class ModelCard:
 def without_weights() -> Iterator[None]:
     """For a plan: within it the weights of hub models are not fetched, only their small files."""
     token = _WITH_WEIGHTS.set(False)
+    # A card of within has no weights, and one of outside has fetched them.
     model_card.cache_clear()
     try:
         yield
@@ -148,12 +158,14 @@ def model_card(name: str) -> ModelCard:
     checkpoint, a hub name that cannot be fetched, a broken config.json or safetensors file, or a
     card with a mistake."""
     folder = local_path(name)
+    is_path = name.startswith((".", "/", "~")) or name.count("/") != 1
     if name.startswith(BUILTIN):
-        card = _of_folder(name, builtin_folder(name), name)
-    elif folder.is_dir() or name.startswith((".", "/", "~")) or name.count("/") != 1:
-        card = _local(name, folder)
+        card = _card_of_folder(name, builtin_folder(name), name)
+    elif folder.is_dir() or is_path:
+        card = _local_card(name, folder)
     else:
-        card = _hub(name)
+        card = _hub_card(name)
+
     if read_given_json(card.folder / "config.json").get("quantization_config"):
         raise UserError(
             f"The weights of '{name}' are quantised, and no quantised weights are trained here: "
@@ -164,13 +176,15 @@ def model_card(name: str) -> ModelCard:
             f"The checkpoint folder '{name}' holds a model and, by adapter_config.json, an "
             "adapter, which transformers would add to it: merge it, and remove its files."
         )
-    card.parameter_count()
+
+    card.parameter_count()  # reads the headers of all weights
     return card
 
 
 def card_at(name: str, place: str | None) -> ModelCard:
     """The model that a name meant where it was given: in the folder `place` (None: it was none), or
     else what it means here. Raises UserError where neither is there."""
+    # A run that was moved with its checkpoint is named from where it stands now.
     if place is None or (not Path(place).is_dir() and local_path(name).is_dir()):
         return model_card(name)
     if not Path(place).is_dir():
@@ -186,46 +200,51 @@ def local_path(name: str) -> Path:
     return Path(name).expanduser()
 
 
-def _local(name: str, folder: Path) -> ModelCard:
+def _local_card(name: str, folder: Path) -> ModelCard:
     if not folder.is_dir():
         raise UserError(
             f"The checkpoint folder '{name}' does not exist: give a folder with config.json and "
             "*.safetensors, a hub name such as Qwen/Qwen2.5-0.5B, or builtin/tiny."
         )
-    if (lacking := _lacking(folder)) is not None:
+
+    missing = _find_missing(folder)
+    if missing is not None:
         raise UserError(
-            f"The checkpoint folder '{name}' has no {lacking}: save the whole model there with "
+            f"The checkpoint folder '{name}' has no {missing}: save the whole model there with "
             "save_pretrained (safetensors only), an adapter merged into its base."
         )
-    return _of_folder(name, folder, folder.name)
+    return _card_of_folder(name, folder, folder.name)
 
 
-def _of_folder(name: str, folder: Path, label: str) -> ModelCard:
+def _card_of_folder(name: str, folder: Path, label: str) -> ModelCard:
     card = folder / "card.yaml"
     content = card_content(card) if card.exists() else CardContent()
     return ModelCard(name, content.label or label, folder, _identity(folder), content)
 
 
-def _hub(name: str) -> ModelCard:
+def _hub_card(name: str) -> ModelCard:
     repository, _, revision = name.partition("@")
+    patterns = [part for part in _PARTS if part != _WEIGHTS or _WITH_WEIGHTS.get()]
     folder = fetch_snapshot(
         f"The model '{name}' is not a folder here and",
         "check the name and the connection, or give a local folder",
         repository,
         revision=revision or None,
-        allow_patterns=["README.md", *(p for p in _PARTS if _WITH_WEIGHTS.get() or p != _WEIGHTS)],
+        allow_patterns=["README.md", *patterns],
     )
-    if (lacking := _lacking(folder)) is not None:
+    missing = _find_missing(folder)
+    if missing is not None:
         raise UserError(
-            f"The model '{name}' has no {lacking} on the hub, and pickles are never loaded: take "
+            f"The model '{name}' has no {missing} on the hub, and pickles are never loaded: take "
             "a revision that has it (org/name@revision), or convert a copy with save_pretrained."
         )
+
     content = backbones().get(repository, CardContent())
     identity = {"hub": repository, "commit": folder.name}
     return ModelCard(name, content.label or repository, folder, identity, content)
 
 
-def _lacking(folder: Path) -> str | None:
+def _find_missing(folder: Path) -> str | None:
     """The pattern of a part that a checkpoint cannot do without; None: all are there."""
     needed = ("config.json", _WEIGHTS) if _WITH_WEIGHTS.get() else ("config.json",)
     return next((pattern for pattern in needed if not any(folder.glob(pattern))), None)
@@ -240,25 +259,26 @@ def _identity(folder: Path) -> dict[str, str]:
 def _weights_in(file: Path) -> Counter[str]:
     from safetensors import SafetensorError, safe_open
 
-    found: Counter[str] = Counter()
+    counts: Counter[str] = Counter()
     try:
         with safe_open(file, framework="numpy") as tensors:
+            # A slice has the shape without reading the values.
             for tensor in map(tensors.get_slice, tensors.keys()):
-                found[tensor.get_dtype()] += math.prod(tensor.get_shape())
+                counts[tensor.get_dtype()] += math.prod(tensor.get_shape())
     except SafetensorError as error:
         raise UserError(
             f"The weights {file} are not a whole safetensors file ({error}): copy or save the "
             "checkpoint again."
         ) from error
-    return found
+    return counts
 
 
 def _weights_on_the_hub(repository: str, commit: str) -> Mapping[str, int]:
     from huggingface_hub import get_safetensors_metadata
 
     try:
-        found = get_safetensors_metadata(repository, revision=commit).parameter_count
-        return {str(dtype): count for dtype, count in found.items()}
+        counts = get_safetensors_metadata(repository, revision=commit).parameter_count
+        return {str(dtype): count for dtype, count in counts.items()}
     except Exception as error:  # whatever lies between here and the hub
         raise UserError(
             f"The size of the model '{repository}' cannot be read from the hub ({error}): fetch it "
@@ -279,5 +299,6 @@ def licence_of(card: ModelCard) -> str | None:
         data = HubCard.load(readme, ignore_metadata_errors=True).data
     except (OSError, ValueError):  # no text, or a head that is no YAML
         return None
-    found = data.get("license_name") or data.get("license")
-    return ", ".join(found) if isinstance(found, list) else found and str(found)
+
+    licence = data.get("license_name") or data.get("license")
+    return ", ".join(licence) if isinstance(licence, list) else licence and str(licence)

@@ -31,6 +31,8 @@ def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     listed = configured if isinstance(configured, list) else [configured]
     stop = [token for token in (*listed, tokenizer.eos_token_id) if token is not None]
     rows = embedding_rows(base)
+
+    # A token outside of the vocabulary would never end an answer.
     for token in stop:
         if type(token) is not int or not 0 <= token < rows:
             source = file if token in listed else f"The tokenizer of {base}"
@@ -38,6 +40,7 @@ def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
                 f"{source} names the end-of-sequence token {quoted(token)}, and the tokens of the "
                 f"model are 0 to {rows - 1}: correct it there."
             )
+
     if not stop:
         raise UserError(f"The checkpoint {base} names no end-of-sequence token: set eos_token.")
     return sorted({*stop})

@@ -34,6 +34,7 @@ def load_model(folder: Path, dtype: str, attention: str = "auto") -> Any:
     """
     torch.backends.cudnn.allow_tf32 = False  # float32 is float32, also in convolutions of a GPU
     model = _load(folder, attention, dtype=getattr(torch, dtype)).eval()
+    # transformers leaves a stored head beside the tie, and vLLM drops it.
     if _has_own_head(model):
         raise UserError(
             f"The checkpoint {folder} says tie_word_embeddings in its config.json, and holds an "
@@ -60,7 +61,10 @@ def _load(folder: Path, attention: str, **how: Any) -> Any:
 
     auto = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
     quiet_libraries()
-    how |= {} if attention == "auto" else {"attn_implementation": attention}
+    if attention != "auto":
+        how["attn_implementation"] = attention
+
+    # What does not fit is reported, not raised, so that one sentence names all of it.
     how |= {"use_safetensors": True, "ignore_mismatched_sizes": True, "output_loading_info": True}
     try:
         model, report = auto.from_pretrained(folder, **how)
@@ -69,12 +73,16 @@ def _load(folder: Path, attention: str, **how: Any) -> Any:
             f"The checkpoint {folder} cannot be loaded ({reason_of(error)}): it needs config.json "
             "and safetensors weights of a causal language model."
         ) from error
-    found = {
+
+    by_fault = {
         "missing": sorted(report["missing_keys"]),
         "unexpected": sorted(k for k in report["unexpected_keys"] if not _MASKS.search(k)),
         "of another shape": sorted(str(key[0]) for key in report["mismatched_keys"]),
     }
-    faults = [f"{len(k)} {what}: {', '.join(k[:3])}" for what, k in found.items() if k]
+    faults = []
+    for fault, keys in by_fault.items():
+        if keys:
+            faults.append(f"{len(keys)} {fault}: {', '.join(keys[:3])}")
     if faults:
         raise UserError(
             f"The weights of {folder} do not fit its config.json ({'; '.join(faults)}): save the "
@@ -88,16 +96,14 @@ def add_adapter(model: Any, recipe: Recipe) -> Any:
     from peft import LoraConfig, get_peft_model
 
     vision = getattr(model.config, "vision_config", None) is not None
-    return get_peft_model(
-        model,
-        LoraConfig(
-            r=recipe.lora_rank,
-            lora_alpha=recipe.lora_alpha,
-            lora_dropout=recipe.lora_dropout,
-            target_modules=target_modules(recipe.lora_targets.split(), vision=vision),
-            task_type="CAUSAL_LM",
-        ),
+    config = LoraConfig(
+        r=recipe.lora_rank,
+        lora_alpha=recipe.lora_alpha,
+        lora_dropout=recipe.lora_dropout,
+        target_modules=target_modules(recipe.lora_targets.split(), vision=vision),
+        task_type="CAUSAL_LM",
     )
+    return get_peft_model(model, config)
 
 
 def load_trained(folder: Path, *, base: Path, recipe: Recipe) -> Any:
@@ -116,6 +122,7 @@ def quiet_libraries() -> None:
 
     logging.disable_progress_bar()
     logging.set_verbosity_error()
+
     # `load_merged` unties what such an adapter is on; PEFT corrects fan_in_fan_out
     warnings.filterwarnings("ignore", r"Model \w+ `tie_word_embeddings=True`", UserWarning)
     warnings.filterwarnings("ignore", "fan_in_fan_out is set to False", UserWarning)
@@ -136,14 +143,15 @@ def require_lora_targets(card: ModelCard, targets: str) -> None:
     """Raise UserError for a target that names no layer of the model, with the nearest names."""
     vision = reads_images(card.folder)
     layers = _layers(card.folder, card.name)
-    known = {
-        layer.rpartition(".")[2] for layer in layers if "language_model" in layer or not vision
-    }
+    language = [layer for layer in layers if "language_model" in layer or not vision]
+    names = {layer.rpartition(".")[2] for layer in language}
+
     for target in targets.split() or [""]:
-        if not any(_matches(layer, target_modules([target], vision=vision)) for layer in layers):
+        modules = target_modules([target], vision=vision)
+        if not any(_matches(layer, modules) for layer in layers):
             raise UserError(
                 f"lora_targets asks for '{target}', and no layer of {card.name} is called so: "
-                f"{did_you_mean(target, known)}"
+                f"{did_you_mean(target, names)}"
             )
 
 
@@ -170,13 +178,14 @@ def _layers(folder: Path, name: str) -> dict[str, int]:
     kinds = (torch.nn.Linear, torch.nn.Embedding, Conv1D)
     auto: Any = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
     try:
-        with torch.device("meta"):
+        with torch.device("meta"):  # only the shapes count
             model = auto.from_config(AutoConfig.from_pretrained(folder))
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"The checkpoint {name} cannot be loaded ({reason_of(error)}): it needs the "
             "config.json of a causal language model."
         ) from error
+
     modules = model.named_modules()
     return {layer: sum(m.weight.shape) for layer, m in modules if isinstance(m, kinds)}
 
@@ -200,6 +209,7 @@ def _untie(model: Any) -> None:
 
     head, embedding = model.get_output_embeddings(), model.get_input_embeddings()
     adapted = any(isinstance(layer, BaseTunerLayer) for layer in (head, embedding))
+    # Merged into shared weights, the adapter of one would change the other, too.
     if adapted and head.weight is embedding.weight:
         layer = head.get_base_layer() if isinstance(head, BaseTunerLayer) else head
         layer.weight = torch.nn.Parameter(layer.weight.detach().clone())
@@ -210,6 +220,7 @@ def save_merged(base: Path, adapter: Path, dtype: str, folder: Path) -> None:
     """Write the merged model to a folder, with the base's tokenizer, processor and other files."""
     load_merged(base, adapter, dtype).save_pretrained(folder)
     for file in base.iterdir():
+        # An index of the base would name files that are not there.
         weights = "safetensors" in file.name
         if file.is_file() and not weights and not (folder / file.name).exists():
             shutil.copy2(file, folder)

@@ -38,19 +38,25 @@ def load_processor(
             f"load ({reason_of(error)}): put its processor_config.json or preprocessor_config.json "
             "there, and see that torchvision is installed."
         ) from error
+
+    # A processor brings the tokenizer of its architecture: see `load_tokenizer`.
     if not follows_its_file(tokenizer, folder):
         processor.tokenizer = load_tokenizer(folder)
     if processor.tokenizer.pad_token_id is None:
         processor.tokenizer.pad_token = processor.tokenizer.eos_token
-    given = {"shortest_edge": min_pixels, "longest_edge": max_pixels}
-    limits = {edge: value for edge, value in given.items() if value is not None}
+
+    edges = {"shortest_edge": min_pixels, "longest_edge": max_pixels}
+    limits = {edge: pixels for edge, pixels in edges.items() if pixels is not None}
+
     # Only a processor such as Qwen2.5-VL's scales pictures to an area between two limits.
-    known = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
-    if limits and "min_pixels" not in known:
+    options = getattr(getattr(images, "valid_kwargs", None), "__annotations__", {})
+    if limits and "min_pixels" not in options:
         raise UserError(
             f"The processor of {folder} ({type(processor).__name__}) takes no min_pixels or "
             "max_pixels: leave them out."
         )
+
     if limits:
+        # `size` is a dict in some processors and a class of transformers in others.
         images.size = type(images.size)(**{**dict(images.size), **limits})
     return processor

@@ -88,7 +88,10 @@ class Recipe(Settings):
         if isinstance(value, str) and value.lower() in _WORDS:
             return _WORDS[value.lower()]
         if isinstance(value, str) and info.field_name == "lora_targets":
-            return " ".join(dict.fromkeys(_SEPARATORS.split(value.strip())))
+            targets = _SEPARATORS.split(value.strip())
+            return " ".join(dict.fromkeys(targets))
+
+        # Strict types take no text for a number, and YAML reads 1e3 as a text.
         if isinstance(value, str):
             with suppress(ValueError):
                 value = float(value)
@@ -106,10 +109,10 @@ def recipe_content(recipe: Recipe) -> dict[str, Any]:
 
 def training_settings(recipe: Recipe) -> dict[str, Any]:
     """The settings that can change weights: part of the train address."""
-    found = {k: v for k, v in vars(recipe).items() if k not in _SCORING}
+    settings = {key: value for key, value in vars(recipe).items() if key not in _SCORING}
     if recipe.attn_implementation == "auto":  # addresses are those of before there was a choice
-        del found["attn_implementation"]
-    return found
+        del settings["attn_implementation"]
+    return settings
 
 
 def paper_recipe(task_name: str) -> Recipe:
@@ -123,4 +126,5 @@ def checked_settings(values: Any) -> dict[str, Any]:
     if not isinstance(values, Mapping):
         raise UserError(f"recipe must be a mapping such as {{epochs: 3}}, not {quoted(values)}.")
     recipe = Recipe(**{spelled(name): value for name, value in values.items()})
+    # Only what was given: the rest stays the card's.
     return {name: getattr(recipe, name) for name in map(spelled, values)}

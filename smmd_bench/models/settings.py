@@ -65,6 +65,7 @@ def read_mapping(text: str | bytes, origin: str) -> dict[Any, Any]:
     except Exception as error:  # also what PyYAML's readers of numbers raise
         reason = " ".join(str(error).split())
         raise UserError(f"{origin} is not valid YAML in UTF-8: {reason}.") from error
+
     if not isinstance(content, dict):
         raise UserError(f"{origin} must be a mapping of names to values, not {quoted(content)}.")
     return content
@@ -72,17 +73,21 @@ def read_mapping(text: str | bytes, origin: str) -> dict[Any, Any]:
 
 def _sentence(settings: type[Settings], error: ValidationError) -> str:
     """The first complaint, a misspelled name before any other: which setting, what it must be."""
+    # A misspelled name is often why another one is missing.
     unknown = "unexpected_keyword_argument"
-    first = min(error.errors(include_url=False), key=lambda found: found["type"] != unknown)
+    complaints = error.errors(include_url=False)
+    first = min(complaints, key=lambda complaint: complaint["type"] != unknown)
     fields = [field.name for field in dataclasses.fields(settings)]
-    start, *inner = first["loc"]
-    name = fields[start] if isinstance(start, int) else start  # a number: of a positional argument
+    outer, *inner = first["loc"]
+    name = fields[outer] if isinstance(outer, int) else outer  # a number: of a positional argument
     if first["type"] == unknown:
         return f"Unknown {settings.kind} '{name}': {did_you_mean(name, fields)}"
     if first["type"] == "missing":
         return f"The {settings.kind} {settings.spell(name)} is missing: give it a value."
-    where = settings.spell(name) + "".join(f"[{key}]" for key in inner)
+
+    keys = [f"[{key}]" for key in inner]
+    place = settings.spell(name) + "".join(keys)
     expected = first["msg"].partition(" should ")[2]
-    for theirs, ours in _WORDS.items():
-        expected = expected.replace(theirs, ours)
-    return f"The {settings.kind} {where} must {expected}, not {quoted(first['input'])}."
+    for pydantic_words, words in _WORDS.items():
+        expected = expected.replace(pydantic_words, words)
+    return f"The {settings.kind} {place} must {expected}, not {quoted(first['input'])}."

@@ -24,6 +24,7 @@ def load_tokenizer(folder: Path) -> Any:
         tokenizer = AutoTokenizer.from_pretrained(folder)
         if not follows_its_file(tokenizer, folder):
             tokenizer = PreTrainedTokenizerFast.from_pretrained(folder)
+        # A broken file can load as a tokenizer without a vocabulary.
         if not tokenizer.encode(_TRIED[0], add_special_tokens=False):
             raise ValueError("it spells nothing")
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -31,6 +32,7 @@ def load_tokenizer(folder: Path) -> Any:
             f"The checkpoint {folder} has no tokenizer that transformers can load "
             f"({reason_of(error)}): put its tokenizer.json and tokenizer_config.json there."
         ) from error
+
     if tokenizer.pad_token_id is None:
         tokenizer.pad_token = tokenizer.eos_token
     return tokenizer
@@ -44,6 +46,7 @@ def follows_its_file(tokenizer: Any, folder: Path) -> bool:
     if not file.is_file():
         return True
     written = Tokenizer.from_file(str(file))
+    # The file may pad or cut what it encodes; transformers does so only when asked.
     written.no_padding()
     written.no_truncation()
     return all(

@@ -34,6 +34,7 @@ def declare_operators() -> None:
             return
     except OSError:  # it is linked against the libraries of CUDA
         pass
+
     _declared.append(torch.library.Library("torchvision", "FRAGMENT"))
     for operator in ("nms", "qnms"):
         _declared[0].define(f"{operator}{_SIGNATURE}")

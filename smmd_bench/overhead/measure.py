@@ -20,7 +20,7 @@ import pandas as pd
 
 from ..contracts import Progress
 from ..errors import UserError
-from ..models.circumstances import circumstances
+from ..experiment.provenance import describe_run
 from ..run.process import WorkerProcess
 from ..run.run_directory import RunDirectory
 from ..storage.addresses import file_word
@@ -95,7 +95,7 @@ def _claim(folder: Path, settings: OverheadSettings) -> None:
         json.dumps(vars(settings))
     )  # a file has lists where the settings have tuples
     if manifest is None:
-        content = {"name": settings.folder.name, **circumstances(), "overhead": wanted}
+        content = {"name": settings.folder.name, **describe_run(), "overhead": wanted}
         write_json(folder / "manifest.json", content)
     elif manifest.get("overhead") != wanted:
         raise UserError(

@@ -27,12 +27,12 @@ from transformers import (
 
 from ..contracts import NumericVocabulary
 from ..errors import UserError
-from ..models.circumstances import made_with
+from ..experiment.provenance import describe_stage
 from ..models.loading import add_adapter, quiet_libraries
 from ..models.recipe import Recipe
 from ..plugin_system.registry import load_loss
 from ..run.process import start
-from ..training.products import fast_products
+from ..training.matrix_products import fast_products
 from ..training.stage import training_arguments
 from ..training.trainer import ObjectiveTrainer, objective_forward
 from .settings import STOCK, OverheadSettings
@@ -107,7 +107,7 @@ def train_row(
         with fast_products(model, settings.length), forward:
             trainer.train()
     return trainer, {
-        "device": made_with("train")["device"],
+        "device": describe_stage("train")["device"],
         "peak_bytes": peak_bytes(settings.device),
         "steps": clock.steps,
     }

@@ -24,12 +24,16 @@ def take_examples(
             f"{task.name}.{method} raises {type(error).__name__} ({reason_of(error)}): correct the "
             f"task or its data; `smmd-bench validate {task.name}` says more."
         ) from error
+
     if not isinstance(examples, Sequence):
         raise _refuse(task, method, examples, expected)
+
     for example in examples:
         fits = isinstance(example, Example) and isinstance(example.answer, Answer | None)
         if not fits or {*map(type, (example.uid, example.prompt, example.target))} != {str}:
             raise _refuse(task, method, example, expected)
+
+        # No tokenizer takes half a surrogate pair, and no file in UTF-8 holds one.
         if has_lone_surrogate(f"{example.uid}{example.prompt}{example.target}"):
             raise UserError(
                 f"{task.name}, {quoted(example.uid)}: its prompt or target holds half a surrogate "
@@ -43,7 +47,7 @@ def take_identity(task: Task, split: Split, seed: int) -> dict[str, Any]:
     identity = task.identity(split, seed)
     try:
         content = dict(identity)
-        json.dumps(content)
+        json.dumps(content)  # addresses are digests of it
     except (TypeError, ValueError) as problem:
         expected = "a mapping of texts and numbers"
         raise _refuse(task, f"identity({split!r})", identity, expected) from problem
@@ -78,8 +82,9 @@ def require_seed(
 def require_metrics(task: Task) -> None:
     """Raise UserError unless `task.metrics` gives at least one metric, and nothing else."""
     metrics: Any = task.metrics()
-    fits = isinstance(metrics, Sequence) and all(isinstance(one, Metric) for one in metrics)
-    if not (fits and metrics) or any(isinstance(one, type) for one in metrics):
+    is_list = isinstance(metrics, Sequence) and bool(metrics)
+    # A class has the attributes of the contract, too; it was not made.
+    if not is_list or any(isinstance(m, type) or not isinstance(m, Metric) for m in metrics):
         raise _refuse(task, "metrics()", metrics, "a list of at least one metric")
 
 

@@ -41,11 +41,14 @@ class Listed:
 def listing(group: Group, *, whole: bool = True) -> list[Listed]:
     """Every plugin of a group, by name. Unless `whole`, first-party plugins have only their summary
     and are not imported: the import of torch alone takes seconds."""
-    own = {} if whole else own_points(group)
-    return [
-        Listed(name, _written_summary(own[name])) if name in own else _describe(entry(group, name))
-        for name in names(group)
-    ]
+    unread = {} if whole else own_points(group)
+    listed = []
+    for name in names(group):
+        if name in unread:
+            listed.append(Listed(name, _written_summary(unread[name])))
+        else:
+            listed.append(_describe(entry(group, name)))
+    return listed
 
 
 def _describe(entry: Entry) -> Listed:
@@ -53,8 +56,9 @@ def _describe(entry: Entry) -> Listed:
     plugin, origin = entry.plugin, _origin(entry)
     if plugin is None:
         return Listed(entry.name, origin=origin, error=entry.error)
+    # Attributes of a plugin are properties at times, and those can fail.
     try:
-        made = build(plugin, entry.name, {})
+        instance = build(plugin, entry.name, {})
         return Listed(
             name=entry.name,
             summary=(plugin.__doc__ or "").strip().partition("\n")[0],
@@ -63,8 +67,8 @@ def _describe(entry: Entry) -> Listed:
                 {"name": p.name, "type": p.type, "default": spell(p.default), "help": p.help}
                 for p in parameters_of(plugin).values()
             ),
-            licence=getattr(made, "licence", None),
-            sources=tuple(map(_source, getattr(made, "sources", ()))),
+            licence=getattr(instance, "licence", None),
+            sources=tuple(map(_source, getattr(instance, "sources", ()))),
             scales={str(n): s for n, s in getattr(plugin, "relative_scale", {}).items()},
             scales_of=getattr(plugin, "relative_scale_of", None),
             origin=origin,
@@ -78,8 +82,10 @@ def _written_summary(point: EntryPoint) -> str:
     """The first line of the class's docstring, from the source; nothing is imported to read it."""
     spec = find_spec(point.module)
     body = ast.parse(Path(spec.origin).read_bytes()).body if spec and spec.origin else []
-    found = [node for node in body if isinstance(node, ast.ClassDef) and node.name == point.attr]
-    return (ast.get_docstring(found[0]) or "").partition("\n")[0] if found else ""
+    for node in body:
+        if isinstance(node, ast.ClassDef) and node.name == point.attr:
+            return (ast.get_docstring(node) or "").partition("\n")[0]
+    return ""
 
 
 def _source(source: Any) -> dict[str, str]:
@@ -91,9 +97,9 @@ def _source(source: Any) -> dict[str, str]:
 def _origin(entry: Entry) -> dict[str, str]:
     """The file of a plugin, and the distribution that registers it."""
     file = getattr(sys.modules.get(getattr(entry.plugin, "__module__", "")), "__file__", None)
-    found = {} if file is None else {"file": file}
+    origin = {} if file is None else {"file": file}
     if entry.origin != file:
-        found["distribution"] = entry.origin
+        origin["distribution"] = entry.origin
         with suppress(PackageNotFoundError, ValueError):  # the origin is no distribution
-            found["version"] = version(entry.origin)
-    return found
+            origin["version"] = version(entry.origin)
+    return origin

@@ -59,6 +59,8 @@ def why_unusable(plugin: Any) -> str | None:
         hints = typing.get_type_hints(plugin)
     except Exception as error:
         return f"its annotations cannot be read ({error})"
+
+    # A spelling gives some parameters as texts: the others have defaults, and each a kind.
     for item in dataclasses.fields(plugin):
         if item.init and (item.default is MISSING or _kind_of(hints[item.name]) is None):
             return (
@@ -71,14 +73,25 @@ def why_unusable(plugin: Any) -> str | None:
 def parameters_of(plugin: type) -> dict[str, Parameter]:
     """The parameters of a usable plugin class, by public name."""
     hints = _type_hints(plugin)
-    found = {}
+    parameters = {}
     for item in dataclasses.fields(plugin):
         kind = _kind_of(hints[item.name])
-        if item.init and kind is not None:
-            name, more = item.metadata.get("name") or item.name, item.metadata
-            what = more.get("help", ""), more.get("check"), more.get("added_later", False)
-            found[name] = Parameter(name, item.name, kind.name, kind.read, item.default, *what)
-    return found
+        if not item.init or kind is None:
+            continue
+
+        # `lambda` is a word of Python, so that its field has another name than people write.
+        name = item.metadata.get("name") or item.name
+        parameters[name] = Parameter(
+            name=name,
+            field=item.name,
+            type=kind.name,
+            read=kind.read,
+            default=item.default,
+            help=item.metadata.get("help", ""),
+            check=item.metadata.get("check"),
+            added_later=item.metadata.get("added_later", False),
+        )
+    return parameters
 
 
 def split_spec(text: str) -> tuple[str, dict[str, str]]:
@@ -86,17 +99,21 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     match = _SPEC.match(text)
     if not match:
         raise UserError(f"'{text}' is not of the form name or name[param=value,...].")
+    assignments = map(str.strip, _PART.findall(match[2] or ""))
     values: dict[str, str] = {}
-    for part in filter(None, map(str.strip, _PART.findall(match[2] or ""))):
-        key, equals, value = (s.strip() for s in part.partition("="))
+    for assignment in filter(None, assignments):
+        key, equals, value = (word.strip() for word in assignment.partition("="))
         if not (key and equals and value):
             raise UserError(
-                f"'{part}' in '{text}' is not of the form param=value; a list is written with +, "
-                "such as sigma=1+2+3."
+                f"'{assignment}' in '{text}' is not of the form param=value; a list is written "
+                "with +, such as sigma=1+2+3."
             )
         if key in values:
             raise UserError(f"Parameter '{key}' stands twice in '{text}'.")
-        values[key] = value[1:-1] if re.fullmatch('"[^"]*"', value, re.DOTALL) else value
+
+        # Quotes protect commas and brackets; they are no part of the value.
+        is_quoted = re.fullmatch('"[^"]*"', value, re.DOTALL)
+        values[key] = value[1:-1] if is_quoted else value
     return match[1], values
 
 
@@ -108,22 +125,28 @@ def split_list(text: str) -> list[str]:
 def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
     """Make the plugin with the given spelled values. Raises UserError for an unknown parameter, an
     unreadable value or a failed check."""
-    known = parameters_of(plugin)
+    parameters = parameters_of(plugin)
     arguments = {}
     for key, text in values.items():
-        if key not in known:
-            remedy = did_you_mean(key, known) if known else f"{name} takes none."
+        if key not in parameters:
+            remedy = did_you_mean(key, parameters) if parameters else f"{name} takes none."
             raise UserError(f"Unknown parameter '{key}' of {name}: {remedy}")
-        parameter = known[key]
+
+        parameter = parameters[key]
         try:
             value = parameter.read(text)
         except (ValueError, KeyError):
             raise UserError(
                 f"'{text}' is not a valid value of {name}[{key}]: expected {parameter.type}."
             ) from None
-        if parameter.check is not None and value is not None and (said := parameter.check(value)):
-            raise UserError(f"{name}[{key}={spell(value)}]: {key} {said}.")
+
+        has_check = parameter.check is not None and value is not None
+        complaint = parameter.check(value) if has_check else None  # type: ignore[misc]
+        if complaint:
+            raise UserError(f"{name}[{key}={spell(value)}]: {key} {complaint}.")
         arguments[parameter.field] = value
+
+    # What two parameters must fulfil together, a plugin says when it is made.
     try:
         return plugin(**arguments)
     except ValueError as error:
@@ -133,11 +156,12 @@ def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
 
 def canonical(plugin: Any) -> str:
     """The plugin's spelling with every parameter that differs from its default, sorted."""
-    changed = [
-        f"{p.name}={spell(getattr(plugin, p.field))}"
-        for p in sorted(parameters_of(type(plugin)).values(), key=lambda p: p.name)
-        if getattr(plugin, p.field) != p.default
-    ]
+    # Defaults are left out, so that a new parameter renames no cell.
+    changed = []
+    for name, parameter in sorted(parameters_of(type(plugin)).items()):
+        value = getattr(plugin, parameter.field)
+        if value != parameter.default:
+            changed.append(f"{name}={spell(value)}")
     return f"{plugin.name}[{','.join(changed)}]" if changed else str(plugin.name)
 
 
@@ -146,7 +170,7 @@ def spell(value: Any) -> str:
     match value:
         case None:
             return "none"
-        case bool():
+        case bool():  # before the numbers, since a truth value is an int
             return str(value).lower()
         case tuple() if len(value) == 2 and all(isinstance(v, int) for v in value):
             return f"{value[0]}..{value[1]}"
@@ -197,13 +221,18 @@ _KINDS = {
 
 def _kind_of(hint: Any) -> Kind | None:
     """The kind of an annotation: one of `_KINDS`, a choice of texts, or either or None."""
-    origin, arguments = typing.get_origin(hint), typing.get_args(hint)
+    origin = typing.get_origin(hint)
+    arguments = typing.get_args(hint)
     if origin is Literal and all(isinstance(text, str) for text in arguments):
-        return Kind("|".join(arguments), {text: text for text in arguments}.__getitem__)
-    if origin in (typing.Union, types.UnionType):
-        inner = _kind_of(next(one for one in arguments if one is not type(None)))
-        if inner is None or len(arguments) != 2 or type(None) not in arguments:
-            return None
-        name = " or ".join("none" if a is type(None) else inner.name for a in arguments)
-        return Kind(name, lambda text: None if text == "none" else inner.read(text))
-    return _KINDS.get(hint)
+        choices = {text: text for text in arguments}
+        return Kind("|".join(arguments), choices.__getitem__)
+    if origin not in (typing.Union, types.UnionType):
+        return _KINDS.get(hint)
+
+    # Of unions, only that of one kind with None can be read from a text without a guess.
+    kinds = [_kind_of(one) for one in arguments if one is not type(None)]
+    if len(arguments) != 2 or len(kinds) != 1 or kinds[0] is None:
+        return None
+    inner = kinds[0]
+    name = f"{inner.name} or none" if arguments[1] is type(None) else f"none or {inner.name}"
+    return Kind(name, lambda text: None if text == "none" else inner.read(text))

@@ -24,14 +24,23 @@ def source_digest(plugin: type) -> str | None:
 
 @cache  # by class, because that is the code that this process runs
 def _digest(plugin: type) -> str | None:
-    top = plugin.__module__.partition(".")[0]
-    file = getattr(sys.modules.get(plugin.__module__), "__file__", None)
-    if top == "smmd_bench" or file is None or not Path(file).is_file():
+    file = _file_of(plugin.__module__)
+    package_name = plugin.__module__.partition(".")[0]
+    if package_name == "smmd_bench" or file is None or not file.is_file():
         return None
-    package = getattr(sys.modules.get(top), "__file__", None) if top != plugin.__module__ else None
-    folder = Path(package or file).parent
-    files = sorted(folder.rglob("*.py")) if package else [Path(file)]
-    return address({str(f.relative_to(folder)) if package else "": _statements(f) for f in files})
+    package = None if package_name == plugin.__module__ else _file_of(package_name)
+    if package is None:
+        return address({"": _statements(file)})
+
+    # A module may use any other of its package.
+    folder = package.parent
+    files = sorted(folder.rglob("*.py"))
+    return address({str(file.relative_to(folder)): _statements(file) for file in files})
+
+
+def _file_of(module: str) -> Path | None:
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return None if file is None else Path(file)
 
 
 def version_of(plugin: Any) -> Any:
@@ -50,9 +59,12 @@ def _statements(file: Path) -> str:
     """The code of a file as Python writes it, without statements that are only a constant."""
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
-        if isinstance(body := getattr(node, "body", None), list):
-            texts = [
-                s for s in body if isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant)
-            ]
-            node.body = [s for s in body if s not in texts]  # type: ignore[attr-defined]
+        body = getattr(node, "body", None)
+        if isinstance(body, list):  # of a lambda it is an expression
+            kept = [statement for statement in body if not _is_constant(statement)]
+            node.body = kept  # type: ignore[attr-defined]
     return ast.unparse(tree)
+
+
+def _is_constant(statement: ast.stmt) -> bool:
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from importlib.metadata import EntryPoint, entry_points
@@ -65,12 +65,12 @@ def load(group: Group, spec: str) -> Any:
     name, a bad parameter, or a plugin that cannot be imported."""
     require_known(group, [spec])
     name, values = split_spec(spec)
-    found = entry(group, name)
-    if found.plugin is None:
+    plugin = entry(group, name)
+    if plugin.plugin is None:
         raise UserError(
-            f"The {singular(group)} '{name}' of {found.origin} cannot be used: {found.error}."
+            f"The {singular(group)} '{name}' of {plugin.origin} cannot be used: {plugin.error}."
         )
-    return build(found.plugin, name, values)
+    return build(plugin.plugin, name, values)
 
 
 @cache
@@ -104,17 +104,36 @@ def load_plugin_file(path: str | Path) -> None:
     """Register every plugin class that a Python file defines (`--plugin FILE`). Raises UserError if
     the file is missing, fails to import or defines no plugin."""
     path = Path(path).resolve()
-    if path in _files:
+    if path in _files:  # a second import would make other classes of the same plugins
         return
     if not path.is_file() or path.suffix != ".py":
         raise UserError(
             f"The plugin file {path} does not exist, or is not a Python file: give the path of a "
             "file that ends in .py."
         )
+
+    plugins = list(_find_plugins(_import_file(path)))
+    if not plugins:
+        raise UserError(
+            f"The plugin file {path} defines no task, loss, engine, executor or report."
+        )
+
+    for group, plugin in plugins:
+        _from_files[group][plugin.name] = plugin  # type: ignore[attr-defined]
+    _files.append(path)
+
+    # A plugin of a file takes the place of an installed one that has its name.
+    for loader in (load_task, load_loss, load_engine, engine_identity):
+        loader.cache_clear()
+
+
+def _import_file(path: Path) -> ModuleType:
+    # Two files of one name are two modules.
     digest = hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()
     module = ModuleType(f"smmd_bench_plugin_{path.stem}_{digest}")
     module.__file__ = str(path)
     sys.modules[module.__name__] = module
+
     try:
         # not by a loader, which may run the bytecode of an earlier version of the same second
         exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
@@ -123,20 +142,20 @@ def load_plugin_file(path: str | Path) -> None:
         raise UserError(
             f"The plugin file {path} fails to import: {type(error).__name__}: {reason_of(error)}."
         ) from error
-    own = [v for v in vars(module).values() if getattr(v, "__module__", "") == module.__name__]
-    named = [v for v in own if isinstance(v, type) and isinstance(getattr(v, "name", None), str)]
-    found = [
-        (g, v) for v in named for g, contract in _PROTOCOLS.items() if not _lacking(v, contract)
-    ]
-    if not found:
-        raise UserError(
-            f"The plugin file {path} defines no task, loss, engine, executor or report."
-        )
-    for group, plugin in found:
-        _from_files[group][plugin.name] = plugin  # type: ignore[attr-defined]
-    _files.append(path)
-    for loader in (load_task, load_loss, load_engine, engine_identity):
-        loader.cache_clear()
+    return module
+
+
+def _find_plugins(module: ModuleType) -> Iterator[tuple[Group, type]]:
+    """The classes that a module itself defines, has named, and that fulfil a contract."""
+    for value in vars(module).values():
+        if not isinstance(value, type) or value.__module__ != module.__name__:
+            continue
+        if isinstance(getattr(value, "name", None), str):
+            yield from (
+                (group, value)
+                for group, contract in _PROTOCOLS.items()
+                if not _lacking(value, contract)
+            )
 
 
 def plugins_of_file(path: Path) -> list[tuple[Group, str]]:
@@ -170,6 +189,7 @@ def _registered(group: Group) -> Mapping[str, list[EntryPoint]]:
     """The entry points that a group has of each name, those of first-party plugins first."""
     _require_one_clone("plugins" if group in ("losses", "engines", "executors") else group)
     by_name: dict[str, list[EntryPoint]] = {}
+    # The sort is stable: False, first-party, comes first.
     for point in sorted(entry_points(group=f"smmd_bench.{group}"), key=_is_from_outside):
         by_name.setdefault(point.name, []).append(point)
     return by_name
@@ -215,12 +235,12 @@ def _package(point: EntryPoint) -> str:
 
 def own_points(group: Group) -> dict[str, EntryPoint]:
     """The entry points of first-party plugins that nothing else has the name of, by name."""
-    unique = {name: same[0] for name, same in _registered(group).items() if len(same) == 1}
-    return {
-        name: point
-        for name, point in unique.items()
-        if name not in _from_files[group] and not _is_from_outside(point)
-    }
+    unique = {}
+    for name, (point, *rivals) in _registered(group).items():
+        if rivals or name in _from_files[group] or _is_from_outside(point):
+            continue
+        unique[name] = point
+    return unique
 
 
 def entry(group: Group, name: str) -> Entry:
@@ -228,29 +248,43 @@ def entry(group: Group, name: str) -> Entry:
     if name in _from_files[group]:
         plugin = _from_files[group][name]
         origin = sys.modules[plugin.__module__].__file__ or ""
-    else:
-        point = points(group)[name]
-        origin = point.dist.name if point.dist else point.value
-        if rivals := _registered(group).get(name, [])[1:]:
-            packages = " and ".join(map(_package, rivals))
-            twice = f"{packages} names one so, too: rename that, or uninstall the package"
-            return Entry(name, origin, None, twice)
-        try:
-            plugin = point.load()
-        except (Exception, SystemExit) as error:
-            return Entry(name, origin, None, f"{type(error).__name__}: {reason_of(error)}")
-        if lacking := _lacking(plugin, _PROTOCOLS[group]):
-            return Entry(name, origin, None, f"it lacks {', '.join(lacking)}")
-        if plugin.name != name:
-            other = f"its class has the name '{plugin.name}': give the entry point the same"
-            return Entry(name, origin, None, other)
-    complaint = why_unusable(plugin)
+        complaint = why_unusable(plugin)
+        return Entry(name, origin, None if complaint else plugin, complaint)
+
+    point = points(group)[name]
+    origin = point.dist.name if point.dist else point.value
+    rivals = _registered(group).get(name, [])[1:]
+    # No guess which of two packages is meant: their results would differ.
+    if rivals:
+        packages = " and ".join(map(_package, rivals))
+        twice = f"{packages} names one so, too: rename that, or uninstall the package"
+        return Entry(name, origin, None, twice)
+
+    # Whatever a plugin raises, the others stay usable.
+    try:
+        plugin = point.load()
+    except (Exception, SystemExit) as error:
+        return Entry(name, origin, None, f"{type(error).__name__}: {reason_of(error)}")
+
+    complaint = _find_fault(plugin, group, name)
     return Entry(name, origin, None if complaint else plugin, complaint)
+
+
+def _find_fault(plugin: Any, group: Group, name: str) -> str | None:
+    """Why a plugin of an entry point cannot be used, and the remedy; None: it can."""
+    lacking = _lacking(plugin, _PROTOCOLS[group])
+    if lacking:
+        return f"it lacks {', '.join(lacking)}"
+    if plugin.name != name:
+        return f"its class has the name '{plugin.name}': give the entry point the same"
+    return why_unusable(plugin)
 
 
 def _lacking(plugin: Any, protocol: type) -> list[str]:
     """The attributes and methods of a contract that a plugin does not have."""
-    bases = protocol.__mro__
-    wanted = {n for b in bases for n in [*vars(b), *getattr(b, "__annotations__", {})]}
-    fields = {*dir(plugin), *getattr(plugin, "__dataclass_fields__", {})}
-    return sorted(name for name in wanted - fields if not name.startswith("_"))
+    wanted: set[str] = set()
+    for base in protocol.__mro__:
+        wanted |= {*vars(base), *getattr(base, "__annotations__", {})}
+    # A field without a default is no attribute of its class.
+    attributes = {*dir(plugin), *getattr(plugin, "__dataclass_fields__", {})}
+    return sorted(name for name in wanted - attributes if not name.startswith("_"))

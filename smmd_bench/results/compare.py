@@ -12,8 +12,8 @@ from ..scoring.gain import LEVEL, gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
 from ..storage.cell import BASE, StoredCell
-from .opponents import WITHOUT_EFFECT, cell_key
-from .ties import tie_letters
+from .baselines import WITHOUT_EFFECT, cell_key
+from .tie_groups import tie_letters
 
 if TYPE_CHECKING:
     import pandas as pd

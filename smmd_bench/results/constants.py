@@ -11,7 +11,7 @@ from ..errors import UserError
 from ..plugin_system.registry import load_task
 from ..scoring.constant import constant_value
 from ..scoring.deciding import judging_metrics
-from .opponents import cell_key
+from .baselines import cell_key
 
 if TYPE_CHECKING:
     import pandas as pd

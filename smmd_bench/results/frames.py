@@ -16,7 +16,7 @@ from ..errors import UserError
 from ..scoring.measure import COMPARISON
 from ..storage.cell import CellFile, StoredCell, stored_cell
 from ..storage.manifest import read_manifest
-from .opponents import Compared, all_compared
+from .baselines import Compared, all_compared
 from .summary import (
     CELL_COLUMNS,
     IDENTITY,

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..storage.addresses import address
 from ..storage.files import read_json, read_own_json, read_parquet
-from .opponents import REFERENCE
+from .baselines import REFERENCE
 
 if TYPE_CHECKING:
     import pandas as pd

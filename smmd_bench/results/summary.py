@@ -14,7 +14,7 @@ from ..plugin_system.plugin_source import source_digest
 from ..plugin_system.registry import Group, entry, load_loss, names, own_points, singular
 from ..storage.cell import BASE, CellFile, StoredCell
 from ..storage.files import read_parquet
-from .opponents import WITHOUT_EFFECT
+from .baselines import WITHOUT_EFFECT
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -9,8 +9,8 @@ from ..contracts import Progress, Task
 from ..errors import UserError
 from ..experiment.cell import Cell
 from ..plugin_system.registry import load_task
+from ..results.baselines import Compared
 from ..results.frames import RunFrames
-from ..results.opponents import Compared
 from ..scoring.measure import COMPARISON, compare, measure
 from ..scoring.statistics import RESAMPLES
 from ..storage.cell import StoredCell

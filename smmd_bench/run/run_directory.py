@@ -15,18 +15,17 @@ from ..decoding.selection import foresee, settle
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
-from ..models.circumstances import circumstances
+from ..experiment.provenance import describe_run
 from ..results.frames import read_run
 from ..results.summary import distinct, require_plugins
 from ..storage.addresses import address
-from ..storage.cell import STAGES as FOLDERS
-from ..storage.cell import StoredCell, failure_file
+from ..storage.cell import FOLDERS, StoredCell, failure_file
 from ..storage.files import DamagedError, set_damaged_aside, write_json, write_text
 from ..storage.manifest import FORMAT, read_manifest
 from .cell_json import cell_from_json, cell_to_json, describe_cells
 
 Stage = Literal["train", "decode", "measure"]
-STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
+JOB_STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
 HELD = (*FOLDERS, "regression")  # the folders of a run with results
 identity_of = itemgetter("model", "task", "loss", "seed")
 """What tells a cell from the others of a run, from what its manifest says."""
@@ -179,7 +178,7 @@ class RunDirectory:
             "format": FORMAT,
             "name": before.get("name") or name or experiments[0].name,
             "experiments": distinct([*before.get("experiments", ()), *written]),
-            **circumstances(),
+            **describe_run(),
             **{key: before[key] for key in ("command", "created") if key in before},
             "cells": cells,
         }

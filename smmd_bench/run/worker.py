@@ -16,7 +16,7 @@ from ..contracts import Progress
 from ..errors import UserError
 from ..experiment.cell import Cell
 from ..storage.cell import StoredCell, stored_cell
-from ..training.processes import is_first, with_others
+from ..training.ranks import is_first, with_others
 from .cell_json import cell_from_json
 from .process import WorkerProcess, start
 from .run_directory import record_failure

@@ -35,7 +35,7 @@ from .files import read_own_json
 CellFile = Literal["completions", "scores", "probes", "beams", "train_log"]
 BASE = "base"
 """The loss of a cell that trains nothing, and the digest of the weights that it is tested with."""
-STAGES = ("train", "validate", "select", "decode", "beams", "measure", "compare")
+FOLDERS = ("train", "validate", "select", "decode", "beams", "measure", "compare")
 """The folders of a run that hold one folder a key."""
 
 

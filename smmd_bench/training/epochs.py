@@ -22,7 +22,7 @@ from ..storage.cell import BASE
 from ..storage.files import part_of, read_json, write_json
 from .canary import make_canary
 from .canary_texts import CanaryTexts
-from .processes import is_first, whole_weights
+from .ranks import is_first, whole_weights
 from .trainer import own_forward
 
 WHOLE = "whole.json"  # written last to a state of the Trainer: the epochs behind it

@@ -30,9 +30,9 @@ from ..encoding.data import RightPaddingCollator, TokenisedExamples
 from ..encoding.numbers import numeric_vocabulary
 from ..errors import UserError
 from ..experiment.cell import Cell
-from ..experiment.suitability import require_images
+from ..experiment.compatibility import require_images
+from ..experiment.provenance import describe_stage
 from ..models.checkpoints import at_most_positions
-from ..models.circumstances import made_with
 from ..models.loading import add_adapter, load_model, load_trained, quiet_libraries
 from ..models.processor import load_processor
 from ..models.recipe import Recipe
@@ -42,8 +42,8 @@ from ..storage.files import part_of, remove_tree, write_json, write_parquet
 from .canary import make_canary
 from .canary_texts import canary_texts, general_texts
 from .epochs import Epochs
-from .processes import is_first
-from .products import fast_products
+from .matrix_products import fast_products
+from .ranks import is_first
 from .sampler import LengthGroups
 from .tracking import tracking
 from .trainer import ObjectiveTrainer, objective_forward
@@ -288,5 +288,5 @@ def _write_receipt(
     canaries = {str(epoch["epoch"]): epoch.pop("canary") for epoch in epochs}
     known = {"epochs": canaries, **({} if base is None else {"base": base})}
     write_json(folder / "canaries.json", known)
-    made = {"kind": kind, "epochs": epochs, "made_with": made_with("train"), **facts}
+    made = {"kind": kind, "epochs": epochs, "made_with": describe_stage("train"), **facts}
     write_json(folder / "receipt.json", made)

@@ -31,7 +31,7 @@ from ..models.loading import load_model
 from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective, say_once
 from ..objective.output_head import causal_model, current, output_head
 from ..objective.supervised import SupervisedTargets, count_step, supervised_targets
-from .processes import let_cpu_shard, reduce_in_float32
+from .ranks import let_cpu_shard, reduce_in_float32
 from .sampler import LengthGroups, RankBatches
 
 

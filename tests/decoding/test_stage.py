@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from smmd_bench.decoding.siblings import session_canaries
+from smmd_bench.decoding.session_canaries import session_canaries
 from smmd_bench.decoding.stage import decode_cells
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.comparison import measure_cells

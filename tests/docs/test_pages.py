@@ -12,7 +12,7 @@ from smmd_bench.reports._paper import read_rows
 from smmd_bench.models.recipe import Recipe
 from smmd_bench.plugin_system.registry import load_task, names
 from smmd_bench.results.frames import read_run
-from smmd_bench.storage.cell import STAGES
+from smmd_bench.storage.cell import FOLDERS
 
 from .documents import ROOT, anchors, documents, links
 
@@ -54,7 +54,7 @@ def test_the_pipeline_by_hand_is_that_of_the_command(tmp_path, monkeypatch, caps
     assert [*run.cells["status"]] == ["done"] * 3
     assert (tmp_path / "runs" / "by-hand" / "reports" / "index.html").is_file()
     folders = {path.parent.name for path in (tmp_path / "runs" / "by-hand").glob("*/*")}
-    assert folders == {*STAGES, "reports"} - {"beams"}
+    assert folders == {*FOLDERS, "reports"} - {"beams"}
 
 
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in documents()]

@@ -11,9 +11,9 @@ import pytest
 
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.errors import UserError
+from smmd_bench.maintenance.foreign_completions import score_predictions
 from smmd_bench.plugin_system import plugin_source, registry
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.predictions import score_predictions
 from smmd_bench.storage.cell import StoredCell
 from smmd_bench.storage.files import write_text
 

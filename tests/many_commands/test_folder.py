@@ -20,9 +20,9 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from smmd_bench.errors import UserError
+from smmd_bench.maintenance.clean import PARTS, remove, run_parts
+from smmd_bench.maintenance.merge import merge_runs
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.merge import merge_runs
-from smmd_bench.run.removal import PARTS, remove, run_parts
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import read_json
 

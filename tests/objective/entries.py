@@ -36,6 +36,6 @@ def gradients(total, *leaves):
     return torch.autograd.grad(total, leaves, retain_graph=True)
 
 
-def assert_same(found, expected, rtol=1e-11, atol=1e-12):
-    for a, b in zip(found, expected, strict=True):
+def assert_same(tensors, expected, rtol=1e-11, atol=1e-12):
+    for a, b in zip(tensors, expected, strict=True):
         torch.testing.assert_close(a, b, rtol=rtol, atol=atol)

@@ -37,8 +37,11 @@ def test_equals_cross_entropy_over_all_logits_whatever_the_chunk(
 def test_a_tied_head_adds_to_the_gradient_of_the_embedding(name):
     labels = random_labels()
     _, weight = random_hidden(labels)
-    ids = torch.randint(V, labels.shape, generator=torch.Generator().manual_seed(2))
-    loss, states = bind(name), F.embedding(ids, weight).tanh()
+    generator = torch.Generator().manual_seed(2)
+    ids = torch.randint(V, labels.shape, generator=generator)
+    states = F.embedding(ids, weight).tanh()
+    loss = bind(name)
+
     out = of_hidden(loss, states, weight, labels, chunk_elements=3 * V)
     expected, *_ = literal(loss, states @ weight.T, labels)
     assert_same(gradients(out.total, weight), gradients(expected, weight))
@@ -66,29 +69,38 @@ def test_narrow_weights_give_narrow_gradients_near_the_wide_ones(name, dtype, tr
     leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
     loss = bind(name)
     out = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V)
-    wide = [leaf.detach().double().requires_grad_() for leaf in (hidden, weight)]
-    expected, *_ = literal(loss, wide[0] @ wide[1].T, labels)
+
+    wide_hidden = hidden.detach().double().requires_grad_()
+    wide_weight = weight.detach().double().requires_grad_()
+    wide_leaves = (wide_hidden, wide_weight)[: 1 + trainable]
+    expected, *_ = literal(loss, wide_hidden @ wide_weight.T, labels)
+
     assert out.total.dtype == torch.float32
     assert out.total.item() == pytest.approx(expected.item(), rel=2e-2)
-    near(gradients(out.total, *leaves), gradients(expected, *wide[: 1 + trainable]), dtype)
+    expected_gradients = gradients(expected, *wide_leaves)
+    require_near(gradients(out.total, *leaves), expected_gradients, dtype)
 
 
 @trainable_or_not
 def test_under_autocast_products_are_narrow_and_gradients_wide(trainable):
     labels, hidden, weight = random_batch(dtype=torch.float32)
     leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
+    loss = bind("smmd")
     with torch.autocast("cpu", torch.bfloat16):
-        out = of_hidden(bind("smmd"), hidden, weight, labels, chunk_elements=4 * V)
-        plain = numeric_objective(bind("smmd"), logits := F.linear(hidden, weight).float(), labels)
-    expected, *_ = literal(bind("smmd"), logits, labels)
-    assert logits.dtype == out.total.dtype == torch.float32
+        out = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V)
+        logits = F.linear(hidden, weight).float()
+        plain = numeric_objective(loss, logits, labels)
+
+    expected, *_ = literal(loss, logits, labels)
+    expected_gradients = gradients(expected, *leaves)
+    assert out.total.dtype == torch.float32
     assert_same((out.total, plain.total), (expected, expected), rtol=1e-3, atol=1e-3)
-    near(gradients(out.total, *leaves), gradients(expected, *leaves), torch.float32)
+    require_near(gradients(out.total, *leaves), expected_gradients, torch.float32)
 
 
-def near(found, expected, dtype):
+def require_near(gradients, expected, dtype):
     """Require gradients of a dtype, within 2% of the expected ones."""
-    for a, b in zip(found, expected, strict=True):
+    for a, b in zip(gradients, expected, strict=True):
         assert a.dtype == dtype
         assert (a.double() - b).norm() < 2e-2 * b.norm()
 
@@ -104,10 +116,11 @@ def test_works_inside_gradient_checkpointing(name, reentrant):
 
     if reentrant:  # gives gradients by backward() alone
         checkpoint(total, hidden, use_reentrant=True).backward()
-        found = (hidden.grad, weight.grad)
+        recomputed = (hidden.grad, weight.grad)
     else:
-        found = gradients(checkpoint(total, hidden, use_reentrant=False), hidden, weight)
-    assert_same(found, gradients(total(hidden), hidden, weight))
+        out = checkpoint(total, hidden, use_reentrant=False)
+        recomputed = gradients(out, hidden, weight)
+    assert_same(recomputed, gradients(total(hidden), hidden, weight))
 
 
 class Watch(TorchDispatchMode):
@@ -115,15 +128,18 @@ class Watch(TorchDispatchMode):
 
     def __init__(self, shape):
         super().__init__()
-        self.shape, self.elements, self.places = shape, 0, set()
+        self.shape = shape
+        self.elements = 0
+        self.places = set()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         out = function(*args, **(kwargs or {}))
-        for tensor in out if isinstance(out, tuple | list) else [out]:
-            if isinstance(tensor, torch.Tensor):
-                self.elements = max(self.elements, tensor.numel())
-                if tensor.shape == self.shape:
-                    self.places.add(tensor.untyped_storage().data_ptr())
+        outputs = out if isinstance(out, tuple | list) else [out]
+        tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
+        for tensor in tensors:
+            self.elements = max(self.elements, tensor.numel())
+            if tensor.shape == self.shape:
+                self.places.add(tensor.untyped_storage().data_ptr())
         return out
 
 
@@ -133,6 +149,7 @@ def test_the_logits_are_never_held_and_a_weight_has_one_gradient(name, trainable
     labels, hidden, weight = random_batch(ignored=0)
     weight.requires_grad_(trainable)
     loss = bind(name)
+
     with Watch(weight.shape) as seen:
         of_hidden(loss, hidden, weight, labels, chunk_elements=2 * V).total.backward()
     assert seen.elements == V * H < T * V  # a view of the weight, or its gradient

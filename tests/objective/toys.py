@@ -1,6 +1,6 @@
 """Small losses and batches to put through the objective."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -118,39 +118,49 @@ def literal_places(labels):
         if not runs or runs[-1][-1] != (row, position - 1):
             runs.append([])
         runs[-1].append((row, position))
-    return [
-        (number, 10.0 ** (len(run) - 1 - at))
-        for number, run in enumerate(runs)
-        for at in range(len(run))
-    ]
+
+    places = []
+    for number, run in enumerate(runs):
+        powers = range(len(run) - 1, -1, -1)
+        places += [(number, 10.0**power) for power in powers]
+    return places
 
 
 def literal(loss, logits, labels):
     """(total, cross-entropy, auxiliary), by the definition, token by token."""
     cross_entropy = trained = 0.0
-    smoothing = loss.label_smoothing
-    picked = {f.name: [] for f in fields(NumericTargets)}
+    targets = []
     numbers = dict(zip(numeric_cells(labels), literal_places(labels), strict=True))
     for row, position in (labels != -100).nonzero().tolist():
-        x, y = logits[row, position], int(labels[row, position])
-        one = F.cross_entropy(x[None], torch.tensor([y]))
-        cross_entropy = cross_entropy + one
-        trained = trained + F.cross_entropy(x[None], torch.tensor([y]), label_smoothing=smoothing)
-        if y in IDS:
-            trained = trained - (one if loss.replaces_cross_entropy else 0)
-            picked["logits"].append(x[IDS])
-            picked["log_partition"].append(x.logsumexp(-1))
-            picked["target"].append(torch.tensor(IDS.index(y)))
-            picked["row"].append(torch.tensor(row))
-            picked["position"].append(torch.tensor(position))
-            picked["key"].append(torch.tensor(row))
-            number, place = numbers[row, position]
-            picked["number"].append(torch.tensor(number))
-            picked["place"].append(torch.tensor(place, dtype=torch.float64))
-            picked["whole"].append(torch.tensor(True))
+        x = logits[row, position]
+        y = labels[row, position]
+        token_loss = F.cross_entropy(x, y)
+        cross_entropy = cross_entropy + token_loss
+        trained = trained + F.cross_entropy(x, y, label_smoothing=loss.label_smoothing)
+        if int(y) not in IDS:
+            continue
+
+        if loss.replaces_cross_entropy:
+            trained = trained - token_loss
+        number, place = numbers[row, position]
+        target = {
+            "logits": x[IDS],
+            "log_partition": x.logsumexp(-1),
+            "target": torch.tensor(IDS.index(int(y))),
+            "row": torch.tensor(row),
+            "position": torch.tensor(position),
+            "key": torch.tensor(row),
+            "number": torch.tensor(number),
+            "place": torch.tensor(place, dtype=torch.float64),
+            "whole": torch.tensor(True),
+        }
+        targets.append(target)
+
+    stacked = {}
+    for name in targets[0]:
+        stacked[name] = torch.stack([target[name] for target in targets])
+    summed, units = loss(NumericTargets(**stacked))
+    auxiliary = summed / max(units, 1)
     tokens = int((labels != -100).sum())
-    summed, units = loss(NumericTargets(**{k: torch.stack(v) for k, v in picked.items() if v}))
-    share = summed / tokens
-    if not loss.replaces_cross_entropy:
-        share = loss.weight * summed / max(units, 1)
-    return trained / tokens + share, cross_entropy / tokens, summed / max(units, 1)
+    share = summed / tokens if loss.replaces_cross_entropy else loss.weight * auxiliary
+    return trained / tokens + share, cross_entropy / tokens, auxiliary

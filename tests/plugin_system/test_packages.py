@@ -12,7 +12,7 @@ import pytest
 import smmd_bench
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.models.circumstances import versions
+from smmd_bench.experiment.provenance import library_versions
 from smmd_bench.plugin_system import registry
 from smmd_bench.plugin_system.listing import listing
 from smmd_bench.run.cell_json import describe_cells
@@ -86,7 +86,7 @@ def test_a_run_names_the_package_of_a_plugin_from_outside(install):
     cells = Experiment(("arithmetic",), ("ce", "huber")).cells
     packages = {cell["loss"]: cell.get("packages") for cell in describe_cells(cells)}
     assert packages == {"base": None, "ce": None, "huber": {"loss huber": "mylab 1.5"}}
-    assert versions()["mylab"] == "1.5"
+    assert library_versions()["mylab"] == "1.5"
 
 
 def test_a_harness_of_another_clone_is_refused_with_both_folders(tmp_path):

@@ -6,9 +6,9 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
+from smmd_bench.maintenance.foreign_completions import score_predictions
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.predictions import score_predictions
 from smmd_bench.scoring.predictions import read_finish_reason, read_predictions
 from smmd_bench.scoring.score import texts_match
 

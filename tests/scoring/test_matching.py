@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 
 from smmd_bench.errors import UserError
+from smmd_bench.maintenance.foreign_completions import score_predictions
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.predictions import score_predictions
 
 from .conftest import COUNT, TASK, json_lines
 

@@ -11,7 +11,7 @@ from smmd_bench.reports.verdict import Verdict
 
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.results.compare import contrasts, tied_losses
-from smmd_bench.results.ties import _test_difference, compact_letters
+from smmd_bench.results.tie_groups import _test_difference, compact_letters
 from smmd_bench.scoring.gain import holm
 from tests.in_process import call
 from tests.runs import planted_run

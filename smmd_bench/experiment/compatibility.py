@@ -22,6 +22,8 @@ def default_model(tasks: Iterable[str]) -> str:
     first: dict[Modality, str] = {}
     for spec in tasks:
         first.setdefault(load_task(spec).modality, spec)
+
+    # The built-in model that reads pictures has learnt no arithmetic.
     if len(first) > 1:
         raise UserError(
             f"{first[Modality.TEXT]} is a text task and {first[Modality.VISION]} a vision task, so "
@@ -41,5 +43,6 @@ def require_images(task: str, card: ModelCard) -> None:
 
 def refusal(engine: str, card: ModelCard) -> str | None:
     """Why an engine cannot run a model; None: it can, for all that it says."""
+    # The method is optional in the contract of engines.
     refuses = getattr(load_engine(engine), "refuses", None)
     return None if refuses is None else refuses(card.folder)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from smmd_bench.results.opponents import CellKey, cell_key, noise_pairs, opponents
+from smmd_bench.results.baselines import CellKey, cell_key, find_baselines, find_noise_pairs
 
 
 def key(loss, seed=0, recipe="r", test="all", reference=None):
@@ -12,7 +12,7 @@ def key(loss, seed=0, recipe="r", test="all", reference=None):
 
 def test_ce_of_the_same_seed_and_ce_with_the_base():
     keys = [key("base"), key("ce"), key("ce", 1), key("smmd"), key("smmd", 1)]
-    assert opponents(keys) == {
+    assert find_baselines(keys) == {
         key("ce"): key("base"),
         key("ce", 1): key("base"),
         key("smmd"): key("ce"),
@@ -22,13 +22,13 @@ def test_ce_of_the_same_seed_and_ce_with_the_base():
 
 def test_a_seed_that_ce_lacks_is_not_compared_with_something_else():
     keys = [key("base"), key("ce"), key("smmd"), key("smmd", 1)]
-    assert opponents(keys) == {key("ce"): key("base"), key("smmd"): key("ce")}
+    assert find_baselines(keys) == {key("ce"): key("base"), key("smmd"): key("ce")}
 
 
 def test_without_any_ce_the_base_stands_in():
     other = key("ce", recipe="another")
     keys = [key("base"), key("smmd"), key("smmd", 1), other]
-    assert opponents(keys) == {
+    assert find_baselines(keys) == {
         key("smmd"): key("base"),
         key("smmd", 1): key("base"),
         other: key("base"),
@@ -37,25 +37,25 @@ def test_without_any_ce_the_base_stands_in():
 
 def test_cells_that_answer_other_examples_are_not_paired():
     keys = [key("base"), key("ce"), key("smmd", test="half"), key("ntl")]
-    assert opponents(keys) == {key("ce"): key("base"), key("ntl"): key("ce")}
+    assert find_baselines(keys) == {key("ce"): key("base"), key("ntl"): key("ce")}
 
 
 def test_a_tuned_loss_with_tuned_ce_of_as_many_settings():
     ce, smmd = (key(f"{loss}[tuned]")._replace(budget=5) for loss in ("ce", "smmd"))
     plain = [key("base"), key("ce"), key("smmd")]
     found = {key("ce"): key("base"), key("smmd"): key("ce")}
-    assert opponents([*plain, ce, smmd]) == {**found, ce: key("ce"), smmd: ce}
+    assert find_baselines([*plain, ce, smmd]) == {**found, ce: key("ce"), smmd: ce}
     more = smmd._replace(budget=9)
-    assert opponents([*plain, ce, more]) == {**found, ce: key("ce"), more: key("ce")}
-    assert opponents([key("base"), smmd]) == {smmd: key("base")}
-    assert opponents([*plain, ce._replace(seed=1), smmd])[key("smmd")] == key("ce")
-    assert smmd not in opponents([*plain, ce._replace(seed=1), smmd])
+    assert find_baselines([*plain, ce, more]) == {**found, ce: key("ce"), more: key("ce")}
+    assert find_baselines([key("base"), smmd]) == {smmd: key("base")}
+    assert find_baselines([*plain, ce._replace(seed=1), smmd])[key("smmd")] == key("ce")
+    assert smmd not in find_baselines([*plain, ce._replace(seed=1), smmd])
 
 
 def test_files_of_completions_are_compared_with_the_first_of_them():
     mine, base, ce = (key(label, reference="mine") for label in ("mine", "base", "ce"))
-    assert opponents([mine, base, ce]) == {base: mine, ce: mine}
-    assert opponents([mine, ce, key("ce"), key("smmd")]) == {ce: mine, key("smmd"): key("ce")}
+    assert find_baselines([mine, base, ce]) == {base: mine, ce: mine}
+    assert find_baselines([mine, ce, key("ce"), key("smmd")]) == {ce: mine, key("smmd"): key("ce")}
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_files_of_completions_are_compared_with_the_first_of_them():
 )
 def test_the_noise_floor_pairs_cross_entropy_with_itself_and_no_seed_twice(seeds, pairs):
     others = [key("base"), key("smmd"), key("smmd", 1), key("ce", reference="mine")]
-    found = noise_pairs([*(key("ce", seed) for seed in seeds), *others])
+    found = find_noise_pairs([*(key("ce", seed) for seed in seeds), *others])
     assert found == {key("ce", mine): key("ce", other) for mine, other in pairs.items()}
 
 

@@ -19,7 +19,7 @@ from ..scoring.crossed import fit, pseudo_values
 from ..scoring.gain import LEVEL, gain_of, holm
 from ..scoring.proportions import mcnemar_p, tango
 from ..storage.cell import BASE
-from .opponents import CellKey, cell_key
+from .baselines import CellKey, cell_key
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -14,7 +14,7 @@ import pandas as pd
 
 from ..contracts import Split, Task
 from ..errors import UserError
-from ..models.circumstances import circumstances
+from ..experiment.provenance import describe_run
 from ..plugin_system.checked_task import (
     label_of,
     notes_of,
@@ -24,6 +24,8 @@ from ..plugin_system.checked_task import (
 )
 from ..plugin_system.registry import load_task
 from ..results.frames import read_run
+from ..run.comparison import measure_cell, write_comparisons
+from ..run.run_directory import Outcome, RunDirectory
 from ..scoring.matching import follows_user_file, match
 from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, read_predictions
@@ -31,8 +33,6 @@ from ..storage.addresses import address, folder_name
 from ..storage.cell import failure_file, stored_cell
 from ..storage.files import making, write_json, write_parquet
 from ..storage.manifest import FORMAT
-from .comparison import measure_cell, write_comparisons
-from .run_directory import Outcome, RunDirectory
 
 _SAMPLES = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
 """Stems as of lm-eval's samples_gsm8k_2026-11-20T10-31-09.123456, and lighteval's details."""
@@ -128,7 +128,7 @@ def _score_into(
                 f"({run.manifest.get('command')}): choose another with --out."
             )
         if run.manifest.get("cells") != cells:
-            now, split = circumstances(), settings["split"]
+            now, split = describe_run(), settings["split"]
             data = {
                 "licence": getattr(task, "licence", "not stated"),
                 "sizes": {split: len(frames[0])},

@@ -12,7 +12,7 @@ from ..results.frames import read_run
 from ..results.regression import compared_evaluations, comparison_folder, current_evaluations
 from ..scoring.measure import COMPARISON
 from ..storage.addresses import cache_folder
-from ..storage.cell import STAGES
+from ..storage.cell import FOLDERS
 from ..storage.files import remove_tree
 
 PARTS = {
@@ -84,7 +84,7 @@ def run_parts(path: Path) -> list[Part]:
     found["logs"] = [path / "logs"]
     found["failed"] = sorted((path / "failed").glob("*.json"))
     found["leftovers"] = sorted((path / "regression").glob("*.damaged"))
-    for folder in (f for stage in STAGES for f in sorted((path / stage).glob("*"))):
+    for folder in (f for stage in FOLDERS for f in sorted((path / stage).glob("*"))):
         if folder.suffix in (".part", ".damaged"):
             is_training = folder.parent.name == "train" and folder.name.count(".") == 2
             found["unfinished" if is_training else "leftovers"].append(folder)

@@ -9,11 +9,11 @@ from typing import Any
 from ..errors import UserError
 from ..results.frames import RunFrames, read_run
 from ..results.summary import distinct
+from ..run.comparison import write_comparisons
+from ..run.run_directory import RunDirectory, identity_of
 from ..storage.cell import StoredCell
 from ..storage.files import making, read_json, write_json, write_text
 from ..storage.manifest import read_manifest
-from .comparison import write_comparisons
-from .run_directory import RunDirectory, identity_of
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:

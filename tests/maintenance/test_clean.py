@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import smmd_bench as sb
 from smmd_bench.cli import cli
 from smmd_bench.errors import UserError
-from smmd_bench.run.removal import run_parts
+from smmd_bench.maintenance.clean import run_parts
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import part_of, write_json
 from tests.changed_runs import with_manifest

@@ -55,7 +55,7 @@ def cell_key(cell: Mapping[str, Any]) -> CellKey:
     )
 
 
-def opponents(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
+def find_baselines(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     """What each measured cell is compared with, where that is measured.
 
     A loss is compared with cross-entropy of the same recipe and seed; cross-entropy, and a loss
@@ -79,7 +79,7 @@ def opponents(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     return found
 
 
-def noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
+def find_noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     """Cross-entropy of one seed, and of another that it is compared with: the noise floor.
 
     No cell is in two pairs, so that the pairs are as independent as the seeds of a loss.
@@ -107,6 +107,6 @@ class Compared(NamedTuple):
 def all_compared(cells: Iterable[dict[str, Any]]) -> list[Compared]:
     """Every pair of these measured cells that is compared."""
     held = {cell_key(content): content for content in cells}
-    pairs = [(*pair, "comparison") for pair in opponents(held).items()]
-    pairs += [(*pair, "noise") for pair in noise_pairs(held).items()]
+    pairs = [(*pair, "comparison") for pair in find_baselines(held).items()]
+    pairs += [(*pair, "noise") for pair in find_noise_pairs(held).items()]
     return [Compared(held[mine], held[other], kind) for mine, other, kind in pairs]

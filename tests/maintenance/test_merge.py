@@ -8,8 +8,8 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
+from smmd_bench.maintenance.merge import merge_runs
 from smmd_bench.run.comparison import write_comparisons
-from smmd_bench.run.merge import merge_runs
 from smmd_bench.storage.files import read_json
 from tests.changed_runs import changed, with_manifest, without
 from tests.runs import parts_of, write_run
@@ -73,7 +73,8 @@ def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
     _, first, second = halves
     wrote = []
     monkeypatch.setattr(
-        "smmd_bench.run.merge.write_comparisons", lambda run: wrote.append(write_comparisons(run))
+        "smmd_bench.maintenance.merge.write_comparisons",
+        lambda run: wrote.append(write_comparisons(run)),
     )
     merge_runs([first, second], out)
     before = {file: file.read_bytes() for file in out.rglob("*.json")}

@@ -5,7 +5,7 @@ import io
 import pytest
 from rich.console import Console
 
-from smmd_bench.run import progress
+from smmd_bench.cli import progress
 
 
 @pytest.fixture

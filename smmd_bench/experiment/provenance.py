@@ -5,6 +5,7 @@ from __future__ import annotations
 import platform
 import shlex
 import sys
+from contextlib import suppress
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any, Literal
@@ -26,12 +27,12 @@ _STAGES = {
 """Those that have a part in what a stage makes."""
 
 
-def circumstances() -> dict[str, Any]:
+def describe_run() -> dict[str, Any]:
     """What a manifest says of how a run came about."""
     return {
         "command": shlex.join(["smmd-bench", *sys.argv[1:]]),
         "created": datetime.now(UTC).isoformat(timespec="seconds"),
-        "versions": versions(),
+        "versions": library_versions(),
         "hardware": {
             "machine": platform.machine(),
             "system": platform.system(),
@@ -41,32 +42,36 @@ def circumstances() -> dict[str, Any]:
     }
 
 
-def versions() -> dict[str, str]:
+def library_versions() -> dict[str, str]:
     """Versions of Python, and of the libraries and packages of plugins that results may depend
     on."""
     return {"python": platform.python_version(), **_versions(_PACKAGES), **outside_packages()}
 
 
-def made_with(stage: Literal["train", "decode"]) -> dict[str, str]:
-    """What a stage is made with: versions of libraries and of the training code, kind of device,
-    threads of a CPU, and processes where there are several: these may change the last bits."""
+def describe_stage(stage: Literal["train", "decode"]) -> dict[str, str]:
+    """The versions, the kind of device, the threads of a CPU, and the processes where there are
+    several, that make a stage's results: these may change the last bits."""
     import torch
 
-    code = {"training code": str(TRAINING_VERSION)} if stage == "train" else {}
-    several = {"processes": str(processes())} if processes() > 1 else {}
-    several |= {"strategy": "fsdp2"} if is_sharded() and stage == "train" else {}
-    software = {**_versions(_STAGES[stage]), **code, **several}
+    facts = _versions(_STAGES[stage])
+    if stage == "train":
+        facts["training code"] = str(TRAINING_VERSION)
+    if processes() > 1:
+        facts["processes"] = str(processes())
+    if is_sharded() and stage == "train":
+        facts["strategy"] = "fsdp2"
+
     if torch.cuda.is_available():
-        return {**software, "device": torch.cuda.get_device_name()}
-    device = f"CPU ({platform.machine()})"
-    return {**software, "device": device, "threads": str(torch.get_num_threads())}
+        facts["device"] = torch.cuda.get_device_name()
+    else:
+        facts["device"] = f"CPU ({platform.machine()})"
+        facts["threads"] = str(torch.get_num_threads())
+    return facts
 
 
 def _versions(packages: tuple[str, ...]) -> dict[str, str]:
-    found = {}
+    installed = {}
     for package in packages:
-        try:
-            found[package] = version(package)
-        except PackageNotFoundError:
-            continue
-    return found
+        with suppress(PackageNotFoundError):
+            installed[package] = version(package)
+    return installed

@@ -1,6 +1,6 @@
 """Every stage once, on the built-in checkpoint: what `smmd-bench doctor --gpu` starts.
 
-    python -m smmd_bench.run.smoke METHOD DTYPE ENGINE
+    python -m smmd_bench.maintenance.smoke METHOD DTYPE ENGINE
 
 The last line that it prints says what was done, how long it took and how much memory it needed.
 """
@@ -20,8 +20,8 @@ from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
-from .pipeline import decode, measure, train
-from .run_directory import RunDirectory
+from ..run.pipeline import decode, measure, train
+from ..run.run_directory import RunDirectory
 
 _SIZES = {"train_examples": 64, "validation_examples": 16, "test_examples": 64, "epochs": 1}
 
