@@ -1,7 +1,7 @@
 """Hooks of mkdocs.yml: the repository's Markdown, written for GitHub, as pages of a site.
 
-README.md, CHANGELOG.md and benchmarks/README.md become pages, and so do the two references, which
-mkdocstrings and mkdocs-click make. A link to a file that is not a page keeps only its text.
+The files of PAGES become pages, and so do the two references, which mkdocstrings and mkdocs-click
+make. A link to a file that is not a page keeps only its text.
 Formulas (GitHub's $`...`$ and math fences) become MathML, which needs no script.
 """
 
@@ -25,6 +25,7 @@ PAGES = {
     "index.md": "README.md",
     "changelog.md": "CHANGELOG.md",
     "benchmarks.md": "benchmarks/README.md",
+    "replication.md": "experiments/replication/README.md",
 }
 REFERENCES = {
     "api.md": "# Python reference\n\n## import smmd_bench as sb\n\n"

@@ -248,7 +248,7 @@ def card_of_run(name: str, run: Run) -> ModelCard:
         return replace(card, name=name)
     raise UserError(
         f"The model {name} in {card.folder} has changed since {run.path} was made: put the old "
-        "files back there, or train describe_retraining into another run."
+        "files back there, or train again into another run."
     )
 
 

@@ -19,8 +19,9 @@ OUTSIDE_THE_SITE = ("CONTRIBUTING.md", "SECURITY.md", "examples/README.md")
 
 def documents() -> list[Path]:
     """All pages that link to each other."""
-    others = (*OUTSIDE_THE_SITE, "README.md", "CHANGELOG.md", "benchmarks/README.md")
-    pages = [ROOT / name for name in others]
+    others = (*OUTSIDE_THE_SITE, "README.md", "CHANGELOG.md")
+    studies = ("benchmarks/README.md", "experiments/replication/README.md")
+    pages = [ROOT / name for name in (*others, *studies)]
     return [*pages, *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("examples/*/*.md"))]
 
 

@@ -78,6 +78,20 @@ def test_every_link_leads_to_a_file_and_a_heading_or_is_https(page):
     assert not dead
 
 
+# `git show COMMIT:PATH` names a file of another time.
+NAMED_PATH = re.compile(r"(?<![\w/:.-])(?:tests|smmd_bench|plugins|examples)/[\w/*.-]*\w")
+NAMED_TEST = re.compile(r"`([a-z_]+/test_[a-z_]+)`")
+
+
+def test_every_path_of_the_code_that_a_page_names_is_there():
+    # The changelog tells of former files.
+    pages = [page for page in documents() if page.name != "CHANGELOG.md"]
+    text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
+    tests = [f"tests/{name}.py" for name in NAMED_TEST.findall(text)]
+    gone = [path for path in (*NAMED_PATH.findall(text), *tests) if not [*ROOT.glob(path)]]
+    assert not gone
+
+
 def test_every_page_of_the_documentation_can_be_reached_from_the_readme():
     seen: set[Path] = set()
     todo = [ROOT / "README.md"]
