@@ -47,6 +47,7 @@ def test_beams_are_the_likely_ones_of_all_completions(size):
     chain = Chain(size, spread=3)
     prompts = [[0, 1], [1, 2]]
     by_prompt = find_beams(chain, CHECKPOINT, prompts, {END}, LENGTH)
+
     for prompt, beams in zip(prompts, by_prompt, strict=True):
         completions = chain.list_completions(prompt)
         likely = {ids for ids, log_p in completions.items() if log_p >= math.log(LEAST)}

@@ -32,8 +32,8 @@ def rows(values):
 
 def of_size(direction, size):
     """The direction with this root mean square."""
-    found: Vector = direction * size / np.sqrt(np.mean(direction**2))
-    return found
+    result: Vector = direction * size / np.sqrt(np.mean(direction**2))
+    return result
 
 
 def a_canary(*rivals):
@@ -105,12 +105,12 @@ def test_in_half_precision_a_picture_counts_by_itself():
 
 
 def test_in_float32_any_token_counts_and_near_rivals_are_named():
-    near, far = np.zeros(TOKENS), np.zeros(TOKENS)
-    near[3], far[3] = 0.0019, 0.0021
-    canary = a_canary(near, far)
+    nearby, far = np.zeros(TOKENS), np.zeros(TOKENS)
+    nearby[3], far[3] = 0.0019, 0.0021
+    canary = a_canary(nearby, far)
     assert indistinguishable(canary, "float32") == ["rival 0"]
     assert resolution(canary, "float32") == 0.002
-    assert passes(canary, near / 2, "float32")
+    assert passes(canary, nearby / 2, "float32")
     assert not passes(canary, far, "float32")
 
 

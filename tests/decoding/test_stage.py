@@ -62,9 +62,9 @@ def test_the_base_reads_what_the_trained_ones_do(siblings, tmp_path):
     assert dict(ce.rivals)["base"] == base.log_probabilities
     assert base.rounded
     alone = session_canaries([cell for cell in cells if cell.is_base], run)
-    ((own,),) = [canary.values() for canary in alone.values()]
-    assert own.token_ids != ce.token_ids
-    assert own.rivals == ()
+    ((base_alone,),) = [canary.values() for canary in alone.values()]
+    assert base_alone.token_ids != ce.token_ids
+    assert base_alone.rivals == ()
     assert session_canaries(cells, tmp_path) == {}  # without receipts
 
 
@@ -97,12 +97,13 @@ def test_cells_with_other_limits_on_pixels_and_text_are_decoded_with_their_own(t
 
     assert decode_cells(cells, tmp_path, note) == {}
     assert starts == [0, 1, 0, 1]
-    found = [cell.stored(tmp_path) for cell in cells]
-    frames = [pd.read_parquet(now.place("completions")) for now in found]
+    stored = [cell.stored(tmp_path) for cell in cells]
+    frames = [pd.read_parquet(now.place("completions")) for now in stored]
     tokens = [frame["prompt_tokens"].median() for frame in frames[1:]]
     assert tokens[0] == tokens[1] + 12  # 16 tokens of an image, and 4
     assert ["image" in frame for frame in frames] == [False, True, True]
-    for cell, now in zip(cells, found, strict=True):
+
+    for cell, now in zip(cells, stored, strict=True):
         canary = read_json(now.trained / "canaries.json")["epochs"]["0"]
         assert canary["pictures"] == int(cell.reads_images)
         assert pd.read_parquet(now.place("probes"))["p_target"].notna().all()
@@ -137,11 +138,13 @@ def test_decoders_leave_beams_of_pictures(tiny_vlm, tmp_path):
     cell = replace(cells_of("clock_time", "ce", folder)[0], decoders=("median",))
     train([cell], tmp_path)
     assert decode([cell], tmp_path) == {}
-    now = cell.stored(tmp_path)
-    completions = pd.read_parquet(now.place("completions"))
-    for uid, found in pd.read_parquet(now.place("beams")).groupby("uid"):
+    stored = cell.stored(tmp_path)
+    completions = pd.read_parquet(stored.place("completions"))
+
+    for uid, found in pd.read_parquet(stored.place("beams")).groupby("uid"):
         assert np.exp(found["log_probability"]).sum() <= 1 + 1e-6
         assert found["log_probability"].is_monotonic_decreasing
         assert uid in set(completions["uid"])
+
     assert measure_cells([cell], tmp_path, lambda *_: None) == {}
     assert "number_mass" in pd.read_parquet(cell.stored(tmp_path).place("scores"))

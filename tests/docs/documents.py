@@ -19,9 +19,9 @@ OUTSIDE_THE_SITE = ("CONTRIBUTING.md", "SECURITY.md", "examples/README.md")
 
 def documents() -> list[Path]:
     """All pages that link to each other."""
-    others = (*OUTSIDE_THE_SITE, "README.md", "CHANGELOG.md")
+    top_level = (*OUTSIDE_THE_SITE, "README.md", "CHANGELOG.md")
     studies = ("benchmarks/README.md", "experiments/replication/README.md")
-    pages = [ROOT / name for name in (*others, *studies)]
+    pages = [ROOT / name for name in (*top_level, *studies)]
     return [*pages, *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("examples/*/*.md"))]
 
 
@@ -53,6 +53,7 @@ def commands() -> Iterator[tuple[str, list[str]]]:
             for language, text in blocks(page.read_text(encoding="utf-8")):
                 if language != "python":
                     yield from _commands(str(page.relative_to(ROOT)), text)
+
     context = click.Context(cli)
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)

@@ -33,6 +33,7 @@ def test_a_documented_command_has_options_and_losses_that_exist(line, tmp_path):
     name, *arguments = words
     command = cli.get_command(click.Context(cli), name)
     assert command is not None, f"{place}: there is no command {name}"
+
     with as_a_process(tmp_path):
         for word in arguments:
             if re.fullmatch(r"[\w./-]*[/.][\w./-]*|[A-Z]+", word) and word[0] not in "-/":
@@ -41,6 +42,7 @@ def test_a_documented_command_has_options_and_losses_that_exist(line, tmp_path):
             context = command.make_context(name, arguments)
         except click.UsageError as error:
             pytest.fail(f"{place}: {error.format_message()}")
+
     losses = context.params.get("losses") or []
     for spec in losses if isinstance(losses, list | tuple) else split_list(losses):
         if spec not in ("base", "huber", "squared_emd") and not spec.endswith("[tuned]"):
@@ -65,10 +67,10 @@ def test_commands_that_take_no_run_work_in_order(tmp_path, monkeypatch):
     for name in ("examples", "experiments"):
         (tmp_path / name).symlink_to(ROOT / name)
     for line in RUN:
-        said = call(shlex.split(line), tmp_path)
-        assert said.status == 0, f"{line}: {said.output}"
+        outcome = call(shlex.split(line), tmp_path)
+        assert outcome.status == 0, f"{line}: {outcome.output}"
         if "--print-yaml" in line:
-            (tmp_path / "experiment.yaml").write_text(said.stdout, encoding="utf-8")
+            (tmp_path / "experiment.yaml").write_text(outcome.stdout, encoding="utf-8")
 
 
 PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
@@ -77,11 +79,11 @@ SAMPLES = [text for _, text in blocks(PAGE) if text.startswith("$ smmd-bench sam
 
 @pytest.mark.parametrize("sample", SAMPLES, ids=lambda text: text.splitlines()[0])
 def test_a_sample_is_what_the_command_prints(sample, tmp_path):
-    command, *shown = sample.rstrip().splitlines()
+    command, *expected = sample.rstrip().splitlines()
     (tmp_path / "tests").symlink_to(ROOT / "tests")
-    said = call(shlex.split(command)[2:], tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache"))
-    printed = said.output.rstrip().splitlines()
-    assert [_without_folders(line) for line in shown] == [_without_folders(p) for p in printed]
+    outcome = call(shlex.split(command)[2:], tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache"))
+    printed = outcome.output.rstrip().splitlines()
+    assert [_without_folders(line) for line in expected] == [_without_folders(p) for p in printed]
 
 
 def _without_folders(line: str) -> str:

@@ -112,10 +112,12 @@ ROWS = [(name, row) for name in TABLES for row in read_rows(name) if "exact_matc
 
 def fit(value: float, questions: int) -> str:
     """How a printed percentage comes from a whole number of right answers, if it does."""
-    near = value * questions / 100
-    if any(abs(round(100 * n / questions, 2) - value) < 1e-9 for n in (int(near), math.ceil(near))):
+    scaled = value * questions / 100
+    if any(
+        abs(round(100 * n / questions, 2) - value) < 1e-9 for n in (int(scaled), math.ceil(scaled))
+    ):
         return "rounded"
-    cut = abs(math.floor(1e4 * math.ceil(near) / questions + 1e-9) / 100 - value) < 1e-9
+    cut = abs(math.floor(1e4 * math.ceil(scaled) / questions + 1e-9) / 100 - value) < 1e-9
     return "cut" if cut else "neither"
 
 
@@ -131,7 +133,7 @@ def fit(value: float, questions: int) -> str:
 )
 def test_printed_accuracies_are_rounded_cut_or_neither(task, questions, cut, neither):
     values = [row["exact_match"] for _, row in ROWS if row["task"] == task]
-    found = [(fit(value, questions), value) for value in values]
-    assert sum(how == "cut" for how, _ in found) == cut
-    assert sorted(value for how, value in found if how == "neither") == neither
+    fits = [(fit(value, questions), value) for value in values]
+    assert sum(how == "cut" for how, _ in fits) == cut
+    assert sorted(value for how, value in fits if how == "neither") == neither
     assert all(f"{value:.2f}" in page("docs/footguns.md") for value in neither)

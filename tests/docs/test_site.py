@@ -15,8 +15,8 @@ pytestmark = pytest.mark.docs
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "site"
     command = [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--site-dir", str(folder)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr  # strict: links and the navigation are checked
+    process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    assert process.returncode == 0, process.stderr  # strict: links and the navigation are checked
     return folder
 
 

@@ -83,6 +83,7 @@ def test_a_row_is_the_prompt_with_its_picture_and_the_target_alone_is_supervised
     processor = load_processor(tiny_vlm(architecture))
     tokenizer = processor.tokenizer
     data = TokenisedExamples(times, tokenizer, 256, processor=processor)
+
     for row, length, example in zip(data, data.lengths, times, strict=True):
         (prompt,) = encode_image_prompts(processor, [example.prompt], [1])
         (target,) = encode_targets(tokenizer, [example.target])

@@ -17,8 +17,8 @@ def test_what_is_transparent_becomes_white(tmp_path, mode):
     image.putpixel((1, 0), (0, 0, 0, 255))
     image.putpixel((2, 0), (0, 0, 0, 128))
     image.convert(mode).save(tmp_path / "a.png")
-    found = read_image(tmp_path / "a.png")
-    assert [found.getpixel((x, 0)) for x in range(3)] == [(v,) * 3 for v in (255, 0, 127)]
+    result = read_image(tmp_path / "a.png")
+    assert [result.getpixel((x, 0)) for x in range(3)] == [(v,) * 3 for v in (255, 0, 127)]
 
 
 def test_a_picture_broken_beyond_its_header_and_a_folder_are_named(tmp_path):

@@ -67,13 +67,13 @@ def test_a_padded_batch_is_the_processors_own(processor, pictures, side):
     texts = [TEXT, "Time?", "The hour, please:", ""]
     prompts = encode_image_prompts(processor, texts, [1] * 4)
     rows = [expand(processor, ids, [path]) for ids, path in zip(prompts, pictures, strict=True)]
-    found = pad_rows(rows, processor.tokenizer.pad_token_id, side)
+    result = pad_rows(rows, processor.tokenizer.pad_token_id, side)
     expected = own(processor, texts, pictures, padding=True, padding_side=side)
     if "cross_attention_mask" in expected:  # theirs begins at the row's first column on the right
         lengths = expected["attention_mask"].sum(1)
-        assert torch.equal(found["cross_attention_mask"].amax((2, 3)).sum(1), lengths)
-        del found["cross_attention_mask"], expected["cross_attention_mask"]
-    same(found, expected)
+        assert torch.equal(result["cross_attention_mask"].amax((2, 3)).sum(1), lengths)
+        del result["cross_attention_mask"], expected["cross_attention_mask"]
+    same(result, expected)
 
 
 @torch.no_grad()
@@ -95,6 +95,7 @@ def test_a_batch_gives_the_logits_of_its_rows_and_the_picture_moves_them(
     padding = processor.tokenizer.pad_token_id
     left_padded = model(**pad_rows(rows, padding, "left")).logits
     right_padded = model(**pad_rows(rows, padding, "right")).logits
+
     for i, expected in enumerate(alone):
         last = rows[i]["input_ids"].shape[1] - 1
         torch.testing.assert_close(left_padded[i, -1], expected, rtol=1e-4, atol=1e-3)
@@ -119,8 +120,8 @@ def test_chats_have_the_picture_in_the_users_turn(processor, pictures):
         add_special_tokens=False,
         return_tensors="pt",
     )
-    found = expand(processor, ids, pictures[:1])
-    assert torch.equal(found["input_ids"], expected["input_ids"])
+    result = expand(processor, ids, pictures[:1])
+    assert torch.equal(result["input_ids"], expected["input_ids"])
 
 
 @pytest.mark.parametrize("chat", [False, True])

@@ -31,14 +31,16 @@ def check(tokenizer, prompt=TEXT, target="168", rows=10**6, chat=False):
 def of_words(*, normalizer=None, spaces="keep"):
     """A tokenizer of words and single characters, as of T5 or BERT, which change what they read."""
     words = ["<eos>", "<unk>", *"0123456789?+:\n ", "▁", "what", "is", "answer", "What", "Answer"]
-    made = Tokenizer(models.WordLevel({word: at for at, word in enumerate(words)}, "<unk>"))
+    word_tokenizer = Tokenizer(
+        models.WordLevel({word: at for at, word in enumerate(words)}, "<unk>")
+    )
     split = pre_tokenizers.Split(Regex(r"[A-Za-z]+|[\s\S]"), "isolated")
-    made.pre_tokenizer = {"keep": split, "lose": pre_tokenizers.Whitespace()}[spaces]
+    word_tokenizer.pre_tokenizer = {"keep": split, "lose": pre_tokenizers.Whitespace()}[spaces]
     if normalizer is not None:
-        made.normalizer = normalizer
-    made.decoder = decoders.Fuse()
+        word_tokenizer.normalizer = normalizer
+    word_tokenizer.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(
-        tokenizer_object=made, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>"
+        tokenizer_object=word_tokenizer, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>"
     )
 
 

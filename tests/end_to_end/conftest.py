@@ -32,9 +32,9 @@ class CommandLine:
 
     def finish(self, words, *more, **environment):
         """A command that ends well."""
-        done = self(words, *more, **environment)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done
+        outcome = self(words, *more, **environment)
+        assert outcome.returncode == 0, outcome.stdout + outcome.stderr
+        return outcome
 
     def start(self, words, *more):
         """The process of the command, which may be killed."""

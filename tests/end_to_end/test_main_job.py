@@ -39,14 +39,18 @@ def test_every_stage_leaves_its_files(finished):
         decoded = {"completions.parquet", "probes.parquet", "decode.json"}
         assert {file.name for file in cell.decoded.iterdir()} == decoded
         assert {f.name for f in cell.measured.iterdir()} == {"scores.parquet", "metrics.json"}
-        left = {"receipt.json", "canaries.json"}
+        expected = {"receipt.json", "canaries.json"}
         if loss == "base":
-            assert {file.name for file in cell.trained.iterdir()} == left
+            assert {file.name for file in cell.trained.iterdir()} == expected
             continue
-        assert {file.name for file in cell.trained.iterdir()} == left | {"log.parquet", "epochs"}
+        assert {file.name for file in cell.trained.iterdir()} == expected | {
+            "log.parquet",
+            "epochs",
+        }
         scores = [line["exact_match"] for line in cell.selection["epochs"]]
         best = 1 + scores.index(max(scores))  # the best epoch is the one that validates best
         assert [file.name for file in cell.checkpoint.parent.iterdir()] == [str(best)]
+
     assert not list(finished[0].rglob("*.part"))
     assert not (finished[0] / "failed").exists()
 
@@ -59,6 +63,7 @@ def test_the_frames_of_the_run(finished):
     log = run.train_log
     steps = 2 * 512 // run.cells.recipe.iloc[0]["batch_size"]
     assert log.groupby("loss", observed=True).step.max().to_dict() == {"ce": steps, "smmd": steps}
+
     for loss, weight in (("ce", 0), ("smmd", 3)):  # cross-entropy plus λ times the auxiliary
         logged = log[log.loss == loss]
         auxiliary = weight * logged.auxiliary if weight else 0
@@ -66,34 +71,38 @@ def test_the_frames_of_the_run(finished):
 
 
 def test_the_same_command_again_has_nothing_to_do(smmd_bench, finished):
-    before = inodes(finished[0], "[!r]*/*/*")  # reports may be made again
+    old_inodes = inodes(finished[0], "[!r]*/*/*")  # reports may be made again
     assert "Nothing to do" in smmd_bench.finish(JOB, finished[0]).stdout
-    assert inodes(finished[0], "[!r]*/*/*") == before
+    assert inodes(finished[0], "[!r]*/*/*") == old_inodes
 
 
 @pytest.mark.slow
 def test_killed_at_any_stage_it_finishes_the_rest_with_the_same_results(
     smmd_bench, finished, tmp_path
 ):
-    whole, out = finished[0], tmp_path / "run"
-    ce, smmd = (cells(whole)["tiny", loss] for loss in ("ce", "smmd"))
-    part = f"train/.{ce.trained.name}.part"
+    undisturbed, out = finished[0], tmp_path / "run"
+    ce, smmd = (cells(undisturbed)["tiny", loss] for loss in ("ce", "smmd"))
+    partial = f"train/.{ce.trained.name}.part"
+
     for place in (
-        f"{part}/epochs/1",
+        f"{partial}/epochs/1",
         f"train/.{smmd.trained.name}.part/training",
         f"select/{ce.selected.name}",
         f"decode/.{smmd.decoded.name}.part/completions.parquet",
     ):
         smmd_bench.kill_when((out / place).exists, JOB, out)
+
     trained = inodes(out, "train/*/receipt.json")
     assert len(trained) == 3
     assert "train ce" not in smmd_bench.finish(JOB, out).stdout
     assert inodes(out, "train/*/receipt.json") == trained
-    made = ("select/*/*", "measure/*/*", "compare/*/*", "train/*/epochs/*/model.safetensors")
-    files = [file.relative_to(whole) for pattern in made for file in whole.glob(pattern)]
+    patterns = ("select/*/*", "measure/*/*", "compare/*/*", "train/*/epochs/*/model.safetensors")
+    files = [
+        file.relative_to(undisturbed) for pattern in patterns for file in undisturbed.glob(pattern)
+    ]
     assert len(files) == 2 + 2 * 3 + 2 + 2
     for file in files:
-        assert (out / file).read_bytes() == (whole / file).read_bytes(), file
+        assert (out / file).read_bytes() == (undisturbed / file).read_bytes(), file
     assert not list(out.rglob("*.part"))
 
 
@@ -108,6 +117,7 @@ def test_a_cell_that_fails_is_recorded_and_the_others_go_on(smmd_bench, tmp_path
         plugins += ["--plugin", tmp_path / f"{name}.py"]
         broken = SOURCE.replace('"huber"', f'"{name}"').replace("return loss,", f"return {result},")
         plugins[-1].write_text(broken)
+
     words = f"train-eval --task arithmetic --losses raises,diverges,ce {SMALL} --no-base"
     out = tmp_path / "run"
     result = smmd_bench(f"{words} --engine transformers --out", out, *plugins)

@@ -36,15 +36,15 @@ def test_ray_gives_what_local_gives_though_tasks_are_killed(smmd_bench, finish, 
     process = smmd_bench.start(f"{ASKED} --executor ray[retries=3] --out", ray)
     killer = threading.Thread(target=kill_two_tasks, args=(process, killed))
     killer.start()
-    said, _ = process.communicate(timeout=800)
+    output, _ = process.communicate(timeout=800)
     killer.join()
-    assert process.returncode == 0, said
+    assert process.returncode == 0, output
     assert len(killed) == 2
     tables = sorted(path.name for path in (local / "reports" / "tables").glob("*.csv"))
     assert "arithmetic_table.csv" in tables
     for name in tables:
-        mine, theirs = ((run / "reports" / "tables" / name).read_text() for run in (ray, local))
-        assert mine == theirs, name
+        by_ray, by_local = ((run / "reports" / "tables" / name).read_text() for run in (ray, local))
+        assert by_ray == by_local, name
     lines = [" ".join(p.info["cmdline"] or ()) for p in psutil.process_iter(["cmdline"])]
     assert not [line for line in lines if str(ray) in line]
     assert not [*ray.rglob("*.part")]

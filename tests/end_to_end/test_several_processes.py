@@ -28,32 +28,32 @@ BUILTIN = model_card("builtin/tiny").folder / "model.safetensors"
 def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(
     smmd_bench, finish, tmp_path, strategy, method
 ):
-    whole, killed, alone = (tmp_path / name for name in ("whole", "killed", "alone"))
-    asked = ASKED.replace("threads=1", f"threads=1,strategy={strategy}") + f" --set method={method}"
-    finish(f"{asked} --out", whole)
+    undisturbed, killed, alone = (tmp_path / name for name in ("whole", "killed", "alone"))
+    words = ASKED.replace("threads=1", f"threads=1,strategy={strategy}") + f" --set method={method}"
+    finish(f"{words} --out", undisturbed)
     workers = smmd_bench.kill_when(
-        lambda: [*killed.glob("train/.*.part/epochs/1/canary.json")], f"{asked} --out", killed
+        lambda: [*killed.glob("train/.*.part/epochs/1/canary.json")], f"{words} --out", killed
     )
     _, alive = psutil.wait_procs(workers, timeout=20)
     assert alive == []
     (state, *_) = killed.glob("train/.*.part/training/checkpoint-*/trainer_state.json")
     seconds = read_json(state)["log_history"][0]["seconds"]
-    finish(f"{asked} --out", killed)
+    finish(f"{words} --out", killed)
     assert sb.read_run(killed).train_log["seconds"].iloc[0] == seconds  # the first epoch stays
     finish(f"{ASKED} --set method={method} --out".replace("gpus_per_cell=2,", ""), alone)
-    mine, again, other = (cells(run)["tiny", "smmd"] for run in (whole, killed, alone))
-    assert again.weights == mine.weights
-    made_with = mine.receipt["made_with"]
+    cell, again, other = (cells(run)["tiny", "smmd"] for run in (undisturbed, killed, alone))
+    assert again.weights == cell.weights
+    made_with = cell.receipt["made_with"]
     assert made_with["processes"] == "2"
     assert made_with.get("strategy", "ddp") == strategy
-    names = {path.name for path in (whole / "logs").glob("train-*.log")}
-    assert names == {f"train-{mine.address}.log", f"train-{mine.address}-rank1.log"}
-    log, of_one = sb.read_run(whole).train_log, sb.read_run(alone).train_log
+    names = {path.name for path in (undisturbed / "logs").glob("train-*.log")}
+    assert names == {f"train-{cell.address}.log", f"train-{cell.address}-rank1.log"}
+    log, of_one = sb.read_run(undisturbed).train_log, sb.read_run(alone).train_log
     assert log["step"].tolist() == [*range(1, len(log) + 1)]
     assert log["tokens"].tolist() == of_one["tokens"].tolist()
     expected = pytest.approx(of_one["cross_entropy"].to_numpy(), rel=0.02)
     assert log["cross_entropy"].to_numpy() == expected
-    assert_learned_alike(mine.checkpoint, other.checkpoint)
+    assert_learned_alike(cell.checkpoint, other.checkpoint)
 
 
 def assert_learned_alike(folder, other):
@@ -83,6 +83,6 @@ def test_a_process_that_dies_ends_the_training_in_a_sentence(smmd_bench, tmp_pat
         time.sleep(0.2)
     time.sleep(8)
     victim.kill()
-    said, _ = process.communicate(timeout=120)
+    output, _ = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "process 1 of the training failed: the process was killed by SIGKILL" in said
+    assert "process 1 of the training failed: the process was killed by SIGKILL" in output

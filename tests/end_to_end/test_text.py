@@ -31,16 +31,17 @@ LOSSES = ["ce", "ntl", "smmd"]
 def test_every_loss_as_an_adapter_of_a_llama_in_one_engine(finish, tiny_checkpoints, tmp_path):
     """At N = 1000."""
     out = tmp_path / "run"
-    said = finish(
+    output = finish(
         "train-eval --task 'arithmetic[level=easy]' --losses ce,gce,ntl[lambda=3],ntil,dist2,smmd "
         "--train-examples 256 --epochs 2 --validation-examples 20 --test-examples 30 "
         "--set lora_rank=8 --set max_length=200 --model",
         *(tiny_checkpoints("triple").base, "--out", out),
     )
-    assert "LoRA r=8" in said.stdout
+    assert "LoRA r=8" in output.stdout
     served = [len(request) for request in requests(out)]
     assert sum(served) == 7
     assert max(served) >= 3  # adapters in one engine
+
     for (_, loss), cell in cells(out).items():
         assert cell.receipt["kind"] == ("base" if loss == "base" else "lora")
         if loss == "base":
@@ -56,18 +57,19 @@ def test_every_loss_as_an_adapter_of_a_llama_in_one_engine(finish, tiny_checkpoi
             weight = log["units"] / log["tokens"]
         relative = weight * log["auxiliary"] / log["cross_entropy"]
         np.testing.assert_allclose(log["relative_auxiliary"], relative)
-    (drowned,) = (line for line in said.stderr.splitlines() if "drowns" in line)  # N = 1000
+
+    (drowned,) = (line for line in output.stderr.splitlines() if "drowns" in line)  # N = 1000
     assert "ntl" in drowned
 
 
 def test_summaries_are_trained_scored_and_compared(finish, tmp_path):
     """A task without numbers as answers, from training to Table 11."""
-    said = finish(
+    output = finish(
         "train-eval --task samsum[source=corpus] --losses smmd --engine transformers --epochs 1 "
         "--set batch_size=4 --set micro_batch_size=4 --out",
         *(tmp_path / "run", "--data-dir", DATA),
     )
-    assert "no CE to compare with" in said.stdout
+    assert "no CE to compare with" in output.stdout
     run = sb.read_run(tmp_path / "run")
     assert set(run.metrics["metric"]) == {"rouge1", "rouge2", "rougeL", "truncation_rate"}
     assert set(run.selection["selection_metric"]) == {"rougeL"}
@@ -116,12 +118,14 @@ def build_backbone(architecture, folder):
     collate = RightPaddingCollator(tokenizer.pad_token_id)
     optimizer = torch.optim.AdamW(model.parameters(), lr=4e-3)
     model.train()
+
     for step in range(60):
         batch = collate([data[at % len(data)] for at in range(4 * step, 4 * step + 4)])
         batch.pop("example")
         model(**batch).loss.backward()
         optimizer.step()
         optimizer.zero_grad()
+
     model.save_pretrained(folder)
     return folder
 
@@ -160,6 +164,7 @@ def test_a_backbone_goes_through_every_step(gsm8k, checkpoints, name, n):
         assert cell.receipt["kind"] == "lora"
         for epoch, canary in read_json(cell.trained / "canaries.json")["epochs"].items():
             canaries[loss, epoch] = np.concatenate(canary["log_probabilities"])
+
     assert len(canaries) == 2 * len(LOSSES)
     for pair in itertools.combinations(canaries, 2):  # a canary tells them apart
         first, second = (canaries[key] for key in pair)
@@ -168,6 +173,7 @@ def test_a_backbone_goes_through_every_step(gsm8k, checkpoints, name, n):
     table = run.cells[run.cells.model == model]
     assert (table.status == "done").all()
     assert (table[table.task == "svamp"].trained_on == "gsm8k").all()
+
     for address in table.address:
         cell = run.current(address)
         assert len(pd.read_parquet(cell.place("completions"))) == 4

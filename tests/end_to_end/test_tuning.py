@@ -29,6 +29,7 @@ def test_the_trial_that_validates_best_is_chosen_and_it_alone_sees_the_test_spli
     tuned = tuned_cells(run)
     assert "smmd[tuned]: the best of lambda=3; lambda=10 by validation." in text
     assert {*tuned} == {"ce[tuned]", "smmd[tuned]"}
+
     for cell in tuned.values():
         values = [trial.selection["epochs"][0]["exact_match"] for trial in cell.trials]
         assert [line["value"] for line in cell.choice["trials"]] == values
@@ -36,6 +37,7 @@ def test_the_trial_that_validates_best_is_chosen_and_it_alone_sees_the_test_spli
         assert cell.checkpoint == cell.trials[cell.choice["chosen"]].checkpoint
         assert all(trial.decoded is None for trial in cell.trials)
         assert cell.metrics is not None
+
     assert len([*run.glob("train/*/receipt.json")]) == 4  # a published row is one of the trials
     tested = {cell.decoded for cell in cells(run).values()}
     assert {*run.glob("decode/*")} == tested
@@ -43,10 +45,10 @@ def test_the_trial_that_validates_best_is_chosen_and_it_alone_sees_the_test_spli
 
 
 def test_killed_among_its_trials_it_ends_as_undisturbed(smmd_bench, finished, tmp_path):
-    whole, out = finished[0], tmp_path / "run"
-    last = tuned_cells(whole)["smmd[tuned]"]
+    undisturbed, out = finished[0], tmp_path / "run"
+    last = tuned_cells(undisturbed)["smmd[tuned]"]
     for place in (last.trials[0].trained, last.selected):
-        smmd_bench.kill_when((out / place.relative_to(whole)).exists, JOB, out)
+        smmd_bench.kill_when((out / place.relative_to(undisturbed)).exists, JOB, out)
     smmd_bench.finish(JOB, out)
-    for file in (*whole.glob("select/*/*"), *whole.glob("measure/*/*")):
-        assert (out / file.relative_to(whole)).read_bytes() == file.read_bytes(), file
+    for file in (*undisturbed.glob("select/*/*"), *undisturbed.glob("measure/*/*")):
+        assert (out / file.relative_to(undisturbed)).read_bytes() == file.read_bytes(), file

@@ -31,11 +31,13 @@ def test_the_built_in_vision_model_reads_clocks_above_chance(finish, tmp_path):
     values = cells(out)["tiny-vl", "base"].metrics["metrics"]
     assert values["exact_match"]["low"] > 10  # percent; chance is 0.7
     assert values["time_gap_wrapped"]["value"] < 170  # minutes; chance is 180
+
     for cell in cells(out).values():
         frame = pd.read_parquet(cell.place("completions"))
         assert len(frame) == 144
         assert all(Path(file).is_file() for file in frame["image"])
         assert set(pd.read_parquet(cell.place("probes"))["digit"]) == {0, 1, 2, 3}
+
     figures = {file.stem for file in (reports / "figures").glob("*.png")}
     assert {"digit_distribution", "dataset_samples"} <= figures
     assert not {"digit_probe", "error_histogram", "signed_errors"} & figures
@@ -52,8 +54,9 @@ def test_the_architectures_of_the_backbones(finish, tmp_path):
         "--set learning_rate=1e-2 --out"
     )
     run = tmp_path / "run"
-    said = finish(words, run, *models)
+    output = finish(words, run, *models)
     described = sb.read_run(run).described
+
     for (name, loss), cell in cells(run).items():
         engine = "transformers" if name == "mllama" else "vllm"
         assert described[cell.address]["engine"] == engine
@@ -65,5 +68,6 @@ def test_the_architectures_of_the_backbones(finish, tmp_path):
             assert keys
             assert all("language_model" in key for key in keys)
             assert not [key for key in keys if "vision" in key or "visual" in key]
+
     assert {name for name, _ in cells(run)} == set(ARCHITECTURES)
-    assert "mllama is decoded with transformers, not vllm: " in said.stdout
+    assert "mllama is decoded with transformers, not vllm: " in output.stdout

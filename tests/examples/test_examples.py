@@ -42,7 +42,10 @@ def test_the_notebook_runs_and_its_report_has_the_numbers_of_the_run(
     file.write_text("\n\n\n".join(parts) + "\n", encoding="utf-8")
     registry.load_plugin_file(file)
     run = sb.read_run(run_folder)
+
     for row in registry.load("reports", "accuracy_by_digits").build(run).data.to_dict("records"):
-        mine = run.completions[run.completions["loss"] == row["loss"]]
-        mine = mine[[sum(map(str.isdigit, text)) == row["digits"] for text in mine["target"]]]
-        assert row["accuracy"] == pytest.approx(100 * mine["exact"].mean())
+        completions = run.completions[run.completions["loss"] == row["loss"]]
+        completions = completions[
+            [sum(map(str.isdigit, text)) == row["digits"] for text in completions["target"]]
+        ]
+        assert row["accuracy"] == pytest.approx(100 * completions["exact"].mean())

@@ -39,8 +39,8 @@ def test_the_matrix_is_the_base_and_every_loss_and_seed_of_each_model_and_task()
     again = replace(PLAIN, losses=("ce", "ce", "smmd[sigma=2.0,lambda=3]", "smmd"), seeds=(0, 0))
     assert again == PLAIN  # a default that is spelled out is the same loss
     assert again.name == PLAIN.name
-    own = replace(PLAIN, tasks=("arithmetic[level=hard]",))
-    assert own.cells[0].task == "arithmetic[level=hard]"
+    hard = replace(PLAIN, tasks=("arithmetic[level=hard]",))
+    assert hard.cells[0].task == "arithmetic[level=hard]"
     assert PLAIN.cells[0].task == PLAIN.cells[0].card.task_spec("arithmetic")
 
 
@@ -59,8 +59,8 @@ def test_the_matrix_is_the_base_and_every_loss_and_seed_of_each_model_and_task()
     ],
 )
 def test_a_change_redoes_only_what_it_can_change(change, stages):
-    before, after = only(PLAIN, "smmd"), only(replace(PLAIN, **change), "smmd")
-    assert {stage for stage in before if before[stage] != after[stage]} == stages
+    original, changed = only(PLAIN, "smmd"), only(replace(PLAIN, **change), "smmd")
+    assert {stage for stage in original if original[stage] != changed[stage]} == stages
 
 
 def test_two_losses_never_share_a_training():
@@ -70,13 +70,13 @@ def test_two_losses_never_share_a_training():
 
 
 def test_the_weights_of_a_checkpoint_are_in_the_address(tmp_path):
-    found = []
+    addresses = []
     for name, end in (("a", b""), ("b", b"\x01")):
         folder = shutil.copytree(model_card("builtin/tiny").folder, tmp_path / name)
         weights = (folder / "model.safetensors").read_bytes()
         (folder / "model.safetensors").write_bytes(weights[: len(weights) - len(end)] + end)
-        found.append(only(replace(PLAIN, models=(str(folder),)), "ce"))
-    assert found[0]["train"] != found[1]["train"]
+        addresses.append(only(replace(PLAIN, models=(str(folder),)), "ce"))
+    assert addresses[0]["train"] != addresses[1]["train"]
 
 
 @given(
@@ -161,6 +161,7 @@ def test_a_cell_of_several_parts_has_the_decoders_of_all_and_is_no_trial():
     ce = replace(PLAIN, losses=("ce",))
     row = replace(ce, recipe={"learning_rate": 1e-4}, decoders=("mean",))
     tuned = replace(ce, tune=("ce: learning_rate=1e-4,3e-4",))
+
     for cells in (row.cells + tuned.cells, tuned.cells + row.cells):
         unique = each_once(cells)
         (cell,) = [cell for cell in unique if cell.address == row.cells[-1].address]
@@ -187,9 +188,9 @@ def test_a_task_brings_its_tests_of_transfer_which_follow_their_source():
     _, again = (c for c in faster.cells if c.loss == "smmd")
     assert again.parts == tested.parts
     assert again.address != tested.address
-    both = replace(WORDS, tasks=(*WORDS.tasks, "gsm8k[source=corpus,calculator=keep]"))
+    two_tasks = replace(WORDS, tasks=(*WORDS.tasks, "gsm8k[source=corpus,calculator=keep]"))
     with pytest.raises(UserError, match=r"gsm8k\[calculator=keep\] are both tested on svamp"):
-        _ = both.cells
+        _ = two_tasks.cells
 
 
 @pytest.mark.usefixtures("local_copies")
@@ -204,8 +205,8 @@ CLOCKS = {"train_examples": 8, "validation_examples": 4, "test_examples": 4}
 
 
 def clocks(model: Path, **changes: object) -> Experiment:
-    found = Experiment(("clock_time",), ("ce",), models=(str(model),), recipe=CLOCKS)
-    return replace(found, **changes)
+    of_clocks = Experiment(("clock_time",), ("ce",), models=(str(model),), recipe=CLOCKS)
+    return replace(of_clocks, **changes)
 
 
 def test_the_default_model_suits_the_tasks():
@@ -219,21 +220,21 @@ def test_the_default_model_suits_the_tasks():
 
 @pytest.mark.parametrize("limit", ["min_pixels", "max_pixels"])
 def test_limits_on_pixels_redo_all_of_a_vision_task_and_nothing_of_a_text_task(tiny_vlm, limit):
-    both = clocks(tiny_vlm("qwen2_5_vl"), tasks=("arithmetic[level=easy]", "clock_time"))
-    assert {cell.engine_settings.images for cell in both.cells} == {0, 1}
-    limited = replace(both, recipe={**CLOCKS, limit: 5000})
-    for before, after in zip(both.cells, limited.cells, strict=True):
-        same = {s for s in before.parts if before.parts[s] == after.parts[s]}
+    of_clocks = clocks(tiny_vlm("qwen2_5_vl"), tasks=("arithmetic[level=easy]", "clock_time"))
+    assert {cell.engine_settings.images for cell in of_clocks.cells} == {0, 1}
+    limited = replace(of_clocks, recipe={**CLOCKS, limit: 5000})
+    for before, after in zip(of_clocks.cells, limited.cells, strict=True):
+        unchanged = {s for s in before.parts if before.parts[s] == after.parts[s]}
         expected = {"select", "measure"} if before.reads_images else ALL
-        assert same == expected & before.parts.keys(), before.label
+        assert unchanged == expected & before.parts.keys(), before.label
 
 
 def test_what_vllm_refuses_transformers_decodes_and_a_note_says_so(tiny_vlm):
     folder = tiny_vlm("mllama")
-    asked = clocks(folder, models=(str(folder), str(tiny_vlm("qwen2_5_vl"))), base=False)
-    refused, taken = asked.cells
-    assert (refused.engine, taken.engine) == ("transformers", "vllm")
-    assert taken.engine_note is None
+    of_clocks = clocks(folder, models=(str(folder), str(tiny_vlm("qwen2_5_vl"))), base=False)
+    refused, accepted = of_clocks.cells
+    assert (refused.engine, accepted.engine) == ("transformers", "vllm")
+    assert accepted.engine_note is None
     note = str(refused.engine_note)
     assert "is decoded with transformers, not vllm: vLLM 0.10.2 was the last" in note
     (named,) = clocks(folder, engine="transformers", base=False).cells

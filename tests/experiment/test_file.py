@@ -35,15 +35,15 @@ def test_a_file_has_one_experiment_or_parts_that_take_what_stands_above_them():
 
 def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp_path):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
-    part = "{tasks: ['gsm8k[source=corpus]'], losses: [ce], optional: true}"
+    optional = "{tasks: ['gsm8k[source=corpus]'], losses: [ce], optional: true}"
     arithmetic = "{tasks: [arithmetic], losses: [ce]}"
-    read = experiment_file(f"name: n\nparts: [{arithmetic}, {part}]", "x.yaml")
+    read = experiment_file(f"name: n\nparts: [{arithmetic}, {optional}]", "x.yaml")
     assert {cell.task for cell in read.cells} > {"gsm8k"}
-    found, reasons = read.drop_missing()
-    assert found.experiments == read.experiments[:1]
+    plan, reasons = read.drop_missing()
+    assert plan.experiments == read.experiments[:1]
     assert reasons["gsm8k[source=corpus]"].startswith(f"The data folder {tmp_path} has no gsm8k/")
     with pytest.raises(UserError, match="has no gsm8k/"):
-        experiment_file(f"name: n\nparts: [{part}]", "x.yaml").drop_missing()
+        experiment_file(f"name: n\nparts: [{optional}]", "x.yaml").drop_missing()
     with pytest.raises(UserError, match="has no gsm8k/"):
         experiment_file("tasks: ['gsm8k[source=corpus]']\nlosses: [ce]", "x.yaml").drop_missing()
 
@@ -89,5 +89,5 @@ def test_one_training_is_not_tested_in_two_ways_in_one_folder():
     text += "  - {tasks: [arithmetic], losses: [ce, ntl], recipe: {test_examples: 50}}\n"
     with pytest.raises(UserError, match=r" base is asked for twice, .* folders of their own"):
         experiment_file(text.replace("ce, ntl", "ce"), "x.yaml").drop_missing()
-    both = text.replace("test_examples: 50", "epochs: 9")
-    assert len(experiment_file(both, "x.yaml").drop_missing()[0].cells) == 4
+    two_epochs = text.replace("test_examples: 50", "epochs: 9")
+    assert len(experiment_file(two_epochs, "x.yaml").drop_missing()[0].cells) == 4

@@ -51,8 +51,8 @@ def test_values_hold_for_all_losses_or_for_one(tune, found):
 
 
 def test_a_recipe_setting_is_tuned_for_every_loss_and_a_name_means_all_its_variants():
-    found = points(["learning_rate=1e-4,1e-3"], ("ce", "smmd"))
-    assert found["ce"] == found["smmd"]
+    by_loss = points(["learning_rate=1e-4,1e-3"], ("ce", "smmd"))
+    assert by_loss["ce"] == by_loss["smmd"]
     variants = ("smmd", "smmd[sigma=1]")
     only = tuning_grids(["smmd[sigma=1.0]: lambda=1,5", "smmd: lambda=2,4"], variants, None, 0)
     assert {p.loss for p in only["smmd"]} == {"smmd[lambda=2]", "smmd[lambda=4]"}
@@ -62,9 +62,9 @@ def test_a_recipe_setting_is_tuned_for_every_loss_and_a_name_means_all_its_varia
 
 def test_so_many_are_drawn_of_each_grid_by_the_seed():
     tune = ["lambda=1,2,4,5,6,7,8,9", "ce: learning_rate=1e-4,2e-4,3e-4,4e-4,5e-4,6e-4,7e-4,8e-4"]
-    whole, drawn = points(tune), points(tune, trials=3)
+    full, drawn = points(tune), points(tune, trials=3)
     assert {loss: len(found) for loss, found in drawn.items()} == {"ce": 3, "smmd": 3}
-    places = {loss: [whole[loss].index(text) for text in drawn[loss]] for loss in drawn}
+    places = {loss: [full[loss].index(text) for text in drawn[loss]] for loss in drawn}
     assert places["ce"] == places["smmd"] == sorted(places["ce"])
     assert points(tune, trials=3) == drawn
     assert len({str(points(tune, trials=3, seed=seed)) for seed in range(9)}) > 1
@@ -152,24 +152,24 @@ def test_other_test_data_change_no_address_that_a_choice_follows_from(monkeypatc
 
     def addresses(name):
         def identity(task, split, seed):
-            found = take_identity(task, split, seed)
-            return {**found, "edited": name} if split == name else found
+            of_split = take_identity(task, split, seed)
+            return {**of_split, "edited": name} if split == name else of_split
 
         monkeypatch.setattr(cells_module, "take_identity", identity)
         return {c.label: c.parts for c in dataclasses.replace(TUNED).cells}
 
-    before, tested, validated = addresses("none"), addresses("test"), addresses("validation")
-    for label, found in before.items():
-        changed = {stage for stage in found if found[stage] != tested[label][stage]}
+    original, tested, validated = addresses("none"), addresses("test"), addresses("validation")
+    for label, parts in original.items():
+        changed = {stage for stage in parts if parts[stage] != tested[label][stage]}
         assert changed <= {"decode"}, label
     tuned = "builtin/tiny arithmetic[level=medium,operations=1..2] smmd[tuned] seed 0"
-    assert before[tuned] == validated[tuned]  # its trials are validated otherwise
+    assert original[tuned] == validated[tuned]  # its trials are validated otherwise
 
 
 def test_the_engine_of_a_tuned_cell_takes_the_largest_adapter_of_its_trials():
     tune = ("lora_rank=4,32",)
-    found = dataclasses.replace(TUNED, tune=tune, recipe={"method": "lora"})
-    assert {c.engine_settings.max_lora_rank for c in found.cells if c.grid} == {32}
+    tuned = dataclasses.replace(TUNED, tune=tune, recipe={"method": "lora"})
+    assert {c.engine_settings.max_lora_rank for c in tuned.cells if c.grid} == {32}
 
 
 def test_the_values_of_a_name_add_up_and_the_commas_in_brackets_are_kept():

@@ -32,5 +32,5 @@ def test_the_text_of_a_task_comes_back(tokenizer_of, model, task):
         ids = tokenizer.encode(text, add_special_tokens=False)
         assert tokenizer.decode(ids) == text
         parts = [tokenizer.decode([one]) for one in ids]
-        most = 3 if model == "builtin/tiny-triple" else 1
-        assert all(p.isdecimal() and len(p) <= most for p in parts if any(map(str.isdigit, p)))
+        allowed = 3 if model == "builtin/tiny-triple" else 1
+        assert all(p.isdecimal() and len(p) <= allowed for p in parts if any(map(str.isdigit, p)))

@@ -97,8 +97,8 @@ def test_auto_is_the_checkpoints_own_dtype(folder, named, weights, own):
     file = folder / "model.safetensors"
     save_file({name: w.to(weights) for name, w in load_file(file).items()}, file)
     card = model_card(str(folder))
-    asked = ({}, {"dtype": "auto"}, {"dtype": "float32"})
-    assert [card.recipe("gsm8k", changes).dtype for changes in asked] == [own, own, "float32"]
+    configs = ({}, {"dtype": "auto"}, {"dtype": "float32"})
+    assert [card.recipe("gsm8k", changes).dtype for changes in configs] == [own, own, "float32"]
     with pytest.raises(UserError, match="dtype must be 'auto', 'float32' or 'bfloat16', not"):
         card.recipe("gsm8k", {"dtype": "float16"})
 

@@ -123,10 +123,11 @@ def test_a_target_is_refused_where_peft_finds_no_layer_for_it(name, target):
     card = model_card(name)
     try:
         add_adapter(load_model(card.folder, "float32"), Recipe(lora_targets=target))
-        found = True
+        peft_finds_it = True
     except (ValueError, UserError):
-        found = False
-    if found:
+        peft_finds_it = False
+
+    if peft_finds_it:
         loading.require_lora_targets(card, target)
     else:
         with pytest.raises(UserError, match=f"'{target}', and no layer of .* is called so"):

@@ -6,10 +6,10 @@ from smmd_bench.models.recipe import checked_settings
 
 def test_settings_are_read_by_the_type_of_their_field():
     texts = {"epochs": "1e1", "learning_rate": "3", "group_by_length": "True", "dtype": "bfloat16"}
-    found = checked_settings(texts | {"train_examples": "none"})
-    assert [*found.values()] == [10, 3.0, True, "bfloat16", None]
-    assert type(found["epochs"]) is int
-    assert type(found["learning_rate"]) is float
+    settings = checked_settings(texts | {"train_examples": "none"})
+    assert [*settings.values()] == [10, 3.0, True, "bfloat16", None]
+    assert type(settings["epochs"]) is int
+    assert type(settings["learning_rate"]) is float
 
 
 @pytest.mark.parametrize(

@@ -86,6 +86,7 @@ def test_under_autocast_products_are_narrow_and_gradients_wide(trainable):
     labels, hidden, weight = random_batch(dtype=torch.float32)
     leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
     loss = bind("smmd")
+
     with torch.autocast("cpu", torch.bfloat16):
         out = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V)
         logits = F.linear(hidden, weight).float()

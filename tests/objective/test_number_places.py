@@ -62,11 +62,11 @@ def literal(text):
         parts = [chain]
         if chain.count(".") > 1:
             parts = [part for part in chain.split(".") if part]
-        first, *others = map(Fraction, parts)
+        first, *following = map(Fraction, parts)
 
         follows_digit = text[: match.start()][-1:].isdigit()
         numbers.append(-first if hyphen and not follows_digit else first)
-        numbers += others
+        numbers += following
     return numbers
 
 

@@ -47,6 +47,7 @@ def test_gives_the_models_logits(name):
         model.get_output_embeddings().weight.mul_(5)
         if model.get_output_embeddings().bias is not None:
             model.get_output_embeddings().bias.normal_()
+
     head = output_head(model)
     assert head is not None
     assert head.plain == (name in ("tied", "untied"))

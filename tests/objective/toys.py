@@ -131,6 +131,7 @@ def literal(loss, logits, labels):
     cross_entropy = trained = 0.0
     targets = []
     numbers = dict(zip(numeric_cells(labels), literal_places(labels), strict=True))
+
     for row, position in (labels != -100).nonzero().tolist():
         x = logits[row, position]
         y = labels[row, position]

@@ -68,13 +68,14 @@ def test_a_killed_row_is_reported_and_its_repeat_alone_is_missing(
     manifest = sb.read_run(folder).manifest
     write_json(folder / "manifest.json", {**manifest, "overhead": vars(settings)})
     monkeypatch.setattr(module, "WorkerProcess", Deadly)
-    before = {file: file.read_bytes() for file in (folder / "rows").iterdir()}
+    files = {file: file.read_bytes() for file in (folder / "rows").iterdir()}
+
     for _ in range(2):
         assert measure(settings, folder, silent)
         failed = read_rows(folder).dropna(subset="error")
         assert failed[["row", "repeat"]].to_numpy().tolist() == [["ce", 1]]
         assert failed["error"].iloc[0].startswith("the process was killed by SIGKILL")
-    assert all(file.read_bytes() == content for file, content in before.items())
+    assert all(file.read_bytes() == content for file, content in files.items())
 
 
 @pytest.mark.engine
@@ -93,9 +94,9 @@ def test_every_step_is_an_optimiser_step_of_the_real_trainer(row, monkeypatch):
 
     monkeypatch.setattr(worker, "build_model", watched)
     steps: list[tuple[int, int]] = []
-    trainer, found = train_row(tiny_settings(), row, 0, lambda *said: steps.append(said))
+    trainer, measured = train_row(tiny_settings(), row, 0, lambda *said: steps.append(said))
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
-    assert len(found["steps"]) == 4
+    assert len(measured["steps"]) == 4
     changed = {
         name
         for name, value in models[0].before.items()
@@ -124,13 +125,13 @@ SMMD = {0: [1.0, 2.2, 6.0, 3.3], 1: [1.0, 3.0, 6.0, 3.6]}
 
 
 def planted():
-    found = [
+    measurements = [
         (row, repeat, "cpu", peak, [(wall, wall / 2) for wall in seconds[repeat]], None)
         for row, seconds, peaks in (("ce", CE, (2e9, 4e9)), ("smmd", SMMD, (3e9, 5e9)))
         for repeat, peak in enumerate(peaks)
     ]
-    found += [(STOCK, repeat, None, None, None, "killed") for repeat in (0, 1)]
-    frame = pd.DataFrame(found, columns=list(COLUMNS))
+    measurements += [(STOCK, repeat, None, None, None, "killed") for repeat in (0, 1)]
+    frame = pd.DataFrame(measurements, columns=list(COLUMNS))
     return overhead_frame(frame, tiny_settings(losses=TWO)).set_index("row")
 
 
@@ -146,8 +147,8 @@ def test_ratios_are_medians_over_repeats_with_the_smallest_and_the_largest():
     line = planted().loc["smmd"]
     assert line["wall_to_ce"] == line["cpu_to_ce"] == pytest.approx((1.1 + 1.2) / 2)
     assert (line["wall_to_ce_low"], line["wall_to_ce_high"]) == pytest.approx((1.1, 1.2))
-    found = [line[f"memory_to_ce{end}"] for end in ("", "_low", "_high")]
-    assert found == pytest.approx([1.375, 1.25, 1.5])
+    ratios = [line[f"memory_to_ce{end}"] for end in ("", "_low", "_high")]
+    assert ratios == pytest.approx([1.375, 1.25, 1.5])
     assert pd.isna(line["wall_to_stock"])
     failed = planted().loc[STOCK]
     assert failed["error"] == "repeat 1: killed; repeat 2: killed"

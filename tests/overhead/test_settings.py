@@ -18,8 +18,8 @@ def test_rows_and_folder_follow_from_the_settings():
     settings = tiny_settings(losses={"ce": 1, "smmd[sigma=1]": 1})
     assert settings.rows == (STOCK, "ce", "smmd[sigma=1]")
     assert settings.folder.name.startswith("overhead_tiny_cpu_smmd-sigma-1_")
-    others = ({"steps": 5}, {"losses": {"ce": 2, "smmd[sigma=1]": 1}})
-    folders = {dataclasses.replace(settings, **change).folder for change in others}
+    changes = ({"steps": 5}, {"losses": {"ce": 2, "smmd[sigma=1]": 1}})
+    folders = {dataclasses.replace(settings, **change).folder for change in changes}
     assert len(folders | {settings.folder}) == 3
 
 
@@ -45,6 +45,7 @@ def test_a_config_json_is_a_geometry_whose_n_is_not_known(form, tmp_path):
     file.write_text(json.dumps(config))
     geometry = find_geometry(str(file if form == "file" else file.parent))
     assert (geometry.name, geometry.numeric_tokens) == ("Mine-7B", None)
+
     for text, words in (("{", "is not valid JSON"), ("{}", "no model_type and vocab_size")):
         file.write_text(text)
         with pytest.raises(UserError, match=words):
@@ -57,11 +58,13 @@ def test_labels_are_the_numeric_tokens_of_the_last_quarter_of_a_row():
     assert len(rows) == settings.steps * settings.batch_size
     vocabulary = synthetic_vocabulary(512, 10)
     assert (vocabulary.token_ids[0], vocabulary.token_ids[-1]) == (0, 511)
+
     for row in rows:
         assert row["labels"][:30].eq(-100).all()
         assert torch.equal(row["labels"][30:], row["input_ids"][30:])
         numeric = torch.isin(row["input_ids"], vocabulary.token_ids)
         assert numeric.tolist() == [False] * 30 + [True] * 10
+
     ids = [synthetic_rows(settings, repeat)[0]["input_ids"] for repeat in (0, 0, 1)]
     assert torch.equal(ids[0], ids[1])
     assert not torch.equal(ids[0], ids[2])

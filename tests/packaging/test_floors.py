@@ -46,10 +46,10 @@ def lowest(wheel, tmp_path_factory):
         "--only-binary", ":all:", "--no-binary", "rouge-score", "--no-build-isolation",
         "-r", TARGET, "-c", constraints,
     ]  # fmt: skip
-    done = subprocess.run(command, capture_output=True, text=True)
-    if "NewConnectionError" in done.stderr or "NameResolutionError" in done.stderr:
+    process = subprocess.run(command, capture_output=True, text=True)
+    if "NewConnectionError" in process.stderr or "NameResolutionError" in process.stderr:
         pytest.skip("the lowest versions cannot be installed: there is no network")
-    assert done.returncode == 0, done.stdout + done.stderr
+    assert process.returncode == 0, process.stdout + process.stderr
     return command_runner(fresh_environment(folder / "venv", wheel, dependencies=packages), folder)
 
 
@@ -64,8 +64,8 @@ def test_completions_are_scored_with_the_lowest_versions(lowest, tmp_path):
         "import json, sys; from importlib.metadata import version;"
         "print(json.dumps({name: version(name) for name in sys.argv[1:]}))"
     )
-    found = json.loads(lowest("python", "-c", code, *FLOORS))
-    assert {n: Version(v) for n, v in found.items()} == {n: Version(v) for n, v in FLOORS.items()}
+    scores = json.loads(lowest("python", "-c", code, *FLOORS))
+    assert {n: Version(v) for n, v in scores.items()} == {n: Version(v) for n, v in FLOORS.items()}
     file = tmp_path / "answers.jsonl"
     answers = answers_of(problems(40, 0), 0.6, 1).assign(id=range(40))
     answers[["id", "completion"]].to_json(file, orient="records", lines=True)

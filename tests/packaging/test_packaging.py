@@ -62,9 +62,9 @@ def test_a_fresh_environment_finds_every_plugin_and_has_the_command(installed, f
     code = "import smmd_bench, smmd_bench_celsius as c; print(smmd_bench.__file__, c.__file__)"
     assert all(Path(f).is_relative_to(folder) for f in installed("python", "-c", code).split())
     listed = json.loads(installed("smmd-bench", "ls", "--json"))
-    found = {(g, plugin["name"]): plugin["error"] for g in GROUPS for plugin in listed[g]}
-    here = {(g, e.name) for g in GROUPS for e in entry_points(group=f"smmd_bench.{g}")}
-    assert found == dict.fromkeys(here | OF_THE_EXAMPLE)
+    errors = {(g, plugin["name"]): plugin["error"] for g in GROUPS for plugin in listed[g]}
+    registered = {(g, e.name) for g in GROUPS for e in entry_points(group=f"smmd_bench.{g}")}
+    assert errors == dict.fromkeys(registered | OF_THE_EXAMPLE)
     assert "builtin/tiny" in installed("smmd-bench", "ls", "models")
 
 

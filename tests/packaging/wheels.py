@@ -70,14 +70,14 @@ def command_runner(commands: Path, folder: Path) -> Callable[..., str]:
 
     def run(command: str, *arguments: str) -> str:
         words = [str(commands / command), *arguments]
-        done = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
-        assert done.returncode == 0, done.stdout + done.stderr
-        return done.stdout
+        process = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        assert process.returncode == 0, process.stdout + process.stderr
+        return process.stdout
 
     return run
 
 
 def _run(*arguments: str | Path) -> None:
     command = [sys.executable, *map(str, arguments)]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0, done.stdout + done.stderr
+    process = subprocess.run(command, capture_output=True, text=True)
+    assert process.returncode == 0, process.stdout + process.stderr

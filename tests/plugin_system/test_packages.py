@@ -52,6 +52,7 @@ def test_a_plugin_with_the_name_of_a_first_party_one_is_refused_with_its_package
         UserError, match=r"loss 'ce' of smmd-bench cannot be used: mylab 1\.5 names"
     ):
         registry.load_loss("ce")
+
     assert registry.load_loss("smmd").name == "smmd"
     for whole in (False, True):
         errors = {loss.name: loss.error for loss in listing("losses", whole=whole) if loss.error}

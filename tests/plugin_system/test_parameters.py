@@ -55,8 +55,8 @@ def test_the_canonical_spelling_reads_back_as_the_same_plugin(toy):
 
 
 def test_lists_split_only_outside_brackets():
-    found = parameters.split_list("ce, ntl,smmd[sigma=1,lambda=2]")
-    assert found == ["ce", "ntl", "smmd[sigma=1,lambda=2]"]
+    specs = parameters.split_list("ce, ntl,smmd[sigma=1,lambda=2]")
+    assert specs == ["ce", "ntl", "smmd[sigma=1,lambda=2]"]
 
 
 def test_a_text_in_double_quotes_may_hold_commas_and_brackets():
@@ -116,5 +116,5 @@ def with_field(annotation, **default):
     ],
 )
 def test_a_class_that_cannot_be_spelled_is_found(plugin, message):
-    found = parameters.why_unusable(plugin)
-    assert found is None if message is None else message in str(found)
+    reason = parameters.why_unusable(plugin)
+    assert reason is None if message is None else message in str(reason)

@@ -20,9 +20,9 @@ EVERY = {"train", "validate", "select", "decode", "measure"}
 @pytest.fixture(autouse=True)
 def own_modules():
     """Modules that no other test sees."""
-    before = {*sys.modules}
+    modules = {*sys.modules}
     yield
-    for name in {*sys.modules} - before:
+    for name in {*sys.modules} - modules:
         if name.startswith(("mylab", "smmd_bench_plugin_")):
             del sys.modules[name]
 
@@ -70,15 +70,15 @@ def test_an_edit_of_a_plugin_file_is_seen_and_a_comment_is_not(tmp_path, old, ne
 def test_a_plugin_of_a_package_counts_with_the_whole_package(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "mylab").mkdir()
-    found = []
+    digests = []
     for rates in ("RATE = 1\n", "RATE = 1  # of an hour\n", "RATE = 22\n"):
         for name, text in {"__init__": "", "loss": LOSS, "rates": rates}.items():
             (tmp_path / "mylab" / f"{name}.py").write_text(text)
         for name in [name for name in sys.modules if name.startswith("mylab")]:
             del sys.modules[name]
         importlib.invalidate_caches()
-        found.append(source_digest(importlib.import_module("mylab.loss").Huber))
-    assert found[0] == found[1] != found[2]
+        digests.append(source_digest(importlib.import_module("mylab.loss").Huber))
+    assert digests[0] == digests[1] != digests[2]
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_a_plugin_of_a_package_counts_with_the_whole_package(tmp_path, monkeypat
 def test_an_edit_changes_its_own_stages_of_the_base_and_of_a_cell(
     tmp_path, file, names, edit, stages
 ):
-    found = []
+    digests = []
     for source in (file, file.replace(*edit)):
         load(tmp_path / "mine.py", source)
-        found.append([cell.parts for cell in Experiment(names[:1], names[1:]).cells])
+        digests.append([cell.parts for cell in Experiment(names[:1], names[1:]).cells])
     changed = [
         {stage for stage in before if before[stage] != after[stage]}
-        for before, after in zip(*found, strict=True)
+        for before, after in zip(*digests, strict=True)
     ]
     assert changed == stages
 

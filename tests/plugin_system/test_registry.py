@@ -8,16 +8,16 @@ from .loss_file import LOSS
 
 @pytest.mark.parametrize("group", registry.GROUPS)
 def test_every_first_party_plugin_imports_and_fits_its_contract(group):
-    found = registry.entries(group)
-    assert found
-    assert [e.error for e in found if e.error] == []
-    for entry in found:
+    entries = registry.entries(group)
+    assert entries
+    assert [e.error for e in entries if e.error] == []
+    for entry in entries:
         assert registry.load(group, entry.name).name == entry.name
 
 
 def test_a_plugin_file_takes_the_place_of_what_was_loaded(tmp_path):
-    before = registry.load_loss("ce")
-    assert registry.load_loss("ce") is before
+    loaded = registry.load_loss("ce")
+    assert registry.load_loss("ce") is loaded
     file = tmp_path / "other.py"
     file.write_text(LOSS.replace('"mine"', '"ce"'))
     registry.load_plugin_file(str(file))

@@ -45,6 +45,7 @@ def checkpoints(tmp_path_factory):
         model = AutoModelForCausalLM.from_config(tiny_config("qwen2", tokenizer, **shape))
         model.save_pretrained(root / name)
         tokenizer.save_pretrained(root / name)
+
     for seed, loss in enumerate(LOSSES, start=1):
         torch.manual_seed(seed)
         lora = get_peft_model(

@@ -53,10 +53,10 @@ class Here:
 
 @pytest.fixture
 def executor(mmlu, monkeypatch):
-    here = Here()
+    inline = Here()
     monkeypatch.setenv(VARIABLE, str(mmlu))
-    monkeypatch.setattr("smmd_bench.regression.evaluation.load", lambda *_: here)
-    return here
+    monkeypatch.setattr("smmd_bench.regression.evaluation.load", lambda *_: inline)
+    return inline
 
 
 def call(run, losses=(), suite=SUITE, engine="transformers", limit=None):
@@ -66,10 +66,10 @@ def call(run, losses=(), suite=SUITE, engine="transformers", limit=None):
 
 def samples_of(run: Path, engine: str = "transformers") -> dict[str, pd.DataFrame]:
     frame = read_run(run).regression
-    found = frame[frame["engine"] == engine].drop_duplicates("address")
+    of_engine = frame[frame["engine"] == engine].drop_duplicates("address")
     return {
         row["loss"]: pd.read_parquet(run / "regression" / row["address"] / "samples.parquet")
-        for row in found.to_dict("records")
+        for row in of_engine.to_dict("records")
     }
 
 
@@ -84,14 +84,14 @@ def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
     ]  # fmt: skip
     assert targets[0].path == targets[1].base == str(checkpoints.base)
     assert not notes
-    found, _ = find_targets(run, ["base", "smmd"])
-    assert [t.facts["loss"] for t in found] == ["base", "smmd"]
+    named, _ = find_targets(run, ["base", "smmd"])
+    assert [t.facts["loss"] for t in named] == ["base", "smmd"]
     with pytest.raises(UserError, match=r"has the loss 'smd': did you mean smmd\?"):
         find_targets(run, ["smd"])
     shutil.rmtree(Path(targets[1].path))
     shutil.rmtree(read_run(run).current(str(targets[2].facts["cell"])).measured)
-    left, notes = find_targets(run)
-    assert [t.facts["loss"] for t in left] == ["base"]
+    remaining, notes = find_targets(run)
+    assert [t.facts["loss"] for t in remaining] == ["base"]
     assert "no weights" in notes[0]
     assert "is pending" in notes[1]
 
@@ -135,8 +135,8 @@ def test_a_copy_may_lie_anywhere_near_and_other_questions_are_other_data(
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     folder = tmp_path / place
     shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", folder, dirs_exist_ok=True)
-    found, identity = mmlu_folder()
-    assert found == folder
+    data_folder, identity = mmlu_folder()
+    assert data_folder == folder
     name = "test-00000-of-00001.parquet"
     shutil.copy(folder / "astronomy" / name, folder / "anatomy" / name)
     assert mmlu_folder()[1] != identity
@@ -218,6 +218,7 @@ def test_adapters_equal_lm_eval_by_hand(make_run, checkpoints, executor, mmlu):
     frame = read_run(run).regression
     rows = frame[frame["loss"] == "smmd"].set_index("name")
     assert len(rows) == 62  # 57 subjects, four groups and the whole
+
     for name in ("mmlu_stem", "mmlu_other", "mmlu_anatomy", "mmlu_virology"):
         expected = hand["results"][name]
         value, error = rows.loc[name, ["value", "stderr"]]
@@ -249,9 +250,9 @@ def test_vllm_answers_as_transformers(make_run, executor):
     run = make_run(losses=("smmd",))
     for engine in ("transformers", "vllm"):
         assert call(run, engine=engine, suite="mmlu_other") == Outcome(run, True)
-    one, other = samples_of(run), samples_of(run, "vllm")
+    first, other = samples_of(run), samples_of(run, "vllm")
     for loss in ("base", "smmd"):
-        pd.testing.assert_frame_equal(one[loss], other[loss])
+        pd.testing.assert_frame_equal(first[loss], other[loss])
 
 
 @pytest.mark.slow
@@ -260,9 +261,9 @@ def test_samsum_from_the_command_line_and_nothing_the_second_time(make_run, mmlu
     (mmlu / "samsum").mkdir(exist_ok=True)
     shutil.copy(DATA / "samsum" / "test.json", mmlu / "samsum" / "test.json")
     suites = ("--suite", f"{SUITE},samsum", "--limit", "2", "--data-dir", mmlu)
-    done = call_cli("regress", run, *suites)
-    assert done.returncode == 0, done.stdout + done.stderr
-    assert "2 checkpoints x mmlu_anatomy, samsum with transformers" in done.stdout
+    again = call_cli("regress", run, *suites)
+    assert again.returncode == 0, again.stdout + again.stderr
+    assert "2 checkpoints x mmlu_anatomy, samsum with transformers" in again.stdout
     frame = read_run(run).regression
     assert set(frame.loc[frame["suite"] == "samsum", "metric"]) == {"rouge1", "rouge2", "rougeL"}
     assert "Nothing to do" in call_cli("regress", run, *suites).stdout

@@ -36,10 +36,10 @@ def test_making_one_leaves_the_modes_of_every_module(tiny):
     model = get_peft_model(AutoModelForCausalLM.from_pretrained(tiny.base), adapter)
     model.train()
     next(model.children()).eval()  # as a frozen part is
-    before = [module.training for module in model.modules()]
+    original = [module.training for module in model.modules()]
     first, second = (make_canary(model, general_texts(tiny.tokenizer)) for _ in range(2))
     assert first == second  # no dropout while it reads
-    assert [module.training for module in model.modules()] == before
+    assert [module.training for module in model.modules()] == original
 
 
 @each
@@ -55,10 +55,12 @@ def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
     assert texts.canary_from(json.loads(json.dumps(asdict(seeing)))) == seeing
     assert texts.canary_images(seeing) == [*[[]] * len(plain.token_ids), [texts.canary_picture()]]
     assert texts.canary_images(plain) is None
+
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if ("visual" in name or "vision" in name) and parameter.dim() > 1:
                 parameter.mul_(1.5)
+
     other = make_canary(model, general_texts(processor.tokenizer, processor), processor)
     assert other.log_probabilities[:-1] == seeing.log_probabilities[:-1]
     assert np.abs(np.subtract(other.log_probabilities[-1], seeing.log_probabilities[-1])).max() > 1
@@ -73,6 +75,7 @@ def test_a_bfloat16_model_computes_as_its_weights_do_in_float32(tiny):
             exact = model(ids).logits
         again = model(ids).logits
         expected = model.float()(ids).logits
+
     assert exact.dtype == torch.float32
     torch.testing.assert_close(exact, expected, atol=1e-6, rtol=0)
     assert torch.equal(plain, again)
@@ -119,12 +122,12 @@ def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(ti
 
 def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm):
     processor = load_processor(tiny_vlm("qwen2_5_vl"))
-    found = canary_texts(sums(30), processor.tokenizer, processor, 400)
+    canary_of_both = canary_texts(sums(30), processor.tokenizer, processor, 400)
     general = general_texts(processor.tokenizer, processor)
-    without = len(found.token_ids) - found.pictures
-    assert found.pictures == texts.SEQUENCES_WITH_PICTURES
-    assert found.token_ids[:without] == general.token_ids[: -general.pictures]
-    counts = [ids.count(processor.image_token_id) for ids in found.token_ids]
-    assert counts == [0] * without + [1] * found.pictures
+    without = len(canary_of_both.token_ids) - canary_of_both.pictures
+    assert canary_of_both.pictures == texts.SEQUENCES_WITH_PICTURES
+    assert canary_of_both.token_ids[:without] == general.token_ids[: -general.pictures]
+    counts = [ids.count(processor.image_token_id) for ids in canary_of_both.token_ids]
+    assert counts == [0] * without + [1] * canary_of_both.pictures
     bare = [Example("a", "1+1=", "2", Answer(2))]
     assert canary_texts(bare, processor.tokenizer, processor, 400) == general

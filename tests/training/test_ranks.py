@@ -35,6 +35,7 @@ def test_the_processes_share_every_step_and_repeat_nothing(count, micro, accumul
     size = micro * accumulation * processes
     steps = math.ceil(count / size)
     examples = [[] for _ in range(steps)]
+
     for rank in range(processes):
         share = RankBatches(
             Order(count), size, accumulation=accumulation, rank=rank, processes=processes
@@ -62,6 +63,7 @@ def test_the_order_is_that_of_one_process(tmp_path):
         numeric_loss=None, sampler=None,
     )  # fmt: skip
     loader, order = trainer.get_train_dataloader(), SeedableRandomSampler(rows, data_seed=7)
+
     for epoch in range(2):
         loader.set_epoch(epoch)
         order.set_epoch(epoch)

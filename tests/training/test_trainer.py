@@ -45,11 +45,11 @@ def trained(tiny, folder, spec, *, pad=0, **options):
 )  # fmt: skip
 def test_micro_batches_change_nothing(tiny, tmp_path, spec, method):
     options = {"method": method, "sgd": True, "warmup_ratio": 0.0}
-    whole, log = trained(tiny, tmp_path, spec, **options)
+    one_batch, log = trained(tiny, tmp_path, spec, **options)
     split, split_log = trained(tiny, tmp_path, spec, micro_batch_size=2, **options)
-    for a, b in zip(whole.parameters(), split.parameters(), strict=True):
+    for a, b in zip(one_batch.parameters(), split.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
-    assert sum(moved(whole, tiny.base).values()) > 0
+    assert sum(moved(one_batch, tiny.base).values()) > 0
     assert len(log) == 6
     require_same_log(split_log, log, 1e-4)
 

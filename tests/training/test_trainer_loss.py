@@ -45,18 +45,18 @@ def settings_of(folder, accumulation, **more):
 
 def trainer(tiny, folder, loss, accumulation=1, watched=True):
     """A stock Trainer, of a loss or of its own; rows of digits make its steps uneven."""
-    own = None if loss is None else sb.compute_loss_func(loss, tiny.tokenizer)
-    found = Trainer(
+    loss_function = None if loss is None else sb.compute_loss_func(loss, tiny.tokenizer)
+    stock_trainer = Trainer(
         AutoModelForCausalLM.from_pretrained(tiny.base),
         TrainingArguments(**settings_of(folder, accumulation)),
         DataCollatorForSeq2Seq(tiny.tokenizer),
         train_dataset=sums(tiny.tokenizer, 40),
         eval_dataset=sums(tiny.tokenizer, 8),
-        compute_loss_func=own,
+        compute_loss_func=loss_function,
     )
-    if own is not None and watched:
-        own.watch(found)
-    return found
+    if loss_function is not None and watched:
+        loss_function.watch(stock_trainer)
+    return stock_trainer
 
 
 def losses(trainer):
@@ -71,17 +71,17 @@ def losses(trainer):
 def test_ce_is_that_of_the_stock_trainer(tiny, tmp_path, accumulation):
     stock = losses(trainer(tiny, tmp_path, None, accumulation))
     for watched in (True, False):
-        own = losses(trainer(tiny, tmp_path, "ce", accumulation, watched))
-        assert own == pytest.approx(stock, rel=1e-4)
+        ours = losses(trainer(tiny, tmp_path, "ce", accumulation, watched))
+        assert ours == pytest.approx(stock, rel=1e-4)
 
 
 @pytest.mark.parametrize("loss", ["smmd", "ntl", "gce", "ntil[noise=0]"])
 def test_gradient_accumulation_changes_nothing(tiny, tmp_path, loss):
-    whole, split = (trainer(tiny, tmp_path, loss, accumulation) for accumulation in (1, 4))
-    of_whole = losses(whole)
+    one_batch, split = (trainer(tiny, tmp_path, loss, accumulation) for accumulation in (1, 4))
+    of_whole = losses(one_batch)
     assert losses(split) == pytest.approx(of_whole, rel=1e-4)
     start = AutoModelForCausalLM.from_pretrained(tiny.base)
-    models = (m.parameters() for m in (whole.model, split.model, start))
+    models = (m.parameters() for m in (one_batch.model, split.model, start))
     moved = 0.0
     for a, b, before in zip(*models, strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
@@ -111,6 +111,7 @@ def test_the_snippets_of_the_page_make_the_steps_of_plain_pytorch(tmp_path, coun
         "data": Dataset.from_list(rows), "settings": settings_of(tmp_path, 2, **exact),
     }  # fmt: skip
     start, *models = [AutoModelForCausalLM.from_pretrained(folder) for _ in range(1 + count)]
+
     for model, snippet in zip(models, snippets, strict=False):
         names |= {"model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=1e-2)}
         exec(snippet, names)

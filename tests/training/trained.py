@@ -32,6 +32,7 @@ def train(
         numeric_loss=loss,
         sampler=None,
     )
+
     with objective_forward(model, loss):
         if watch is not None:
             watch(model)
@@ -42,12 +43,12 @@ def train(
 def moved(model, base):
     """By name, how far the parameters went that a trained model has otherwise than its base."""
     start = load_model(base, "float32").state_dict()
-    found = {}
+    weights = {}
     for name, parameter in model.named_parameters():
         name = name.removeprefix("base_model.model.").replace(".base_layer.", ".")
         way = parameter - start[name] if name in start else parameter
-        found[name] = float(way.detach().abs().sum())
-    return {name: size for name, size in found.items() if size}
+        weights[name] = float(way.detach().abs().sum())
+    return {name: size for name, size in weights.items() if size}
 
 
 def require_same_log(log, other, rel):

@@ -49,11 +49,13 @@ def test_both_engines_write_the_same_tokens_and_probabilities_for_real_problems(
     numbers = sb.numeric_vocabulary(tokenizer).token_ids.tolist()
     assert len(numbers) == 10
     tokens, probabilities = [], []
+
     for engine in (TransformersEngine(), VllmEngine()):
         with engine.open(FOLDER, EngineSettings(max_model_length=512)) as session:
-            found = session.generate(prompts, base, max_new_tokens=32)
-            tokens.append([completion.token_ids for completion in found])
+            result = session.generate(prompts, base, max_new_tokens=32)
+            tokens.append([completion.token_ids for completion in result])
             probabilities.append(session.next_token_probabilities(prompts, numbers, base))
+
     assert tokens[0] == tokens[1]
     np.testing.assert_allclose(*probabilities, atol=1e-3)
 
@@ -67,10 +69,10 @@ def test_an_adapter_is_trained_killed_resumed_merged_and_asked(tmp_path):
     assert cells(other)["smollm2", "smmd"].tested == cell.tested  # the same weights
     command.finish(f"export {out} --loss smmd --merged --out", tmp_path / "merged")
     (config,) = (tmp_path / "merged").rglob("config.json")
-    merged, said = AutoModelForCausalLM.from_pretrained(
+    merged, info = AutoModelForCausalLM.from_pretrained(
         config.parent, dtype=torch.float32, output_loading_info=True
     )
-    assert not any(said.values())
+    assert not any(info.values())
     ours = PeftModel.from_pretrained(load_model(FOLDER, "float32"), cell.checkpoint)
     texts = general_texts(load_tokenizer(FOLDER))
     rows = [make_canary(model, texts).log_probabilities for model in (merged, ours)]
@@ -78,16 +80,18 @@ def test_an_adapter_is_trained_killed_resumed_merged_and_asked(tmp_path):
         np.testing.assert_allclose(row, expected, atol=0.3)  # the merged weights are bfloat16
     words = "--suite mmlu_anatomy --losses base --engine transformers --limit 20"
     command.finish(f"regress {out} {words}")
+
     with lm_eval_tasks(find_suites(["mmlu_anatomy"], None)[0]) as given:
         words = f"run --model hf --model_args pretrained={FOLDER},dtype=bfloat16 --device cpu "
         words += f"--tasks mmlu_anatomy --num_fewshot 5 --limit 20 --output_path {tmp_path}/theirs "
         words += f"--include_path {given['task_manager'].include_path}"
         lm_eval = Path(sys.executable).parent / "lm-eval"
         subprocess.run([lm_eval, *shlex.split(words)], check=True)
+
     (results,) = (tmp_path / "theirs").rglob("results_*.json")
-    theirs = json.loads(results.read_text())["results"]["mmlu_anatomy"]["acc,none"]
+    accuracy = json.loads(results.read_text())["results"]["mmlu_anatomy"]["acc,none"]
     frame = sb.read_run(out).regression.set_index("metric")
-    assert frame.loc["acc", "value"] == pytest.approx(100 * theirs)
+    assert frame.loc["acc", "value"] == pytest.approx(100 * accuracy)
 
 
 def test_full_fine_tuning_with_the_chat_template(tmp_path):
