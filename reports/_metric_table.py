@@ -14,11 +14,17 @@ from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.pairing import KEY, main_losses
 
 from . import _text
-from ._cells import explain_missing, find_opponent, select_measured, select_rows
-from ._constants import describe_constants
 from ._paper import UNKNOWN, add_published, find_source
-from ._results import add_tests, join_results, to_wide
-from ._text import P_HOLM, TO_PAPER, name_difference, select_notes
+from ._results import (
+    add_tests,
+    explain_missing,
+    find_opponent,
+    join_results,
+    select_measured,
+    select_rows,
+    to_wide,
+)
+from ._text import P_HOLM, TO_PAPER, describe_constants, name_difference, select_notes
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,10 @@ class MetricTable:
     name: ClassVar[str]
     title: ClassVar[str]
     paper: ClassVar[str]
-    order: ClassVar[int] = 10
+    order = 10
     tasks: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[tuple[Column, ...]] = ()
-    published: ClassVar[str] = ""
+    published = ""
     sourced: ClassVar[bool] = False
     caption_text: ClassVar[str]
 

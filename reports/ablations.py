@@ -17,17 +17,20 @@ from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.baselines import REFERENCE
 
-from ._cells import (
+from ._paper import add_published
+from ._results import (
+    EXACT,
     PAIR,
+    add_tests,
     explain_missing,
     find_opponent,
+    join_results,
     list_pairs,
     select_measured,
     select_pair,
     select_rows,
+    to_wide,
 )
-from ._paper import add_published
-from ._results import EXACT, add_tests, join_results, to_wide
 from ._text import (
     P_HOLM,
     TO_PAPER,
@@ -147,12 +150,12 @@ class Ablation:
     with their labels, `baselines` those of them that alone make no table.
     """
 
-    name: ClassVar[str] = "ablation"
-    title: ClassVar[str] = "Variants of the losses"
-    paper: ClassVar[str] = "not in the paper"
-    published: ClassVar[str] = ""
-    heading: ClassVar[str] = "Loss"
-    caption_text: ClassVar[str] = "Exact match of variants of a loss beside the loss itself."
+    name = "ablation"
+    title = "Variants of the losses"
+    paper = "not in the paper"
+    published = ""
+    heading = "Loss"
+    caption_text = "Exact match of variants of a loss beside the loss itself."
     baselines: ClassVar[tuple[str, ...]] = ()
     rows: ClassVar[Mapping[str, str]] = {}
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,8 +20,8 @@ from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.pairing import KEY, in_order, main_losses
 
-from ._cells import Pair, list_pairs, select_numeric, select_pair, select_rows
 from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
+from ._results import Pair, list_pairs, select_numeric, select_pair, select_rows
 from ._text import describe_row, make_table, select_notes, write_caption
 
 if TYPE_CHECKING:
@@ -80,9 +80,9 @@ def _is_digit(value: int) -> str | None:
 class DigitDistribution:
     """Where each loss puts its probability when the answer starts with a given digit."""
 
-    name: ClassVar[str] = "digit_distribution"
-    title: ClassVar[str] = "Digit distribution at the first digit of the answer"
-    paper: ClassVar[str] = "Figure 6 (Appendix C.6)"
+    name = "digit_distribution"
+    title = "Digit distribution at the first digit of the answer"
+    paper = "Figure 6 (Appendix C.6)"
 
     digit: int | None = parameter(
         None, "the true first digit to show; none: a row for each of 1 to 9", check=_is_digit
@@ -121,9 +121,9 @@ class DigitDistribution:
 class DigitProbe(DigitDistribution):
     """Where each loss puts its probability when the hour starts with one given digit."""
 
-    name: ClassVar[str] = "digit_probe"
-    title: ClassVar[str] = "Clock-Time: digit distribution at the first digit of the hour"
-    paper: ClassVar[str] = "Figure 2"
+    name = "digit_probe"
+    title = "Clock-Time: digit distribution at the first digit of the hour"
+    paper = "Figure 2"
 
     digit: int | None = parameter(5, "the true first digit", check=_is_digit)
 

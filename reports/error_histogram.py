@@ -20,7 +20,9 @@ from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.baselines import REFERENCE
 from smmd_bench.results.pairing import in_order, main_losses
 
-from ._cells import (
+from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
+from ._paper import find_published
+from ._results import (
     PAIR,
     Pair,
     explain_no_numbers,
@@ -29,8 +31,6 @@ from ._cells import (
     select_pair,
     select_rows,
 )
-from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
-from ._paper import find_published
 from ._text import describe_row, drop_dashes_below, format_mean, select_notes, write_caption
 
 if TYPE_CHECKING:
@@ -101,12 +101,12 @@ def order_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
 class ErrorHistogram:
     """How far answers are off, each loss against cross-entropy on the same examples."""
 
-    name: ClassVar[str] = "error_histogram"
-    title: ClassVar[str] = "Histogram of absolute errors"
-    paper: ClassVar[str] = "Figure 7 (Appendix C.7)"
-    caption_text: ClassVar[str] = SHOWN
+    name = "error_histogram"
+    title = "Histogram of absolute errors"
+    paper = "Figure 7 (Appendix C.7)"
+    caption_text = SHOWN
     read: ClassVar[tuple[str, ...]] = ()
-    groups: ClassVar[int] = 4
+    groups = 4
 
     def skip(self, run: Run) -> str | None:
         """Two trained losses with answers to the same examples are needed."""

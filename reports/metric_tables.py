@@ -10,9 +10,8 @@ from smmd_bench.contracts import Run
 from smmd_bench.results.pairing import judged_metrics
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
-from ._cells import label_metrics
 from ._metric_table import Column, MetricTable
-from ._results import EXACT, add_tests, join_results
+from ._results import EXACT, add_tests, join_results, label_metrics
 from ._text import name_difference
 
 ACCURACY = Column(EXACT, "Acc (%)", interval=True, paper="Paper Acc")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -34,10 +34,10 @@ ON_CPU = {"clock": "CPU seconds", "memory": "resident set of the process"}
 class OverheadTable:
     """Step time and peak memory by loss, and their ratios to cross-entropy in this harness."""
 
-    name: ClassVar[str] = "overhead_table"
-    title: ClassVar[str] = "Training overhead"
-    paper: ClassVar[str] = "Table 7"
-    order: ClassVar[int] = 150
+    name = "overhead_table"
+    title = "Training overhead"
+    paper = "Table 7"
+    order = 150
 
     def skip(self, run: Run) -> str | None:
         """Only a run of `smmd-bench overhead` has step times."""

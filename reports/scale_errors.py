@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -15,14 +15,14 @@ from smmd_bench.results.baselines import REFERENCE
 from smmd_bench.results.pairing import KEY, in_order, main_losses
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
-from ._cells import (
+from ._paper import find_published_beside
+from ._results import (
     explain_missing,
     explain_no_numbers,
     list_numeric_tasks,
     select_measured,
     select_pair,
 )
-from ._paper import find_published_beside
 from ._text import select_notes, write_caption
 
 SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
@@ -50,9 +50,9 @@ SHOWN = (
 class ScaleErrors:
     """How answers are wrong: counts and shares of the categories for every loss."""
 
-    name: ClassVar[str] = "scale_errors"
-    title: ClassVar[str] = "Scale-error categories"
-    paper: ClassVar[str] = "Table 10"
+    name = "scale_errors"
+    title = "Scale-error categories"
+    paper = "Table 10"
 
     def skip(self, run: Run) -> str | None:
         """Without scored answers to a numeric target there is nothing to count."""

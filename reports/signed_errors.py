@@ -12,8 +12,8 @@ import pandas as pd
 from smmd_bench.publishing.style import add_legend, loss_label, shortened
 from smmd_bench.publishing.tables import DASH, with_interval
 
-from ._cells import Pair, select_pair, select_rows
 from ._panels import LIMITS, make_blocks, name_pair, select_panels
+from ._results import Pair, select_pair, select_rows
 from ._text import describe_row
 from .error_histogram import (
     KEY,

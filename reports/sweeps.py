@@ -16,9 +16,8 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.results.baselines import REFERENCE
 
-from ._cells import Pair, list_pairs, select_pair, select_rows
 from ._panels import LEAST, make_panels, name_symbol, set_values
-from ._results import EXACT, to_wide
+from ._results import EXACT, Pair, list_pairs, select_pair, select_rows, to_wide
 from ._text import select_notes, write_caption
 from .ablations import list_scans, select_variants
 
@@ -52,9 +51,9 @@ class Sweep:
     `swept` are the loss and its parameter, `beside` are other losses to show.
     """
 
-    name: ClassVar[str] = "sweep"
-    title: ClassVar[str] = "Sensitivity to the parameters of the losses"
-    paper: ClassVar[str] = "not in the paper"
+    name = "sweep"
+    title = "Sensitivity to the parameters of the losses"
+    paper = "not in the paper"
     swept: ClassVar[tuple[str, str] | None] = None
     beside: ClassVar[tuple[str, ...]] = ()
 

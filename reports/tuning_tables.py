@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -17,9 +17,18 @@ from smmd_bench.results.baselines import REFERENCE
 from smmd_bench.results.pairing import KEY, metrics_of
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
-from ._cells import PAIR, find_opponent, label_metrics, name_seeds, select_measured, select_rows
 from ._panels import LEAST, make_panels, name_symbol, set_values
-from ._results import add_tests, count_digits, join_results
+from ._results import (
+    PAIR,
+    add_tests,
+    count_digits,
+    find_opponent,
+    join_results,
+    label_metrics,
+    name_seeds,
+    select_measured,
+    select_rows,
+)
 from ._text import (
     describe_row,
     drop_dashes_below,
@@ -49,10 +58,10 @@ CURVES = (
 class TuningTable:
     """A row a model, task and tuned loss, and curves; figures/tuning_table.csv has all trials."""
 
-    name: ClassVar[str] = "tuning_table"
-    title: ClassVar[str] = "What tuning chose"
-    paper: ClassVar[str] = "not in the paper"
-    order: ClassVar[int] = 130
+    name = "tuning_table"
+    title = "What tuning chose"
+    paper = "not in the paper"
+    order = 130
 
     def skip(self, run: Run) -> str | None:
         """A tuned loss is needed."""
@@ -192,10 +201,10 @@ DECODED = (
 class DecodingTable:
     """One row a model, task, loss and metric of the error; a column a decoder."""
 
-    name: ClassVar[str] = "decoding_table"
-    title: ClassVar[str] = "Decoding rules"
-    paper: ClassVar[str] = "not in the paper"
-    order: ClassVar[int] = 125
+    name = "decoding_table"
+    title = "Decoding rules"
+    paper = "not in the paper"
+    order = 125
 
     def skip(self, run: Run) -> str | None:
         """A rule other than greedy must have answered."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -21,20 +21,27 @@ from smmd_bench.results.pairing import KEY, judged_metrics, main_losses, referen
 from smmd_bench.results.verdict import NOTHING_LEARNT, OPEN, learnt_nothing
 from smmd_bench.scoring.gain import RECIPES
 
-from ._cells import (
+from ._forest import NOISE, draw_verdicts
+from ._paper import describe_manifest
+from ._results import (
     NO_RESULTS,
     Pair,
+    count_digits,
     describe_unpaired,
     explain_missing,
     select_measured,
     select_pair,
     select_rows,
 )
-from ._constants import describe_constants, describe_unbeaten
-from ._forest import NOISE, draw_verdicts
-from ._reported import describe_manifest
-from ._results import count_digits
-from ._text import P_HOLM, describe_row, format_p, select_notes, write_caption
+from ._text import (
+    P_HOLM,
+    describe_constants,
+    describe_row,
+    describe_unbeaten,
+    format_p,
+    select_notes,
+    write_caption,
+)
 
 SHOWN = (
     "Differences of each task's first metric and of its error (lower is better, where both "
@@ -54,10 +61,10 @@ GROUPED = (
 class Verdict:
     """Each loss against cross-entropy, by the first metric of the task and by its error."""
 
-    name: ClassVar[str] = "verdict"
-    title: ClassVar[str] = "Did the loss help?"
-    paper: ClassVar[str] = ""
-    order: ClassVar[int] = 0
+    name = "verdict"
+    title = "Did the loss help?"
+    paper = ""
+    order = 0
 
     def skip(self, run: Run) -> str | None:
         """A measured loss besides cross-entropy and the untuned model is needed."""
@@ -278,10 +285,10 @@ PICTURED = (
 class Overview:
     """The verdict of each loss, with the difference and what could have been seen."""
 
-    name: ClassVar[str] = "overview"
-    title: ClassVar[str] = "Did the loss help? The verdict as a picture"
-    paper: ClassVar[str] = "not in the paper"
-    order: ClassVar[int] = 0
+    name = "overview"
+    title = "Did the loss help? The verdict as a picture"
+    paper = "not in the paper"
+    order = 0
 
     def skip(self, run: Run) -> str | None:
         """A loss with results beside cross-entropy's is needed."""

@@ -1,17 +1,14 @@
 """All reports of a run, some of them in some formats, and the command `report`."""
 
 import json
-import os
 import shutil
 from pathlib import Path
 
-import pandas as pd
 import pytest
 
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system import registry
 from smmd_bench.publishing import write_reports as module
-from smmd_bench.publishing.tables import as_text
 from smmd_bench.publishing.write_reports import write_reports, write_some_reports
 from tests.in_process import call
 from tests.runs import write_run
@@ -84,48 +81,6 @@ def test_each_report_is_made_and_one_that_fails_leaves_the_others(run, only, plu
     assert "ParseSyntaxException" in failed["undrawn"]["traceback"]
     assert [section.name for section in sections if section.error] == ["undrawn"]
     assert heard == [("make reports", done, 5) for done in range(1, 6)]
-
-
-def edit_under_its_date(file):
-    """Another text of the same size, under the date of the file."""
-    before = file.stat()
-    file.write_text(file.read_text()[::-1])
-    os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
-
-
-CHANGES = {
-    "nothing": lambda run, plugin: None,
-    "a file is gone": lambda run, plugin: (run / "reports" / "tables" / "verdict.md").unlink(),
-    "the page is edited": lambda run, plugin: (run / "reports" / "index.html").write_text(""),
-    "a result is another one": lambda run, plugin: next(run.glob("measure/*/metrics.json")).touch(),
-    "a plugin is edited under its date": lambda run, plugin: edit_under_its_date(plugin),
-    "a plugin is edited": lambda run, plugin: plugin.write_text(f"{plugin.read_text()}#"),
-}
-
-
-@pytest.mark.parametrize("what", CHANGES)
-def test_reports_are_made_again_where_something_has_changed(run, only, plugin, what):
-    only("verdict", "arithmetic_table")
-    plugin.write_text(PLUGIN.partition("class Undrawn")[0])
-    registry.load_plugin_file(plugin)
-    first, *_ = write_reports(run)
-    before = (run / "reports" / "index.html").stat().st_ino
-    CHANGES[what](run, plugin)
-    again, *_ = write_reports(run, anew=False)
-    assert ((run / "reports" / "index.html").stat().st_ino == before) == (what == "nothing")
-    for section in (first, again):
-        assert (section.name, section.caption) == ("verdict", first.caption)
-        pd.testing.assert_frame_equal(section.table, first.table)
-
-
-def test_any_first_table_is_printed_again_as_it_was(run, only, plugin):
-    only()
-    values = '"Cells": [1.0, float("nan")], "Days": [pd.Timestamp(0), 2]'
-    text = PLUGIN.partition("class Undrawn")[0]
-    plugin.write_text(text.replace('"Cells": [str(len(run.cells))]', values))
-    registry.load_plugin_file(plugin)
-    first, again = write_reports(run)[0], write_reports(run, anew=False)[0]
-    pd.testing.assert_frame_equal(again.table, as_text(first.table))
 
 
 def test_files_of_people_stay_and_those_of_a_report_that_skips_now_go(run, only):

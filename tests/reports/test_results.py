@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import binomtest
-from smmd_bench.reports._cells import name_seeds
+from smmd_bench.reports._results import name_seeds
 from smmd_bench.reports.metric_tables import MathTable
 from smmd_bench.reports.verdict import Verdict
 from statsmodels.formula.api import ols

@@ -2,12 +2,12 @@
 
 import pytest
 from smmd_bench.reports._paper import (
+    describe_manifest,
     describe_other_setting,
     find_paper_model,
     find_published,
     find_published_beside,
 )
-from smmd_bench.reports._reported import describe_manifest
 
 from tests.changed_runs import with_manifest
 from tests.runs import quick_run
