@@ -24,7 +24,7 @@ from ._results import (
     select_rows,
     to_wide,
 )
-from ._text import P_HOLM, TO_PAPER, describe_constants, name_difference, select_notes
+from ._text import P_HOLM, TO_PAPER, describe_constants, name_difference
 
 
 @dataclass(frozen=True)
@@ -93,11 +93,9 @@ class MetricTable:
         table.attrs["bold"] = self._mark_best(table, groups)
 
         constants = describe_constants(run, run.cells)
-        return Artefact(
-            _text.write_caption(run, run.cells, self.caption_text, constants),
-            table,
-            data=self._data_frame(data),
-            notes=select_notes(table),
+        numbers = self._data_frame(data)
+        return _text.make_artefact(
+            run, run.cells, self.caption_text, constants, table=table, data=numbers
         )
 
     def results(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:

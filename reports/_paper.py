@@ -127,9 +127,12 @@ def describe_other_data(run: Run, task: str) -> str:
 
 def find_source(run: Run, task: str) -> str:
     """Where a task's test data is from, as the manifest says; a dash where it does not."""
+    return str(_read_test_identity(run, task).get("source") or UNKNOWN)
+
+
+def _read_test_identity(run: Run, task: str) -> Mapping[str, Any]:
     identity = read_data_entry(run, task).get("identity") or {}
-    test = identity.get("test") or {}
-    return str(test.get("source") or UNKNOWN)
+    return identity.get("test") or {}
 
 
 def is_other_training(run: Run, cell: Mapping[Any, Any]) -> bool:
@@ -288,8 +291,7 @@ def _describe_origins(run: Run, trained: pd.DataFrame) -> str:
 
 
 def _describe_origin(run: Run, task: str) -> str:
-    identity = read_data_entry(run, task).get("identity") or {}
-    test = identity.get("test")
+    test = _read_test_identity(run, task)
     if not test:
         return NOT_REPORTED
 

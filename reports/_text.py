@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from smmd_bench.contracts import Run
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing import tables
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
@@ -17,6 +17,9 @@ from smmd_bench.scoring.statistics import over_seeds
 
 from ._paper import find_paper_model
 from ._results import count_digits, explain_missing, name_seeds, select_measured
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 _LISTED = 5
 """Losses that a sentence of the best constant answer names."""
@@ -61,6 +64,21 @@ def write_caption(run: Run, cells: pd.DataFrame, subject: str, warning: str = ""
         _describe_missing(cells),
     ]
     return " ".join(filter(None, sentences))
+
+
+def make_artefact(
+    run: Run,
+    cells: pd.DataFrame,
+    subject: str,
+    warning: str = "",
+    *,
+    table: pd.DataFrame | None = None,
+    figure: Figure | None = None,
+    data: pd.DataFrame | None = None,
+) -> Artefact:
+    """An artefact with the caption of `write_caption`, and the notes that its table needs."""
+    caption = write_caption(run, cells, subject, warning)
+    return Artefact(caption, table, figure, data, select_notes(table))
 
 
 def _describe_sample(run: Run, cells: pd.DataFrame) -> str:
@@ -109,15 +127,13 @@ def describe_row(row: Any) -> dict[str, str]:
     }
 
 
-def make_table(rows: Iterable[dict[str, str]], title: str) -> pd.DataFrame:
+def make_table(rows: Iterable[dict[str, str]]) -> pd.DataFrame:
     """The rows as a table, without the columns Model and Task where there is only one."""
     # A column of one value takes the room of another.
     table = pd.DataFrame(rows).fillna(DASH)
     for name in ("Model", "Task"):
         if table[name].nunique() == 1:
             table = table.drop(columns=name)
-
-    table.attrs["title"] = title
     return table
 
 

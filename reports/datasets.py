@@ -70,14 +70,11 @@ class DatasetSizes:
             **SPLITS,
             **BESIDE,
         }
-        table = data.rename(columns=headings)
-        for name in sizes_of:
-            column = headings[name]
-            table[column] = [DASH if pd.isna(size) else f"{size:,}" for size in data[name]]
+        texts = data[sizes_of].map("{:,}".format, na_action="ignore").fillna(DASH)
+        table = data.assign(**texts).rename(columns=headings)
 
         # Only pictures have a source, and only the paper's own tasks its sizes.
         table = drop_dashes(table, ["Data", *BESIDE.values()])
-        table.attrs["title"] = self.title
         return Artefact(SIZES_CAPTION, table, data=data)
 
 

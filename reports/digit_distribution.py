@@ -22,7 +22,7 @@ from smmd_bench.results.pairing import KEY, in_order, main_losses
 
 from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
 from ._results import Pair, list_pairs, select_numeric, select_pair, select_rows
-from ._text import describe_row, make_table, select_notes, write_caption
+from ._text import describe_row, make_artefact, make_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -111,10 +111,9 @@ class DigitDistribution:
         clocks = select_rows(run.cells, task_name=CLOCK)["task"]
         drawn = select_panels(enough, most_blocks, LOSSES, first={*map(str, clocks)})
         figure = _draw_figure(enough, drawn) if drawn else None
-        table = make_table(_make_rows(data), title)
-        return Artefact(
-            write_caption(run, run.cells, SHOWN), table, figure, data, select_notes(table)
-        )
+        table = make_table(_make_rows(data))
+        table.attrs["title"] = title
+        return make_artefact(run, run.cells, SHOWN, table=table, figure=figure, data=data)
 
 
 @dataclass(frozen=True)

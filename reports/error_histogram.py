@@ -31,7 +31,7 @@ from ._results import (
     select_pair,
     select_rows,
 )
-from ._text import describe_row, drop_dashes_below, format_mean, select_notes, write_caption
+from ._text import describe_row, drop_dashes_below, format_mean, make_artefact
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -106,6 +106,8 @@ class ErrorHistogram:
     paper = "Figure 7 (Appendix C.7)"
     caption_text = SHOWN
     read: ClassVar[tuple[str, ...]] = ()
+    place: ClassVar[list[str]] = ["bin"]
+    written: ClassVar[list[str]] = [*KEY, "seeds", "n", "low", "high", "count", "share"]
     groups = 4
 
     def skip(self, run: Run) -> str | None:
@@ -123,45 +125,44 @@ class ErrorHistogram:
         data = order_pairs(self.bins(common), run)
         table = pd.DataFrame([*self.rows(common, data)]).fillna(DASH)
         table = drop_dashes_below(table, "Paper")
-        table.attrs["title"] = self.title
 
         # Seeds answer the same examples: more of them make no panel of a small test set.
         enough = data[data["n"] >= FEWEST * data["seeds"]]
         drawn = select_panels(enough.assign(loss=enough["pair"]), self.groups, LOSSES)
-        return Artefact(
-            write_caption(run, run.cells, self.caption_text),
-            table,
-            self.figure(common, enough, drawn) if drawn else None,
-            data,
-            select_notes(table),
+        figure = self.figure(common, enough, drawn) if drawn else None
+        return make_artefact(
+            run, run.cells, self.caption_text, table=table, figure=figure, data=data
         )
 
     def bins(self, common: pd.DataFrame) -> pd.DataFrame:
         """The histograms of each loss and of its reference, on the same examples.
 
-        `low` and `high` are the ends of a bin of log10(|ŷ - y| + 1), the last without an upper end.
-        `n` are the answers of each, `share` is in percent of it.
+        `low` and `high` are the ends of a bin. `n` are the answers of each, `share` is in percent.
         """
-        # The last bin has no upper end, so that every answer is in one.
-        edges = np.append(EDGES, np.inf)
-        histograms = {}
-        for key, answers in common.groupby(KEY, observed=True):
-            counts, _ = np.histogram(np.log10(answers["error"] + 1), edges)
-            histograms[key] = pd.DataFrame(
-                {
-                    "low": edges[:-1],
-                    "high": edges[1:],
-                    "count": counts,
-                    "n": len(answers),
-                    "seeds": answers["seed"].nunique(),
-                }
-            )
+        seeds = common.groupby(KEY, observed=True)["seed"].nunique()
+        answers = self.find_bins(common)
+        counts = answers.groupby([*KEY, *self.place], observed=True).size()
+
+        # Bins without an answer are drawn as empty.
+        data = seeds.reset_index(name="seeds").merge(self.list_bins(), how="cross")
+        data = data.merge(counts.reset_index(name="count"), how="left")
+        data = data.fillna({"count": 0}).astype({"count": int})
 
         # Shares, and not counts, since subsets differ in size from loss to loss.
-        data = pd.concat(histograms, names=KEY).reset_index(KEY)
-        data["share"] = 100 * data["count"] / data["n"]
-        columns = [*KEY, "seeds", "n", "low", "high", "count", "share"]
-        return data[columns].reset_index(drop=True)
+        by_histogram = data.groupby([*KEY, *self.place[:-1]], observed=True)
+        data["n"] = by_histogram["count"].transform("sum")
+        data["share"] = 100 * data["count"] / data["n"].clip(lower=1)
+        return data[self.written]
+
+    def list_bins(self) -> pd.DataFrame:
+        """The bins of log10(|ŷ - y| + 1) with their ends, the last without an upper end."""
+        edges = np.append(EDGES, np.inf)
+        return pd.DataFrame({"bin": range(len(EDGES)), "low": edges[:-1], "high": edges[1:]})
+
+    def find_bins(self, common: pd.DataFrame) -> pd.DataFrame:
+        """The answers with their bin."""
+        places = np.searchsorted(EDGES, np.log10(common["error"] + 1), side="right") - 1
+        return common.assign(bin=places)
 
     def rows(self, common: pd.DataFrame, data: pd.DataFrame) -> Iterator[dict[str, str]]:
         """One row of the table a model, task and loss."""

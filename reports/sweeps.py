@@ -18,7 +18,7 @@ from smmd_bench.results.baselines import REFERENCE
 
 from ._panels import LEAST, make_panels, name_symbol, set_values
 from ._results import EXACT, Pair, list_pairs, select_pair, select_rows, to_wide
-from ._text import select_notes, write_caption
+from ._text import make_artefact
 from .ablations import list_scans, select_variants
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ class Sweep:
             points = _average_points(select_pair(scan.data, pair))
             self._panel(axis, scan, points)
         add_legend(figure)
-        return Artefact(write_caption(run, cells, SHOWN), None, figure, data, select_notes(None))
+        return make_artefact(run, cells, SHOWN, figure=figure, data=data)
 
     def _scans(self, run: Run) -> list[Scan]:
         """The parameters with enough values, of the losses that this sweep is about."""

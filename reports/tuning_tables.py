@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -34,10 +34,10 @@ from ._text import (
     drop_dashes_below,
     format_estimate,
     format_gain,
+    make_artefact,
     make_table,
     name_difference,
     select_notes,
-    write_caption,
 )
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class TuningTable:
         # Without three values of a setting there is no curve to explain.
         figure = _draw_tuned_curves(data)
         content = f"{TUNED} {CURVES}" if figure else TUNED
-        table = make_table(_make_tuned_rows(data), self.title)
+        table = make_table(_make_tuned_rows(data))
         return Artefact(
             f"{content} n = {n} validation examples; {name_seeds(data)}.",
             table,
@@ -217,14 +217,10 @@ class DecodingTable:
         data = _join_decoders(run)
         present = {*data["decoder"]}
         decoders = [name for name in (GREEDY, *RULES) if name in present]
-        table = make_table(_make_decoded_rows(data, decoders, find_opponent(data)), self.title)
+        table = make_table(_make_decoded_rows(data, decoders, find_opponent(data)))
         table = drop_dashes_below(table, "Δ")
-        return Artefact(
-            write_caption(run, select_measured(run.cells), DECODED),
-            table,
-            data=data.drop(columns="address"),
-            notes=select_notes(table),
-        )
+        data = data.drop(columns="address")
+        return make_artefact(run, select_measured(run.cells), DECODED, table=table, data=data)
 
 
 def _split_rules(run: Run) -> dict[str, tuple[str, str]]:
@@ -237,35 +233,23 @@ def _split_rules(run: Run) -> dict[str, tuple[str, str]]:
 def _join_decoders(run: Run) -> pd.DataFrame:
     """The result frame with name and decoder of each metric, and `found`: the mean mass."""
     rules = _split_rules(run)
-    metrics = _select_metrics(rules)
-    data = join_results(run, _select_ruled_cells(run, rules), metrics)
-    data = add_tests(data, run, metrics)
+    ruled = {metric: name for metric, (name, rule) in rules.items() if rule != GREEDY}
+
+    # Of what no rule answers, cell or metric, there is nothing to compare here.
+    is_ruled = run.metrics["metric"].isin([*ruled])
+    addresses = run.metrics.loc[is_ruled, "address"]
+    cells = run.cells[run.cells["address"].isin(addresses)]
+    metrics = [metric for metric in sorted(rules) if rules[metric][0] in ruled.values()]
+
+    data = add_tests(join_results(run, cells, metrics), run, metrics)
     data = data[data["value"].notna()].reset_index(drop=True)
     data["name"] = [rules[metric][0] for metric in data["metric"]]
     data["decoder"] = [rules[metric][1] for metric in data["metric"]]
-    masses = _average_masses(run)
-    return data.merge(masses, how="left", on=[*KEY, "seed"])
 
-
-def _average_masses(run: Run) -> pd.DataFrame:
-    """What the beam search of each cell found, as a probability, over its examples."""
+    # What the beam search of a cell found, as a probability, is a mean over its examples.
     key = [*KEY, "seed"]
-    masses = run.read("scores", [MASS]).groupby(key, observed=True)[MASS]
-    return masses.mean().rename("found").reset_index()
-
-
-def _select_ruled_cells(run: Run, rules: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
-    """Cells that a rule answers, too: of the others there is nothing to compare here."""
-    ruled_metrics = [metric for metric, (_, rule) in rules.items() if rule != GREEDY]
-    is_ruled = run.metrics["metric"].isin(ruled_metrics)
-    addresses = run.metrics.loc[is_ruled, "address"]
-    return run.cells[run.cells["address"].isin(addresses)]
-
-
-def _select_metrics(rules: Mapping[str, tuple[str, str]]) -> list[str]:
-    """The metrics that a rule answers, under every decoder: others have no second column."""
-    ruled_names = {name for name, rule in rules.values() if rule != GREEDY}
-    return [metric for metric in sorted(rules) if rules[metric][0] in ruled_names]
+    masses = run.read("scores", [MASS]).groupby(key, observed=True)[MASS].mean()
+    return data.merge(masses.rename("found").reset_index(), how="left", on=key)
 
 
 def _make_decoded_rows(

@@ -137,8 +137,8 @@ def read_values(tex: str) -> list[dict[str, object]]:
     if in_text is None:
         raise SystemExit("The text does not give the 90th percentiles of the error any more.")
     shared = {"table": "error_p90", "model": QWEN, "task": "gsm8k", "metric": "p90"}
-    for loss, number in zip(("ce", "smmd"), in_text.groups(), strict=True):
-        values.append({**shared, "loss": loss, "value": float(number)})
+    for loss, digits in zip(("ce", "smmd"), in_text.groups(), strict=True):
+        values.append({**shared, "loss": loss, "value": float(digits)})
     return values
 
 
