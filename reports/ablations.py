@@ -57,9 +57,12 @@ def list_scans(run: Run) -> dict[tuple[str, str], Numbers]:
     cells = run.cells.drop_duplicates("loss").set_index("loss")
     scanned: dict[tuple[str, str], Numbers] = {}
     for spec in list_specs(run):
-        name, parameters = split_spec(spec)
+        if is_tuned(spec):
+            continue
+
         # With two parameters changed a difference is of neither alone.
-        if is_tuned(spec) or len(parameters) != 1:
+        name, parameters = split_spec(spec)
+        if len(parameters) != 1:
             continue
 
         (parameter,) = parameters

@@ -176,7 +176,8 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
         if artefact.table is not None:
             title = artefact.table.attrs.get("title") or section.title
             section = replace(section, title=str(title))
-        files = _write_artefact(run.path / "reports", section, artefact, formats)
+        shown = replace(section, artefact=artefact)
+        files = _write_artefact(run.path / "reports", shown, artefact, formats)
     except (Exception, SystemExit) as problem:  # a plugin's code may exit
         trace = "".join(traceback.format_exception(problem))
         return replace(section, error=f"{type(problem).__name__}: {problem}", traceback=trace)
@@ -229,7 +230,6 @@ def _write_artefact(
     """Write the files of one artefact below `folder` in these formats; returns them."""
     name = section.name
     texts = {}
-    section = replace(section, artefact=artefact)
     for ending, text in table_texts(section).items():
         texts[f"tables/{name}.{ending}"] = text
     # The numbers stand beside what they are behind.
