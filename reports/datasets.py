@@ -70,7 +70,8 @@ class DatasetSizes:
             **SPLITS,
             **BESIDE,
         }
-        texts = data[sizes_of].map("{:,}".format, na_action="ignore").fillna(DASH)
+        numbers = data[sizes_of].astype("object")
+        texts = numbers.map("{:,}".format, na_action="ignore").fillna(DASH)
         table = data.assign(**texts).rename(columns=headings)
 
         # Only pictures have a source, and only the paper's own tasks its sizes.

@@ -139,14 +139,16 @@ class ErrorHistogram:
 
         `low` and `high` are the ends of a bin. `n` are the answers of each, `share` is in percent.
         """
-        seeds = common.groupby(KEY, observed=True)["seed"].nunique()
+        by_loss = common.groupby(KEY, observed=True)
+        seeds = by_loss["seed"].nunique().reset_index(name="seeds")
         answers = self.find_bins(common)
-        counts = answers.groupby([*KEY, *self.place], observed=True).size()
+        by_bin = answers.groupby([*KEY, *self.place], observed=True)
+        counts = by_bin.size().reset_index(name="count")
 
         # Bins without an answer are drawn as empty.
-        data = seeds.reset_index(name="seeds").merge(self.list_bins(), how="cross")
-        data = data.merge(counts.reset_index(name="count"), how="left")
-        data = data.fillna({"count": 0}).astype({"count": int})
+        data = seeds.merge(self.list_bins(), how="cross")
+        data = data.merge(counts, how="left")
+        data["count"] = data["count"].fillna(0).astype(int)
 
         # Shares, and not counts, since subsets differ in size from loss to loss.
         by_histogram = data.groupby([*KEY, *self.place[:-1]], observed=True)

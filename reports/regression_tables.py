@@ -168,15 +168,11 @@ def _is_papers_setting(data: pd.DataFrame, run: Run) -> pd.Series[bool]:
 
 def _make_published_row(row: Mapping[str, str], groups: Mapping[Any, Any]) -> dict[str, str]:
     """The paper's row of the checkpoint of a row; it has no differences."""
+    kept = ("Model", "Params", "Trained on", "Loss", "n", "Shots")
     return {
-        "Model": row["Model"],
-        "Params": row["Params"],
-        "Trained on": row["Trained on"],
-        "Loss": row["Loss"],
-        "n": row["n"],
+        **{heading: row[heading] for heading in kept},
         "From": "paper",
         **_format_groups(groups, "published", "published_error"),
-        "Shots": row["Shots"],
     }
 
 

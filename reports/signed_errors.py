@@ -56,15 +56,20 @@ class SignedErrors(ErrorHistogram):
         `low` and `high` are the ends of a bin without the one nearer to 0.
         """
         sides = np.arange(-len(BOUNDS), len(BOUNDS) + 1)  # [17]
+        steps = np.abs(sides)
         ends = np.array([*BOUNDS, np.inf])
-        outer = ends[np.abs(sides)]
-        inner = ends[np.maximum(np.abs(sides) - 1, 0)]
+        outer = ends[steps]
+        steps_inwards = np.maximum(steps - 1, 0)
+        inner = ends[steps_inwards]
 
         # Adding 0 makes 0 of the -0 of an exact answer.
         low = np.where(sides > 0, inner, -outer) + 0.0
         high = np.where(sides < 0, -inner, outer) + 0.0
         bins = pd.DataFrame({"side": sides, "low": low, "high": high})
-        return pd.DataFrame({"digit": range(10)}).merge(bins, how="cross")
+
+        # Each digit has all of them.
+        digits = pd.DataFrame({"digit": range(10)})
+        return digits.merge(bins, how="cross")
 
     def find_bins(self, common: pd.DataFrame) -> pd.DataFrame:
         """The answers to whole numbers with the last digit of these and the bin of the error."""

@@ -209,8 +209,8 @@ class DecodingTable:
     def skip(self, run: Run) -> str | None:
         """A rule other than greedy must have answered."""
         # Greedy decoding is what all other tables show.
-        decoders = {rule for _, rule in _split_rules(run).values()}
-        return None if decoders - {GREEDY} else "the run decodes greedily alone"
+        is_greedy = _split_rules(run)["decoder"] == GREEDY
+        return "the run decodes greedily alone" if is_greedy.all() else None
 
     def build(self, run: Run) -> Artefact:
         """Each metric under each decoder, and its difference to CE under the same."""
@@ -223,33 +223,34 @@ class DecodingTable:
         return make_artefact(run, select_measured(run.cells), DECODED, table=table, data=data)
 
 
-def _split_rules(run: Run) -> dict[str, tuple[str, str]]:
-    """Name and decoder by metric: `mean_absolute_error[mean]` is under the rule `mean`."""
+def _split_rules(run: Run) -> pd.DataFrame:
+    """`name` and `decoder` by metric: `mean_absolute_error[mean]` is under the rule `mean`."""
     # A metric has its rule in its name.
-    metrics = map(str, run.metrics["metric"].unique())
-    return {metric: split_rule(metric) for metric in metrics}
+    rules = {metric: split_rule(str(metric)) for metric in run.metrics["metric"].unique()}
+    return pd.DataFrame.from_dict(rules, orient="index", columns=["name", "decoder"])
 
 
 def _join_decoders(run: Run) -> pd.DataFrame:
     """The result frame with name and decoder of each metric, and `found`: the mean mass."""
     rules = _split_rules(run)
-    ruled = {metric: name for metric, (name, rule) in rules.items() if rule != GREEDY}
+    ruled = rules[rules["decoder"] != GREEDY]
 
     # Of what no rule answers, cell or metric, there is nothing to compare here.
-    is_ruled = run.metrics["metric"].isin([*ruled])
+    is_ruled = run.metrics["metric"].isin(ruled.index)
     addresses = run.metrics.loc[is_ruled, "address"]
     cells = run.cells[run.cells["address"].isin(addresses)]
-    metrics = [metric for metric in sorted(rules) if rules[metric][0] in ruled.values()]
+    is_compared = rules["name"].isin(ruled["name"])
+    metrics = sorted(rules.index[is_compared])
 
-    data = add_tests(join_results(run, cells, metrics), run, metrics)
-    data = data[data["value"].notna()].reset_index(drop=True)
-    data["name"] = [rules[metric][0] for metric in data["metric"]]
-    data["decoder"] = [rules[metric][1] for metric in data["metric"]]
+    data = join_results(run, cells, metrics)
+    data = add_tests(data, run, metrics)
+    data = data.dropna(subset="value").join(rules, on="metric")
 
     # What the beam search of a cell found, as a probability, is a mean over its examples.
     key = [*KEY, "seed"]
-    masses = run.read("scores", [MASS]).groupby(key, observed=True)[MASS].mean()
-    return data.merge(masses.rename("found").reset_index(), how="left", on=key)
+    masses = run.read("scores", [MASS]).groupby(key, observed=True)[MASS]
+    found = masses.mean().rename("found")
+    return data.merge(found.reset_index(), how="left", on=key)
 
 
 def _make_decoded_rows(

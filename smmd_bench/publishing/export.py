@@ -15,7 +15,7 @@ from contextlib import suppress
 from datetime import datetime
 from importlib import resources
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..contracts import Metric, Modality, Percentage, Task
 from ..encoding.prompts import TODAY
@@ -26,6 +26,9 @@ from ..results.summary import card_of_run, describe_retraining
 from ..storage.addresses import file_word
 from ..storage.files import making, part_of, read_given_json, write_json, write_text
 from .tables import DASH, with_interval
+
+if TYPE_CHECKING:
+    from huggingface_hub import ModelCardData
 
 Row = Mapping[str, Any]
 """A row of `RunFrames.cells`."""
@@ -104,19 +107,50 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
 
 def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
     """Write README.md of a cell whose weights, if it has some, are in the folder already."""
-    from huggingface_hub import EvalResult, ModelCard, ModelCardData
+    from huggingface_hub import ModelCard
 
     task = _load_task(run, row)
-    dataset = _find_dataset(task)
-    hub = _find_hub_base(run, row)
     is_adapter = (folder / "adapter_config.json").exists()
+    has_weights = any(folder.glob("*.safetensors"))
     is_vision = task.modality is Modality.VISION
-    kind = "image-text-to-text" if is_vision else "text-generation"
 
     metrics = {metric.name: metric for metric in task.metrics()}
     measured = _select_measured(run, row, metrics)
+    comparisons = _select_cell(run.comparisons, row)
+    differences = [line for line in comparisons if line["metric"] in metrics]
+
+    template = resources.files(__package__) / "web" / "model_card.md.jinja"
+    card = ModelCard.from_template(
+        _describe_model(run, row, task, name, is_adapter=is_adapter),
+        template_str=template.read_text(encoding="utf-8"),
+        name=name,
+        row=row,
+        run=run.manifest,
+        base=_name_base(run, row),
+        adapter=is_adapter,
+        hub=_find_hub_base(run, row),
+        call=_describe_call(run, row, folder, vision=is_vision) if has_weights else None,
+        epochs=[line["epoch"] for line in _select_cell(run.selection, row) if line["selected"]],
+        tuned=[line["text"] for line in _select_cell(run.tuning, row) if line["chosen"]],
+        results=[_format_line(metrics, line, "value") for line in measured],
+        differences=[_format_line(metrics, line, "difference") for line in differences],
+        against=differences[0]["against_loss"] if differences else None,
+    )
+    write_text(folder / "README.md", str(card))
+
+
+def _describe_model(
+    run: RunFrames, row: Row, task: Task, name: str, *, is_adapter: bool
+) -> ModelCardData:
+    """Describe the model as the hub reads it: its base, its data and its metrics."""
+    from huggingface_hub import EvalResult, ModelCardData
+
+    dataset = _find_dataset(task)
+    hub = _find_hub_base(run, row)
+    kind = "image-text-to-text" if task.modality is Modality.VISION else "text-generation"
+    metrics = {metric.name: metric for metric in task.metrics()}
     results = []
-    for line in measured:
+    for line in _select_measured(run, row, metrics):
         result = EvalResult(
             task_type=kind,
             dataset_type=dataset or row["task_name"],
@@ -129,7 +163,7 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
         )
         results.append(result)
 
-    data = ModelCardData(
+    return ModelCardData(
         model_name=name,
         library_name="peft" if is_adapter else "transformers",
         pipeline_tag=kind,
@@ -139,28 +173,6 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
         base_model_relation=("adapter" if is_adapter else "finetune") if hub else None,
         eval_results=results,
     )
-
-    has_weights = any(folder.glob("*.safetensors"))
-    comparisons = _select_cell(run.comparisons, row)
-    differences = [line for line in comparisons if line["metric"] in metrics]
-    template = resources.files(__package__) / "web" / "model_card.md.jinja"
-    card = ModelCard.from_template(
-        data,
-        template_str=template.read_text(encoding="utf-8"),
-        name=name,
-        row=row,
-        run=run.manifest,
-        base=_name_base(run, row),
-        adapter=is_adapter,
-        hub=hub,
-        call=_describe_call(run, row, folder, vision=is_vision) if has_weights else None,
-        epochs=[line["epoch"] for line in _select_cell(run.selection, row) if line["selected"]],
-        tuned=[line["text"] for line in _select_cell(run.tuning, row) if line["chosen"]],
-        results=[_format_line(metrics, line, "value") for line in measured],
-        differences=[_format_line(metrics, line, "difference") for line in differences],
-        against=differences[0]["against_loss"] if differences else None,
-    )
-    write_text(folder / "README.md", str(card))
 
 
 def _describe_call(run: RunFrames, row: Row, folder: Path, *, vision: bool) -> dict[str, Any]:

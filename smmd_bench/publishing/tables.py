@@ -216,16 +216,20 @@ def split_constant(text: pd.DataFrame) -> tuple[pd.DataFrame, str]:
 
     Those that `attrs["values"]` names stay, unless they hold only dashes.
     """
-    values = text.columns.intersection([*text.attrs.get("values", ())])
     # A value is worth showing though it never changes: it is the result.
-    results = {name for name in values if (text[name] != DASH).any()}
-    varying = [name for name in text if name in results or text[name].nunique() > 1]
+    results = {*text.attrs.get("values", ())}
+    varying = []
+    for name in text.columns:
+        has_result = name in results and (text[name] != DASH).any()
+        if has_result or text[name].nunique() > 1:
+            varying.append(name)
     if not varying:
         return text, ""
 
     first_row = text.drop(columns=varying).iloc[0]
     constant = first_row[first_row != DASH]
-    return text[varying], " · ".join(f"{name} {cell}" for name, cell in constant.items())
+    cells = [f"{name} {cell}" for name, cell in constant.items()]
+    return text[varying], " · ".join(cells)
 
 
 def measure_width(text: pd.DataFrame) -> int:
