@@ -85,8 +85,8 @@ class MetricTable:
         data = self.results(run, _select_cells(run))
 
         # A row and its columns belong together: tasks of one table may have other metrics.
-        groups = self._row_groups(data)
         other = find_opponent(data)
+        groups = self._row_groups(data, other)
         rows = [self.row(group, other) for group in groups]
         table = self.prune(pd.DataFrame(rows).fillna(DASH), data)
         table = self._titles(table, data, groups)
@@ -118,9 +118,8 @@ class MetricTable:
         """The columns of the rows of a task, whose losses are compared with `other`."""
         return self.columns
 
-    def _row_groups(self, data: pd.DataFrame) -> list[RowGroup]:
+    def _row_groups(self, data: pd.DataFrame, other: str) -> list[RowGroup]:
         """What each row of the table is made from, in order."""
-        other = find_opponent(data)
         groups = []
         for _, cells in data.groupby(KEY, observed=True):
             columns = self.choose_columns(cells, other)

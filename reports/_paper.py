@@ -45,7 +45,7 @@ def find_paper_model(model: str) -> dict[str, str]:
     return {}
 
 
-def find_published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, float]:
+def find_published(table: str, model: str, task: str, loss: str) -> Mapping[str, float]:
     """The published values by metric; empty where the paper's table has no such row."""
     entry = find_paper_model(model)
     if not entry:
@@ -74,12 +74,7 @@ def _content() -> dict[str, Any]:
 def find_published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
     """The published values by metric of a cell; none where its setting is another."""
     task, _ = split_spec(str(cell["task"]))
-    values = find_published(
-        table,
-        model=str(cell["model"]),
-        task=task,
-        loss=str(cell["loss"]),
-    )
+    values = find_published(table, str(cell["model"]), task, str(cell["loss"]))
 
     # Most cells have no published value; only of the others the setting is worth comparing.
     if values and not describe_other_setting(run, cell):
@@ -260,9 +255,8 @@ def _describe_decoding(run: Run) -> str:
 
     lengths = sorted({int(task["max_new_tokens"]) for task in settings})
     limit = f"at most {' or '.join(map(str, lengths))} tokens"
-    if all(task["greedy"] for task in settings):
-        return f"complete (greedy, {limit})"
-    return f"complete ({limit})"
+    rule = "greedy, " if all(task["greedy"] for task in settings) else ""
+    return f"complete ({rule}{limit})"
 
 
 def _describe_setting(run: Run, trained: pd.DataFrame) -> str:

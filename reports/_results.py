@@ -70,13 +70,12 @@ def describe_unpaired(run: Run, cells: pd.DataFrame, other: str) -> str:
     if references.empty:
         return f"no {label} to compare with"
 
-    described = {content["address"]: cell_key(content) for content in run.manifest["cells"]}
-    of_loss = [described[address] for address in select_measured(cells)["address"]]
-    of_reference = [described[address] for address in references["address"]]
+    addresses = select_measured(cells)["address"]
+    keys = {content["address"]: cell_key(content) for content in run.manifest["cells"]}
     for field, meaning in (("test", "test set"), ("recipe", "recipe")):
-        of_one = {getattr(key, field) for key in of_loss}
-        of_other = {getattr(key, field) for key in of_reference}
-        if not of_one & of_other:
+        values = {address: getattr(key, field) for address, key in keys.items()}
+        of_references = {*references["address"].map(values)}
+        if of_references.isdisjoint(addresses.map(values)):
             return f"{label} has another {meaning}"
     return f"{label} has other seeds"
 

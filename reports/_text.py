@@ -198,14 +198,11 @@ def describe_constants(run: Run, cells: pd.DataFrame) -> str:
     Of several tasks each is named, and of several test sets of a task each has its values.
     """
     by_task = _list_texts(run, cells)
-    if not by_task:
-        return ""
-    if len(by_task) == 1:
-        (texts,) = by_task.values()
-        return f"The best constant answer gets {' or '.join(texts)}."
-
-    clauses = [f"on {task} {' or '.join(texts)}" for task, texts in by_task.items()]
-    return f"The best constant answer gets {'; '.join(clauses)}."
+    clauses = []
+    for task, texts in by_task.items():
+        on_task = f"on {task} " if len(by_task) > 1 else ""
+        clauses.append(on_task + " or ".join(texts))
+    return f"The best constant answer gets {'; '.join(clauses)}." if clauses else ""
 
 
 def _list_texts(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:

@@ -71,17 +71,13 @@ def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
         valid = scores.dropna(subset="error").astype({"error": "float64"})
 
         for loss in losses:
+            # Of one loss, which is beside itself, no answer is common.
             answers = valid[valid["loss"].isin([loss, reference])]
-            blocks.append(_select_common(answers).assign(pair=loss))
+            is_common = answers.duplicated(["seed", "uid"], keep=False)
+            blocks.append(answers[is_common].assign(pair=loss))
     if not blocks:
         return pd.DataFrame()
     return order_pairs(pd.concat(blocks), run)
-
-
-def _select_common(answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers to what two losses answer; of one loss, which is beside itself, none."""
-    is_common = answers.duplicated(["seed", "uid"], keep=False)
-    return answers[is_common]
 
 
 def _select_reference(run: Run, losses: Sequence[str]) -> str:
@@ -266,12 +262,7 @@ def _format_published(model: str, task: str, loss: str, reference: str) -> str:
     """`12.00 (14.00)`: the paper's of a loss and of the reference."""
     texts = []
     for name in (loss, reference):
-        values = find_published(
-            "error_p90",
-            model=model,
-            task=task,
-            loss=name,
-        )
+        values = find_published("error_p90", model, task, name)
         texts.append(number(values.get("p90")))
 
     of_loss, of_reference = texts

@@ -139,12 +139,7 @@ def _add_published(run: Run) -> pd.DataFrame:
     for row, comparable in zip(data.to_dict("records"), is_comparable, strict=True):
         paper: Mapping[str, float] = {}
         if comparable:
-            paper = find_published(
-                SUITE,
-                model=row["model"],
-                task=SUITE,
-                loss=row["loss"],
-            )
+            paper = find_published(SUITE, row["model"], SUITE, row["loss"])
         group, _ = GROUPS[row["name"]]
         printed.append((paper.get(group), paper.get(f"{group}_error")))
 

@@ -35,7 +35,7 @@ def test_models_are_found_by_the_last_part_of_their_name(model, key):
     ],
 )  # fmt: skip
 def test_published_values_are_of_the_papers_level_and_parameters_alone(task, loss, value):
-    found = find_published("arithmetic", model="Qwen/Qwen2.5-0.5B", task=task, loss=loss)
+    found = find_published("arithmetic", "Qwen/Qwen2.5-0.5B", task, loss)
     assert found.get("exact_match") == value
 
 
