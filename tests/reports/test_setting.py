@@ -35,8 +35,8 @@ def test_models_are_found_by_the_last_part_of_their_name(model, key):
     ],
 )  # fmt: skip
 def test_published_values_are_of_the_papers_level_and_parameters_alone(task, loss, value):
-    found = find_published("arithmetic", "Qwen/Qwen2.5-0.5B", task, loss)
-    assert found.get("exact_match") == value
+    published = find_published("arithmetic", "Qwen/Qwen2.5-0.5B", task, loss)
+    assert published.get("exact_match") == value
 
 
 @pytest.fixture(scope="module")
