@@ -95,7 +95,11 @@ def order_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class ErrorHistogram:
-    """How far answers are off, each loss against cross-entropy on the same examples."""
+    """How far answers are off, each loss against cross-entropy on the same examples.
+
+    `read` are further columns of the scores, `place` those that name a bin, of which all but the
+    last name its histogram, `written` those of the CSV; `groups` models and tasks are drawn.
+    """
 
     name = "error_histogram"
     title = "Histogram of absolute errors"
