@@ -16,9 +16,8 @@ from smmd_bench.publishing.tables import number
 from smmd_bench.results.pairing import judged_metrics, reference_of
 from smmd_bench.scoring.gain import OVER_SEEDS
 
-from ._cells import list_pairs, select_pair, select_rows
 from ._panels import name_pair, stack_parts
-from ._results import count_digits
+from ._results import count_digits, list_pairs, select_pair, select_rows
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

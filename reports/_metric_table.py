@@ -14,11 +14,17 @@ from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.pairing import KEY, main_losses
 
 from . import _text
-from ._cells import explain_missing, find_opponent, select_measured, select_rows
-from ._constants import describe_constants
 from ._paper import UNKNOWN, add_published, find_source
-from ._results import add_tests, join_results, to_wide
-from ._text import P_HOLM, TO_PAPER, name_difference, select_notes
+from ._results import (
+    add_tests,
+    explain_missing,
+    find_opponent,
+    join_results,
+    select_measured,
+    select_rows,
+    to_wide,
+)
+from ._text import P_HOLM, TO_PAPER, describe_constants, name_difference
 
 
 @dataclass(frozen=True)
@@ -55,10 +61,10 @@ class MetricTable:
     name: ClassVar[str]
     title: ClassVar[str]
     paper: ClassVar[str]
-    order: ClassVar[int] = 10
+    order = 10
     tasks: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[tuple[Column, ...]] = ()
-    published: ClassVar[str] = ""
+    published = ""
     sourced: ClassVar[bool] = False
     caption_text: ClassVar[str]
 
@@ -79,19 +85,17 @@ class MetricTable:
         data = self.results(run, _select_cells(run))
 
         # A row and its columns belong together: tasks of one table may have other metrics.
-        groups = self._row_groups(data)
         other = find_opponent(data)
+        groups = self._row_groups(data, other)
         rows = [self.row(group, other) for group in groups]
         table = self.prune(pd.DataFrame(rows).fillna(DASH), data)
         table = self._titles(table, data, groups)
         table.attrs["bold"] = self._mark_best(table, groups)
 
         constants = describe_constants(run, run.cells)
-        return Artefact(
-            _text.write_caption(run, run.cells, self.caption_text, constants),
-            table,
-            data=self._data_frame(data),
-            notes=select_notes(table),
+        numbers = self._data_frame(data)
+        return _text.make_artefact(
+            run, run.cells, self.caption_text, constants, table=table, data=numbers
         )
 
     def results(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:
@@ -114,9 +118,8 @@ class MetricTable:
         """The columns of the rows of a task, whose losses are compared with `other`."""
         return self.columns
 
-    def _row_groups(self, data: pd.DataFrame) -> list[RowGroup]:
+    def _row_groups(self, data: pd.DataFrame, other: str) -> list[RowGroup]:
         """What each row of the table is made from, in order."""
-        other = find_opponent(data)
         groups = []
         for _, cells in data.groupby(KEY, observed=True):
             columns = self.choose_columns(cells, other)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import folded, model_label
 
-from ._cells import Pair, list_pairs, select_pair
+from ._results import Pair, list_pairs, select_pair
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

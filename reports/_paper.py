@@ -17,18 +17,21 @@ from smmd_bench.models.recipe import paper_recipe
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.tables import DASH
+from smmd_bench.results.pairing import KEY
 from smmd_bench.storage.strict_yaml import read_yaml
 
-from ._cells import select_rows
+from ._results import name_seeds, select_measured, select_rows
 
 SYNTHETIC, UNKNOWN = "synthetic", DASH
 _PICTURES = ("clock_time", "chartqa")
 """Tasks of the paper that are made here where no source is named."""
 _STATED_SETTINGS = ("epochs", "learning_rate", "weight_decay", "warmup_ratio", "lora_rank")
 """What the paper says of its training, besides that it is LoRA; the rest is chosen here."""
+NOT_REPORTED = "not reported"
+_DECODING = ("greedy", "max_new_tokens", "stop", "engine", "dtype", "chat_template")
+"""What together says how completions were decoded."""
 _ROUNDING = 0.01
 """The paper rounds its sizes; so far apart they count as the same."""
-_KEYS = ("model", "task", "loss")
 
 
 def find_paper_model(model: str) -> dict[str, str]:
@@ -42,7 +45,7 @@ def find_paper_model(model: str) -> dict[str, str]:
     return {}
 
 
-def find_published(table: str, *, model: str, task: str, loss: str) -> Mapping[str, float]:
+def find_published(table: str, model: str, task: str, loss: str) -> Mapping[str, float]:
     """The published values by metric; empty where the paper's table has no such row."""
     entry = find_paper_model(model)
     if not entry:
@@ -52,39 +55,14 @@ def find_published(table: str, *, model: str, task: str, loss: str) -> Mapping[s
     wanted = (entry["key"], task, loss)
     for row in read_rows(table):
         if (row.get("model"), row["task"], row.get("loss")) == wanted:
-            return {key: value for key, value in row.items() if key not in _KEYS}
+            return row
     return {}
 
 
-@cache
 def read_rows(table: str) -> list[dict[str, Any]]:
     """The rows of a table of the paper, as printed, one a model, task and loss; of "" none."""
-    content = _content()["tables"].get(table, {"rows": ()})
-
-    # `paper.yaml` has a row for each metric; its values of one loss belong together.
-    merged: dict[Any, dict[str, Any]] = {}
-    for row in content["rows"]:
-        for loss in _list_losses(row):
-            key = (row.get("model"), row["task"], loss)
-            merged.setdefault(key, {}).update(_values_of(row, loss))
-    return [*merged.values()]
-
-
-def _list_losses(row: Mapping[str, Any]) -> list[str | None]:
-    """The losses of a row: those by which its values are named, or the one that it names."""
-    for value in row.values():
-        if isinstance(value, dict):
-            return [*value]
-    return [row.get("loss")]
-
-
-def _values_of(row: Mapping[str, Any], loss: str | None) -> dict[str, Any]:
-    values = {}
-    for name, value in row.items():
-        values[name] = value[loss] if isinstance(value, dict) else value
-    if loss is not None:
-        values["loss"] = loss
-    return values
+    content = _content()["tables"].get(table, {"rows": []})
+    return list(content["rows"])
 
 
 @cache
@@ -96,12 +74,7 @@ def _content() -> dict[str, Any]:
 def find_published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
     """The published values by metric of a cell; none where its setting is another."""
     task, _ = split_spec(str(cell["task"]))
-    values = find_published(
-        table,
-        model=str(cell["model"]),
-        task=task,
-        loss=str(cell["loss"]),
-    )
+    values = find_published(table, str(cell["model"]), task, str(cell["loss"]))
 
     # Most cells have no published value; only of the others the setting is worth comparing.
     if values and not describe_other_setting(run, cell):
@@ -149,9 +122,12 @@ def describe_other_data(run: Run, task: str) -> str:
 
 def find_source(run: Run, task: str) -> str:
     """Where a task's test data is from, as the manifest says; a dash where it does not."""
+    return str(_read_test_identity(run, task).get("source") or UNKNOWN)
+
+
+def _read_test_identity(run: Run, task: str) -> Mapping[str, Any]:
     identity = read_data_entry(run, task).get("identity") or {}
-    test = identity.get("test") or {}
-    return str(test.get("source") or UNKNOWN)
+    return identity.get("test") or {}
 
 
 def is_other_training(run: Run, cell: Mapping[Any, Any]) -> bool:
@@ -248,3 +224,72 @@ def add_published(data: pd.DataFrame, run: Run, cells: pd.DataFrame, table: str)
         published=published_values,
         against_published=ours - published_values,
     )
+
+
+def describe_manifest(run: Run) -> str:
+    """What the manifest reports, in a line: seeds, decoding, the paper's setting or not, data."""
+    trained = run.cells[run.cells["loss"] != "base"]
+    data = _describe_origins(run, trained)
+
+    # Of completions made elsewhere the manifest knows the files, and not how they came to be.
+    seeds = f"seeds {NOT_REPORTED}"
+    decoding = setting = NOT_REPORTED
+    if "predictions" not in run.manifest:
+        decoding = _describe_decoding(run)
+        setting = _describe_setting(run, trained)
+        if len(trained):
+            seeds = name_seeds(trained)
+    return f"Reported: {seeds}; decoding {decoding}; setting {setting}; data {data}."
+
+
+def _describe_decoding(run: Run) -> str:
+    """Whether the manifest says all of how completions were decoded, and how long they may be."""
+    settings = [*(run.manifest.get("generation") or {}).values()]
+    if not settings:
+        return NOT_REPORTED
+
+    # A manifest of an older version may lack some; then the line names what a reader must ask for.
+    lacking = {name: None for task in settings for name in _DECODING if name not in task}
+    if lacking:
+        return f"incomplete ({', '.join(lacking)} {NOT_REPORTED})"
+
+    lengths = sorted({int(task["max_new_tokens"]) for task in settings})
+    limit = f"at most {' or '.join(map(str, lengths))} tokens"
+    rule = "greedy, " if all(task["greedy"] for task in settings) else ""
+    return f"complete ({rule}{limit})"
+
+
+def _describe_setting(run: Run, trained: pd.DataFrame) -> str:
+    """Whether the setting is the paper's, and else in what it differs, each word once."""
+    # Seeds differ in nothing else.
+    cells = select_measured(trained).drop_duplicates(KEY)
+    if cells.empty:
+        return NOT_REPORTED
+
+    words: dict[str, None] = {}
+    for cell in cells.to_dict("records"):
+        words |= dict.fromkeys(list_differences(run, cell))
+    return f"not the paper's ({', '.join(words)})" if words else "the paper's"
+
+
+def _describe_origins(run: Run, trained: pd.DataFrame) -> str:
+    """Whether the data is synthetic, in a word if it is so of all tasks, else task by task."""
+    tasks_by_word: dict[str, list[str]] = {}
+    for task in map(str, trained["task"].unique()):
+        word = _describe_origin(run, task)
+        tasks_by_word.setdefault(word, []).append(task)
+
+    if len(tasks_by_word) < 2:
+        return "".join(tasks_by_word)
+    return " and ".join(f"{word} ({', '.join(tasks)})" for word, tasks in tasks_by_word.items())
+
+
+def _describe_origin(run: Run, task: str) -> str:
+    test = _read_test_identity(run, task)
+    if not test:
+        return NOT_REPORTED
+
+    # Arithmetic problems have no source to choose from: their test set names its generator.
+    if test.get("source") == SYNTHETIC or "generator" in test:
+        return SYNTHETIC
+    return f"not {SYNTHETIC}"

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from smmd_bench.contracts import Run
+from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing import tables
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
+from smmd_bench.results.constants import constants_of
+from smmd_bench.results.pairing import judged_metrics
 from smmd_bench.scoring.statistics import over_seeds
 
-from ._cells import explain_missing, name_seeds, select_measured
 from ._paper import find_paper_model
+from ._results import count_digits, explain_missing, name_seeds, select_measured
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+_LISTED = 5
+"""Losses that a sentence of the best constant answer names."""
 P_HOLM, TO_PAPER = "p (Holm)", "Δ to paper"
 NOTES = {
     "[": "Intervals have 95 %. Of one seed they are over the test examples: Wilson's for shares, "
@@ -57,6 +64,21 @@ def write_caption(run: Run, cells: pd.DataFrame, subject: str, warning: str = ""
         _describe_missing(cells),
     ]
     return " ".join(filter(None, sentences))
+
+
+def make_artefact(
+    run: Run,
+    cells: pd.DataFrame,
+    subject: str,
+    warning: str = "",
+    *,
+    table: pd.DataFrame | None = None,
+    figure: Figure | None = None,
+    data: pd.DataFrame | None = None,
+) -> Artefact:
+    """An artefact with the caption of `write_caption`, and the notes that its table needs."""
+    caption = write_caption(run, cells, subject, warning)
+    return Artefact(caption, table, figure, data, select_notes(table))
 
 
 def _describe_sample(run: Run, cells: pd.DataFrame) -> str:
@@ -105,15 +127,13 @@ def describe_row(row: Any) -> dict[str, str]:
     }
 
 
-def make_table(rows: Iterable[dict[str, str]], title: str) -> pd.DataFrame:
+def make_table(rows: Iterable[dict[str, str]]) -> pd.DataFrame:
     """The rows as a table, without the columns Model and Task where there is only one."""
     # A column of one value takes the room of another.
     table = pd.DataFrame(rows).fillna(DASH)
     for name in ("Model", "Task"):
         if table[name].nunique() == 1:
             table = table.drop(columns=name)
-
-    table.attrs["title"] = title
     return table
 
 
@@ -170,3 +190,83 @@ def drop_dashes(table: pd.DataFrame, columns: Iterable[Any]) -> pd.DataFrame:
 def drop_dashes_below(table: pd.DataFrame, prefix: str) -> pd.DataFrame:
     """The table without those columns of dashes alone whose headings begin so."""
     return drop_dashes(table, [name for name in table if str(name).startswith(prefix)])
+
+
+def describe_constants(run: Run, cells: pd.DataFrame) -> str:
+    """`The best constant answer gets Acc (%) 3.2, MAE 12.40.`; empty without an error to compare.
+
+    Of several tasks each is named, and of several test sets of a task each has its values.
+    """
+    by_task = _list_texts(run, cells)
+    clauses = []
+    for task, texts in by_task.items():
+        on_task = f"on {task} " if len(by_task) > 1 else ""
+        clauses.append(on_task + " or ".join(texts))
+    return f"The best constant answer gets {'; '.join(clauses)}." if clauses else ""
+
+
+def _list_texts(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:
+    """What the best constant answer gets by each metric, of each test set of each task."""
+    by_task: dict[str, list[str]] = {}
+    constants = constants_of(run, cells).merge(cells[["address", "task"]], on="address")
+    groups = constants.groupby(["task", "address"], observed=True, sort=False)
+    for (task, _), rows in groups:
+        values = rows.set_index("metric")["constant"]
+        metrics = [metric for metric in judged_metrics(str(task)) if metric.name in values]
+
+        # Every accuracy that is worth a row beats a constant; an error may not, and none shows it.
+        if not any(metric.better == "lower" for metric in metrics):
+            continue
+
+        # Cells with the same test examples have the same constant, which is said once.
+        named = [_format_value(metric.label, values[metric.name]) for metric in metrics]
+        text = ", ".join(named)
+        texts = by_task.setdefault(str(task), [])
+        if text not in texts:
+            texts.append(text)
+    return by_task
+
+
+def describe_unbeaten(run: Run) -> str:
+    """The losses whose error is not below that of the best constant answer; empty: none."""
+    # The base was not trained on the task, and owes the constant nothing.
+    cells = run.cells[run.cells["loss"] != "base"]
+    compared = constants_of(run, cells).merge(run.metrics, on=["address", "metric"])
+    has_several_tasks = compared["task"].nunique() > 1
+
+    sentences = []
+    for (task, name), rows in compared.groupby(["task", "metric"], observed=True):
+        metrics = {metric.name: metric for metric in judged_metrics(str(task))}
+        metric = metrics[str(name)]
+        unbeaten = _select_unbeaten(rows)
+        if metric.better == "higher" or unbeaten.empty:
+            continue
+
+        on_task = f" on {task}" if has_several_tasks else ""
+        constant = _format_value(metric.label, unbeaten["constant"].iloc[0])
+        names = _name_losses(unbeaten["value"], count_digits(metric.label))
+        sentences.append(f"No better than the best constant answer{on_task} ({constant}): {names}.")
+    return " ".join(sentences)
+
+
+def _select_unbeaten(rows: pd.DataFrame) -> pd.DataFrame:
+    """Mean value and constant, over seeds, of the models and losses that are not below it."""
+    groups = rows.groupby(["model", "loss"], observed=True)
+    means = groups[["value", "constant"]].mean()
+
+    # Not `>=`: a loss without a single number has no error, and has beaten nothing.
+    return means[~(means["value"] < means["constant"])]
+
+
+def _name_losses(errors: pd.Series[float], digits: int) -> str:
+    """`SMMD 12.40, NTL 13.00, 2 more` of errors by model and loss."""
+    names = []
+    for row in errors.head(_LISTED).reset_index().to_dict("records"):
+        names.append(f"{loss_label(str(row['loss']))} {number(row['value'], digits)}")
+    if len(errors) > _LISTED:
+        names.append(f"{len(errors) - _LISTED} more")
+    return ", ".join(names)
+
+
+def _format_value(label: str, value: float) -> str:
+    return f"{label} {number(value, count_digits(label))}"

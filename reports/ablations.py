@@ -17,27 +17,30 @@ from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.baselines import REFERENCE
 
-from ._cells import (
+from ._paper import add_published
+from ._results import (
+    EXACT,
     PAIR,
+    add_tests,
     explain_missing,
     find_opponent,
+    join_results,
     list_pairs,
     select_measured,
     select_pair,
     select_rows,
+    to_wide,
 )
-from ._paper import add_published
-from ._results import EXACT, add_tests, join_results, to_wide
 from ._text import (
     P_HOLM,
     TO_PAPER,
     describe_model,
+    drop_dashes,
     format_estimate,
     format_gain,
     format_p,
+    make_artefact,
     name_difference,
-    select_notes,
-    write_caption,
 )
 
 ACCURACY, CE = "Acc (%)", "none (CE)"
@@ -53,29 +56,24 @@ def list_scans(run: Run) -> dict[tuple[str, str], Numbers]:
     (1, 2) of `smmd[sigma=1+2]`; the loss itself has its default."""
     cells = run.cells.drop_duplicates("loss").set_index("loss")
     scanned: dict[tuple[str, str], Numbers] = {}
-    for (name, parameter), specs in _specs_by_parameter(run).items():
-        values = cells.loc[cells.index.isin(specs), parameter].dropna()
-        points: Numbers = {}
-        for spec, value in values.items():
-            # Parameters that are words, such as a kernel, make no axis.
-            if numbers := _numbers(str(value)):
-                points[str(spec)] = numbers
-        scanned[name, parameter] = points
-    return scanned
-
-
-def _specs_by_parameter(run: Run) -> dict[tuple[str, str], list[str]]:
-    specs: dict[tuple[str, str], list[str]] = {}
     for spec in list_specs(run):
         if is_tuned(spec):
             continue
-        name, parameters = split_spec(spec)
 
         # With two parameters changed a difference is of neither alone.
-        if len(parameters) == 1:
-            (parameter,) = parameters
-            specs.setdefault((name, parameter), [name]).append(spec)
-    return specs
+        name, parameters = split_spec(spec)
+        if len(parameters) != 1:
+            continue
+
+        (parameter,) = parameters
+        points = scanned.setdefault((name, parameter), {})
+        for loss in (name, spec):
+            # Parameters that are words, such as a kernel, make no axis.
+            value = cells[parameter].get(loss)
+            numbers = () if pd.isna(value) else _numbers(str(value))
+            if numbers:
+                points[loss] = numbers
+    return scanned
 
 
 def _numbers(text: str) -> tuple[float, ...]:
@@ -147,12 +145,12 @@ class Ablation:
     with their labels, `baselines` those of them that alone make no table.
     """
 
-    name: ClassVar[str] = "ablation"
-    title: ClassVar[str] = "Variants of the losses"
-    paper: ClassVar[str] = "not in the paper"
-    published: ClassVar[str] = ""
-    heading: ClassVar[str] = "Loss"
-    caption_text: ClassVar[str] = "Exact match of variants of a loss beside the loss itself."
+    name = "ablation"
+    title = "Variants of the losses"
+    paper = "not in the paper"
+    published = ""
+    heading = "Loss"
+    caption_text = "Exact match of variants of a loss beside the loss itself."
     baselines: ClassVar[tuple[str, ...]] = ()
     rows: ClassVar[Mapping[str, str]] = {}
 
@@ -192,12 +190,8 @@ class Ablation:
         table = self._table(run, select_rows(data, metric=EXACT), cells)
         warning = "Only seeds that every row has are compared."
         data.attrs["published"] = [EXACT]
-        return Artefact(
-            write_caption(run, cells, self.caption_text, warning),
-            table,
-            data=to_wide(data, [EXACT]),
-            notes=select_notes(table),
-        )
+        numbers = to_wide(data, [EXACT])
+        return make_artefact(run, cells, self.caption_text, warning, table=table, data=numbers)
 
     def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, str]] = []
@@ -225,10 +219,8 @@ class Ablation:
     def _prune(self, table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         """The table with its title, which names the task if there is one, without empty columns."""
         tasks = data["task"].unique()
-        if data["published"].isna().all():
-            table = table.drop(columns=["Paper", TO_PAPER])
+        table = drop_dashes(table, ["Paper", TO_PAPER])
         if len(tasks) > 1:
-            table.attrs["title"] = self.title
             return table
 
         # One task needs no column, but must be named: tables are read alone.

@@ -9,7 +9,7 @@ import math
 import textwrap
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
@@ -20,9 +20,9 @@ from smmd_bench.publishing.style import WIDTH, new_figure
 from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.pairing import main_losses
 
-from ._cells import select_measured
 from ._panels import name_pair, stack_parts
 from ._paper import SYNTHETIC, describe_other_data, find_source, read_rows
+from ._results import select_measured
 from ._text import drop_dashes, write_caption
 
 if TYPE_CHECKING:
@@ -41,10 +41,10 @@ SIZES_CAPTION = (
 class DatasetSizes:
     """Training, validation and test examples of every task of the run."""
 
-    name: ClassVar[str] = "dataset_sizes"
-    title: ClassVar[str] = "Dataset sizes"
-    paper: ClassVar[str] = "Table 8"
-    order: ClassVar[int] = 200
+    name = "dataset_sizes"
+    title = "Dataset sizes"
+    paper = "Table 8"
+    order = 200
 
     def skip(self, run: Run) -> str | None:
         """The manifest must say the sizes."""
@@ -70,14 +70,12 @@ class DatasetSizes:
             **SPLITS,
             **BESIDE,
         }
-        table = data.rename(columns=headings)
-        for name in sizes_of:
-            column = headings[name]
-            table[column] = [DASH if pd.isna(size) else f"{size:,}" for size in data[name]]
+        numbers = data[sizes_of].astype("object")
+        texts = numbers.map("{:,}".format, na_action="ignore").fillna(DASH)
+        table = data.assign(**texts).rename(columns=headings)
 
         # Only pictures have a source, and only the paper's own tasks its sizes.
         table = drop_dashes(table, ["Data", *BESIDE.values()])
-        table.attrs["title"] = self.title
         return Artefact(SIZES_CAPTION, table, data=data)
 
 
@@ -109,9 +107,9 @@ SHOWN = "Test examples, spread evenly over the test split and not chosen by thei
 class DatasetSamples:
     """Pictures, questions and true answers of a few test examples a task."""
 
-    name: ClassVar[str] = "dataset_samples"
-    title: ClassVar[str] = "Dataset samples"
-    paper: ClassVar[str] = "Figure 4 (Appendix C.1)"
+    name = "dataset_samples"
+    title = "Dataset samples"
+    paper = "Figure 4 (Appendix C.1)"
 
     def skip(self, run: Run) -> str | None:
         """Without a measured cell there are no examples."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -20,9 +20,9 @@ from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.pairing import KEY, in_order, main_losses
 
-from ._cells import Pair, list_pairs, select_numeric, select_pair, select_rows
 from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
-from ._text import describe_row, make_table, select_notes, write_caption
+from ._results import Pair, list_pairs, select_numeric, select_pair, select_rows
+from ._text import describe_row, make_artefact, make_table
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -80,9 +80,9 @@ def _is_digit(value: int) -> str | None:
 class DigitDistribution:
     """Where each loss puts its probability when the answer starts with a given digit."""
 
-    name: ClassVar[str] = "digit_distribution"
-    title: ClassVar[str] = "Digit distribution at the first digit of the answer"
-    paper: ClassVar[str] = "Figure 6 (Appendix C.6)"
+    name = "digit_distribution"
+    title = "Digit distribution at the first digit of the answer"
+    paper = "Figure 6 (Appendix C.6)"
 
     digit: int | None = parameter(
         None, "the true first digit to show; none: a row for each of 1 to 9", check=_is_digit
@@ -111,19 +111,18 @@ class DigitDistribution:
         clocks = select_rows(run.cells, task_name=CLOCK)["task"]
         drawn = select_panels(enough, most_blocks, LOSSES, first={*map(str, clocks)})
         figure = _draw_figure(enough, drawn) if drawn else None
-        table = make_table(_make_rows(data), title)
-        return Artefact(
-            write_caption(run, run.cells, SHOWN), table, figure, data, select_notes(table)
-        )
+        table = make_table(_make_rows(data))
+        table.attrs["title"] = title
+        return make_artefact(run, run.cells, SHOWN, table=table, figure=figure, data=data)
 
 
 @dataclass(frozen=True)
 class DigitProbe(DigitDistribution):
     """Where each loss puts its probability when the hour starts with one given digit."""
 
-    name: ClassVar[str] = "digit_probe"
-    title: ClassVar[str] = "Clock-Time: digit distribution at the first digit of the hour"
-    paper: ClassVar[str] = "Figure 2"
+    name = "digit_probe"
+    title = "Clock-Time: digit distribution at the first digit of the hour"
+    paper = "Figure 2"
 
     digit: int | None = parameter(5, "the true first digit", check=_is_digit)
 

@@ -20,7 +20,9 @@ from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.baselines import REFERENCE
 from smmd_bench.results.pairing import in_order, main_losses
 
-from ._cells import (
+from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
+from ._paper import find_published
+from ._results import (
     PAIR,
     Pair,
     explain_no_numbers,
@@ -29,9 +31,7 @@ from ._cells import (
     select_pair,
     select_rows,
 )
-from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
-from ._paper import find_published
-from ._text import describe_row, drop_dashes_below, format_mean, select_notes, write_caption
+from ._text import describe_row, drop_dashes_below, format_mean, make_artefact
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -71,17 +71,13 @@ def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
         valid = scores.dropna(subset="error").astype({"error": "float64"})
 
         for loss in losses:
+            # Of one loss, which is beside itself, no answer is common.
             answers = valid[valid["loss"].isin([loss, reference])]
-            blocks.append(_select_common(answers).assign(pair=loss))
+            is_common = answers.duplicated(["seed", "uid"], keep=False)
+            blocks.append(answers[is_common].assign(pair=loss))
     if not blocks:
         return pd.DataFrame()
     return order_pairs(pd.concat(blocks), run)
-
-
-def _select_common(answers: pd.DataFrame) -> pd.DataFrame:
-    """The answers to what two losses answer; of one loss, which is beside itself, none."""
-    is_common = answers.duplicated(["seed", "uid"], keep=False)
-    return answers[is_common]
 
 
 def _select_reference(run: Run, losses: Sequence[str]) -> str:
@@ -99,14 +95,20 @@ def order_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
 
 @dataclass(frozen=True)
 class ErrorHistogram:
-    """How far answers are off, each loss against cross-entropy on the same examples."""
+    """How far answers are off, each loss against cross-entropy on the same examples.
 
-    name: ClassVar[str] = "error_histogram"
-    title: ClassVar[str] = "Histogram of absolute errors"
-    paper: ClassVar[str] = "Figure 7 (Appendix C.7)"
-    caption_text: ClassVar[str] = SHOWN
+    `read` are further columns of the scores, `place` those that name a bin, of which all but the
+    last name its histogram, `written` those of the CSV; `groups` models and tasks are drawn.
+    """
+
+    name = "error_histogram"
+    title = "Histogram of absolute errors"
+    paper = "Figure 7 (Appendix C.7)"
+    caption_text = SHOWN
     read: ClassVar[tuple[str, ...]] = ()
-    groups: ClassVar[int] = 4
+    place: ClassVar[list[str]] = ["bin"]
+    written: ClassVar[list[str]] = [*KEY, "seeds", "n", "low", "high", "count", "share"]
+    groups = 4
 
     def skip(self, run: Run) -> str | None:
         """Two trained losses with answers to the same examples are needed."""
@@ -123,45 +125,46 @@ class ErrorHistogram:
         data = order_pairs(self.bins(common), run)
         table = pd.DataFrame([*self.rows(common, data)]).fillna(DASH)
         table = drop_dashes_below(table, "Paper")
-        table.attrs["title"] = self.title
 
         # Seeds answer the same examples: more of them make no panel of a small test set.
         enough = data[data["n"] >= FEWEST * data["seeds"]]
         drawn = select_panels(enough.assign(loss=enough["pair"]), self.groups, LOSSES)
-        return Artefact(
-            write_caption(run, run.cells, self.caption_text),
-            table,
-            self.figure(common, enough, drawn) if drawn else None,
-            data,
-            select_notes(table),
+        figure = self.figure(common, enough, drawn) if drawn else None
+        return make_artefact(
+            run, run.cells, self.caption_text, table=table, figure=figure, data=data
         )
 
     def bins(self, common: pd.DataFrame) -> pd.DataFrame:
         """The histograms of each loss and of its reference, on the same examples.
 
-        `low` and `high` are the ends of a bin of log10(|ŷ - y| + 1), the last without an upper end.
-        `n` are the answers of each, `share` is in percent of it.
+        `low` and `high` are the ends of a bin. `n` are the answers of each, `share` is in percent.
         """
-        # The last bin has no upper end, so that every answer is in one.
-        edges = np.append(EDGES, np.inf)
-        histograms = {}
-        for key, answers in common.groupby(KEY, observed=True):
-            counts, _ = np.histogram(np.log10(answers["error"] + 1), edges)
-            histograms[key] = pd.DataFrame(
-                {
-                    "low": edges[:-1],
-                    "high": edges[1:],
-                    "count": counts,
-                    "n": len(answers),
-                    "seeds": answers["seed"].nunique(),
-                }
-            )
+        by_loss = common.groupby(KEY, observed=True)
+        seeds = by_loss["seed"].nunique().reset_index(name="seeds")
+        answers = self.find_bins(common)
+        by_bin = answers.groupby([*KEY, *self.place], observed=True)
+        counts = by_bin.size().reset_index(name="count")
+
+        # Bins without an answer are drawn as empty.
+        data = seeds.merge(self.list_bins(), how="cross")
+        data = data.merge(counts, how="left")
+        data["count"] = data["count"].fillna(0).astype(int)
 
         # Shares, and not counts, since subsets differ in size from loss to loss.
-        data = pd.concat(histograms, names=KEY).reset_index(KEY)
-        data["share"] = 100 * data["count"] / data["n"]
-        columns = [*KEY, "seeds", "n", "low", "high", "count", "share"]
-        return data[columns].reset_index(drop=True)
+        by_histogram = data.groupby([*KEY, *self.place[:-1]], observed=True)
+        data["n"] = by_histogram["count"].transform("sum")
+        data["share"] = 100 * data["count"] / data["n"].clip(lower=1)
+        return data[self.written]
+
+    def list_bins(self) -> pd.DataFrame:
+        """The bins of log10(|ŷ - y| + 1) with their ends, the last without an upper end."""
+        edges = np.append(EDGES, np.inf)
+        return pd.DataFrame({"bin": range(len(EDGES)), "low": edges[:-1], "high": edges[1:]})
+
+    def find_bins(self, common: pd.DataFrame) -> pd.DataFrame:
+        """The answers with their bin."""
+        places = np.searchsorted(EDGES, np.log10(common["error"] + 1), side="right") - 1
+        return common.assign(bin=places)
 
     def rows(self, common: pd.DataFrame, data: pd.DataFrame) -> Iterator[dict[str, str]]:
         """One row of the table a model, task and loss."""
@@ -263,12 +266,7 @@ def _format_published(model: str, task: str, loss: str, reference: str) -> str:
     """`12.00 (14.00)`: the paper's of a loss and of the reference."""
     texts = []
     for name in (loss, reference):
-        values = find_published(
-            "error_p90",
-            model=model,
-            task=task,
-            loss=name,
-        )
+        values = find_published("error_p90", model, task, name)
         texts.append(number(values.get("p90")))
 
     of_loss, of_reference = texts

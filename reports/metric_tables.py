@@ -10,16 +10,17 @@ from smmd_bench.contracts import Run
 from smmd_bench.results.pairing import judged_metrics
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
-from ._cells import label_metrics
 from ._metric_table import Column, MetricTable
-from ._results import EXACT, add_tests, join_results
+from ._results import EXACT, add_tests, join_results, label_metrics
 from ._text import name_difference
 
 ACCURACY = Column(EXACT, "Acc (%)", interval=True, paper="Paper Acc")
 # The mean is carried by a few large errors; this column shows where it is.
-ROBUST = Column(
+TRIMMED = Column(
     "trimmed_absolute_error", "MAE of 90 %", 2, delta="Δ of 90 %", robust="mean_absolute_error"
 )
+ROBUST = (TRIMMED,)
+"""Errors beside the mean one, in every table of numbers."""
 UNREADABLE = Column("parse_failure_rate", "Parse fail (%)")
 ELSEWHERE = ("arithmetic", "gsm8k", "svamp", "clock_time", "chartqa", "samsum")
 
@@ -39,7 +40,7 @@ class MathTable(MetricTable):
         Column("strict_match", "lm-eval strict"),
         Column("flexible_match", "lm-eval flexible"),
         Column("mean_absolute_error", "MAE", digits=2, delta="Δ MAE"),
-        ROBUST,
+        *ROBUST,
         UNREADABLE,
         # A completion that was cut off is wrong for want of room.
         Column("truncation_rate", "Cut off (%)"),
@@ -61,7 +62,7 @@ class ArithmeticTable(MetricTable):
     columns = (
         ACCURACY,
         Column("mean_absolute_error", "MAE", digits=2, paper="Paper MAE", delta="Δ MAE"),
-        ROBUST,
+        *ROBUST,
         Column("r_squared", "R²", digits=2, paper="Paper R²", delta="Δ R²"),
         UNREADABLE,
     )

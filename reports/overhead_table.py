@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -34,10 +35,10 @@ ON_CPU = {"clock": "CPU seconds", "memory": "resident set of the process"}
 class OverheadTable:
     """Step time and peak memory by loss, and their ratios to cross-entropy in this harness."""
 
-    name: ClassVar[str] = "overhead_table"
-    title: ClassVar[str] = "Training overhead"
-    paper: ClassVar[str] = "Table 7"
-    order: ClassVar[int] = 150
+    name = "overhead_table"
+    title = "Training overhead"
+    paper = "Table 7"
+    order = 150
 
     def skip(self, run: Run) -> str | None:
         """Only a run of `smmd-bench overhead` has step times."""
@@ -69,26 +70,18 @@ def _add_published(data: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
     """The rows with the paper's ratios to its own cross-entropy; missing where it has none."""
     # Seconds on another GPU cannot be compared, and ratios within one harness can.
     for name, column in PUBLISHED.items():
-        ratios = []
-        ce = _find_published(settings, CE).get(column)
-        for row in settings.rows:
-            value = _find_published(settings, row).get(column)
-
-            # The paper has no row of the stock Trainer, and none of every loss.
-            ratios.append(value / ce if value and ce else None)
-        data[f"published_{name}_to_ce"] = pd.Series(ratios, dtype="float64")
+        # The paper has no row of the stock Trainer, and none of every loss.
+        values = [_find_published(settings, row).get(column) for row in (CE, *settings.rows)]
+        of_ce, *of_rows = values
+        ratios = pd.Series(of_rows, dtype="float64") / (of_ce or math.nan)
+        data[f"published_{name}_to_ce"] = ratios
     return data
 
 
 def _find_published(settings: OverheadSettings, row: str) -> Mapping[str, float]:
     if _explain_unpublished(settings):
         return {}
-    return find_published(
-        TABLE,
-        model=settings.geometry,
-        task=TASK,
-        loss=row,
-    )
+    return find_published(TABLE, settings.geometry, TASK, row)
 
 
 def _make_row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
@@ -134,7 +127,7 @@ def _format_published_ratios(line: dict[Any, Any], settings: OverheadSettings) -
 def _explain_unpublished(settings: OverheadSettings) -> str | None:
     """Why the paper's ratios cannot stand beside these; None: they can."""
     geometry = named_geometries().get(settings.geometry)
-    if geometry is None or not find_published(TABLE, model=geometry.name, task=TASK, loss=CE):
+    if geometry is None or not find_published(TABLE, geometry.name, TASK, CE):
         return "none for this model"
 
     # A geometry can be changed on the command line, and keeps its name.

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -16,8 +16,8 @@ from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, with_deviation, with_interval
 from smmd_bench.results.pairing import main_losses
 
-from ._cells import find_opponent, select_rows
 from ._paper import find_published, is_other_training
+from ._results import find_opponent, select_rows
 from ._text import describe_model, drop_dashes, format_p, name_difference
 
 MARGIN = 1.0
@@ -48,10 +48,10 @@ OF_OTHERS = f"Values as lm-eval gives them (shares of one in percent);{DIFFERENC
 class MmluTable:
     """Accuracy by group of subjects, each ± lm-eval's standard error, with differences to CE."""
 
-    name: ClassVar[str] = "mmlu_table"
-    title: ClassVar[str] = "MMLU evaluation"
-    paper: ClassVar[str] = "Table 12"
-    order: ClassVar[int] = 120
+    name = "mmlu_table"
+    title = "MMLU evaluation"
+    paper = "Table 12"
+    order = 120
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows."""
@@ -85,10 +85,10 @@ class MmluTable:
 class RegressionTable:
     """One row a suite, metric and checkpoint, each ± standard error, with differences to CE."""
 
-    name: ClassVar[str] = "regression_table"
-    title: ClassVar[str] = "Regression checks through lm-eval"
-    paper: ClassVar[str] = ""
-    order: ClassVar[int] = 120
+    name = "regression_table"
+    title = "Regression checks through lm-eval"
+    paper = ""
+    order = 120
 
     def skip(self, run: Run) -> str | None:
         """`smmd-bench regress` makes its rows; MMLU has a table of its own."""
@@ -139,12 +139,7 @@ def _add_published(run: Run) -> pd.DataFrame:
     for row, comparable in zip(data.to_dict("records"), is_comparable, strict=True):
         paper: Mapping[str, float] = {}
         if comparable:
-            paper = find_published(
-                SUITE,
-                model=row["model"],
-                task=SUITE,
-                loss=row["loss"],
-            )
+            paper = find_published(SUITE, row["model"], SUITE, row["loss"])
         group, _ = GROUPS[row["name"]]
         printed.append((paper.get(group), paper.get(f"{group}_error")))
 
@@ -168,15 +163,11 @@ def _is_papers_setting(data: pd.DataFrame, run: Run) -> pd.Series[bool]:
 
 def _make_published_row(row: Mapping[str, str], groups: Mapping[Any, Any]) -> dict[str, str]:
     """The paper's row of the checkpoint of a row; it has no differences."""
+    kept = ("Model", "Params", "Trained on", "Loss", "n", "Shots")
     return {
-        "Model": row["Model"],
-        "Params": row["Params"],
-        "Trained on": row["Trained on"],
-        "Loss": row["Loss"],
-        "n": row["n"],
+        **{heading: row[heading] for heading in kept},
         "From": "paper",
         **_format_groups(groups, "published", "published_error"),
-        "Shots": row["Shots"],
     }
 
 

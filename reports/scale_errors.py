@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 
 import pandas as pd
 
@@ -15,15 +15,17 @@ from smmd_bench.results.baselines import REFERENCE
 from smmd_bench.results.pairing import KEY, in_order, main_losses
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
-from ._cells import (
+from ._paper import find_published_beside
+from ._results import (
     explain_missing,
     explain_no_numbers,
     list_numeric_tasks,
+    list_pairs,
     select_measured,
     select_pair,
+    select_rows,
 )
-from ._paper import find_published_beside
-from ._text import select_notes, write_caption
+from ._text import drop_dashes_below, make_artefact
 
 SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
 ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
@@ -50,9 +52,9 @@ SHOWN = (
 class ScaleErrors:
     """How answers are wrong: counts and shares of the categories for every loss."""
 
-    name: ClassVar[str] = "scale_errors"
-    title: ClassVar[str] = "Scale-error categories"
-    paper: ClassVar[str] = "Table 10"
+    name = "scale_errors"
+    title = "Scale-error categories"
+    paper = "Table 10"
 
     def skip(self, run: Run) -> str | None:
         """Without scored answers to a numeric target there is nothing to count."""
@@ -64,13 +66,7 @@ class ScaleErrors:
         run = main_losses(run.only(run.cells[has_numbers]))
         data = count_categories(run)
         table = _make_table(data, run.cells)
-        table.attrs["title"] = self.title
-        return Artefact(
-            write_caption(run, run.cells, SHOWN),
-            table,
-            data=data,
-            notes=select_notes(table),
-        )
+        return make_artefact(run, run.cells, SHOWN, table=table, data=data)
 
 
 def count_categories(run: Run) -> pd.DataFrame:
@@ -139,45 +135,47 @@ def _make_table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
     Powers of ten that no answer is off by have no row.
     """
-    categories = _select_categories(data)
-    ours = data[data["category"].isin(categories)]
-    ours = ours.assign(column=ours["loss"].astype("str").map(loss_label))
-    paper = _make_paper_columns(ours)
-
-    # A categorical keeps the paper's order of the rows, which is not that of the alphabet.
-    entries = pd.concat([ours, paper], ignore_index=True)
-    entries["text"] = [_format_count(row) for row in entries.to_dict("records")]
-    entries["category"] = pd.Categorical(entries["category"], categories=categories)
-    table = entries.pivot(
-        index=["model", "task", "category"],
-        columns="column",
-        values="text",
+    # The total, which is the last category, has no share of itself.
+    is_part = data["category"] != TOTAL
+    total = data.groupby(KEY, observed=True)["published"].transform("last")
+    data = data.assign(
+        count_share=data["share"].where(is_part),
+        published_share=(100 * data["published"] / total).where(is_part),
     )
 
+    rows = []
     labels = _select_columns(cells)
-    table = table.reindex(columns=[*labels.values(), *paper["column"].unique()])
-    table = table.astype("object").fillna(DASH).reset_index()
-    _write_reasons(table, cells, labels)
-    return _name_rows(table)
+    categories = _select_categories(data)
+    for pair in list_pairs(data):
+        cells_of_pair = select_pair(cells, pair)
+        reasons = {}
+        for loss in labels:
+            reasons[loss] = explain_missing(select_rows(cells_of_pair, loss=loss)) or DASH
+
+        lines = select_pair(data, pair)
+        for category in categories:
+            head = {"Model": model_label(pair[0]), "Task": pair[1], "Category": ROWS[category]}
+            entries = select_rows(lines, category=category).set_index("loss").to_dict("index")
+            rows.append(head | _make_row(entries, labels, reasons))
+            reasons = dict.fromkeys(labels, DASH)
+    return drop_dashes_below(pd.DataFrame(rows).fillna(DASH), "Paper")
+
+
+def _make_row(
+    entries: Mapping[Any, Any], labels: Mapping[str, str], reasons: Mapping[str, str]
+) -> dict[str, str]:
+    """The cells of a category, of which `entries` has the numbers by loss."""
+    row = {}
+    for loss, label in labels.items():
+        row[label] = _format_count(entries[loss], "count") if loss in entries else reasons[loss]
+    for loss, entry in entries.items():
+        row[f"Paper {loss_label(str(loss))}"] = _format_count(entry, "published")
+    return row
 
 
 def _select_categories(data: pd.DataFrame) -> list[str]:
     largest = data.groupby("category")[["count", "published"]].max().max(axis=1)
     return [name for name in ROWS if name not in SCALES or largest[name] > 0]
-
-
-def _make_paper_columns(data: pd.DataFrame) -> pd.DataFrame:
-    """The paper's counts as rows of columns of their own, where it has any."""
-    # The total is the last category.
-    total = data.groupby(KEY, observed=True)["published"].transform("last")
-    paper = data.assign(
-        column="Paper " + data["column"],
-        count=data["published"],
-        share=100 * data["published"] / total,
-        seeds=1,
-    )
-    is_filled = paper.groupby("column")["count"].transform("count") > 0
-    return paper[is_filled]
 
 
 def _select_columns(cells: pd.DataFrame) -> dict[str, str]:
@@ -191,28 +189,10 @@ def _select_columns(cells: pd.DataFrame) -> dict[str, str]:
     return {loss: loss_label(loss) for loss in losses if loss in chosen}
 
 
-def _write_reasons(table: pd.DataFrame, cells: pd.DataFrame, labels: Mapping[str, str]) -> None:
-    """Put why a loss has no result into its first row of a model and task."""
-    # The pivot has cells with a result alone.
-    for (model, task, loss), group in cells.groupby(KEY, observed=True):
-        reason = explain_missing(group)
-        if reason and loss in labels:
-            first_row = select_pair(table, (str(model), str(task))).index[0]
-            table.loc[first_row, labels[str(loss)]] = reason
-
-
-def _name_rows(table: pd.DataFrame) -> pd.DataFrame:
-    headings = {"model": "Model", "task": "Task", "category": "Category"}
-    table = table.rename(columns=headings)
-    models = [model_label(str(model)) for model in table["Model"]]
-    categories = table["Category"].astype("str").map(ROWS)
-    return table.assign(Model=models, Category=categories)
-
-
-def _format_count(row: Mapping[Hashable, Any]) -> str:
+def _format_count(entry: Mapping[Any, Any], column: str) -> str:
     """`726 (55.04)`: a count and its share of the total; the total stands alone."""
-    # Of one seed a count is whole; a mean over several is not.
-    text = number(row["count"], int(row["seeds"] > 1))
-    if text == DASH or row["category"] == TOTAL or pd.isna(row["share"]):
-        return text
-    return f"{text} ({row['share']:.2f})"
+    # Of one seed, and in the paper, a count is whole; a mean over several seeds is not.
+    is_mean = column == "count" and entry["seeds"] > 1
+    text = number(entry[column], int(is_mean))
+    share = entry[f"{column}_share"]
+    return text if text == DASH or pd.isna(share) else f"{text} ({share:.2f})"

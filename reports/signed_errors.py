@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -12,8 +12,8 @@ import pandas as pd
 from smmd_bench.publishing.style import add_legend, loss_label, shortened
 from smmd_bench.publishing.tables import DASH, with_interval
 
-from ._cells import Pair, select_pair, select_rows
 from ._panels import LIMITS, make_blocks, name_pair, select_panels
+from ._results import Pair, select_pair, select_rows
 from ._text import describe_row
 from .error_histogram import (
     KEY,
@@ -46,29 +46,41 @@ class SignedErrors(ErrorHistogram):
     paper = "Figure 8 (Appendix C.7)"
     caption_text = SHOWN
     read = ("answer", "parsed")
+    place: ClassVar = ["digit", "side"]
+    written: ClassVar = [*KEY, "digit", "low", "high", "seeds", "n", "count", "share"]
     groups = 1  # they fill a printed page
 
-    def bins(self, common: pd.DataFrame) -> pd.DataFrame:
-        """The signed errors of each loss and of its reference, on the same examples.
+    def list_bins(self) -> pd.DataFrame:
+        """The bins of each last digit: side 0 is an exact answer, ±len(BOUNDS) are outside.
 
-        `digit` is the last digit of the true answer (of whole answers only), `low` and `high` are
-        the ends of a bin without the one nearer to 0. `n` are the answers of each with that digit,
-        `share` is in percent of it.
+        `low` and `high` are the ends of a bin without the one nearer to 0.
         """
-        by_loss = common.groupby(KEY, observed=True)
-        seeds = by_loss["seed"].nunique().reset_index(name="seeds")
-        sides = _find_sides(common)
-        counts = sides.value_counts([*KEY, "digit", "side"])
+        sides = np.arange(-len(BOUNDS), len(BOUNDS) + 1)  # [17]
+        steps = np.abs(sides)
+        ends = np.array([*BOUNDS, np.inf])
+        outer = ends[steps]
+        steps_inwards = np.maximum(steps - 1, 0)
+        inner = ends[steps_inwards]
 
-        # Bins without an answer are drawn as empty.
-        data = seeds.merge(_list_bins(), how="cross")
-        data = data.merge(counts.reset_index(), how="left")
-        data = data.fillna({"count": 0}).astype({"count": int})
-        by_digit = data.groupby([*KEY, "digit"], observed=True)
-        data["n"] = by_digit["count"].transform("sum")
-        data["share"] = 100 * data["count"] / data["n"].clip(lower=1)
-        data = _add_ends(data)
-        return data[[*KEY, "digit", "low", "high", "seeds", "n", "count", "share"]]
+        # Adding 0 makes 0 of the -0 of an exact answer.
+        low = np.where(sides > 0, inner, -outer) + 0.0
+        high = np.where(sides < 0, -inner, outer) + 0.0
+        bins = pd.DataFrame({"side": sides, "low": low, "high": high})
+
+        # Each digit has all of them.
+        digits = pd.DataFrame({"digit": range(10)})
+        return digits.merge(bins, how="cross")
+
+    def find_bins(self, common: pd.DataFrame) -> pd.DataFrame:
+        """The answers to whole numbers with the last digit of these and the bin of the error."""
+        answer = common["answer"].astype("float64")
+        error = common["parsed"].astype("float64") - answer
+        steps = np.searchsorted(BOUNDS, error.abs())
+        frame = common.assign(digit=answer.abs() % 10, side=np.sign(error) * steps)
+
+        # Beyond 2^53 a float64 does not know its last digit.
+        is_whole = (answer % 1 == 0) & (answer.abs() <= 2**53)
+        return frame[is_whole]
 
     def rows(self, common: pd.DataFrame, data: pd.DataFrame) -> Iterator[dict[str, str]]:
         """One row of the table a model, task, drawn loss and last digit: exact answers."""
@@ -120,40 +132,6 @@ class SignedErrors(ErrorHistogram):
         _mark_errors(axes[0, 0])
         add_legend(figure)
         return figure
-
-
-def _list_bins() -> pd.DataFrame:
-    """Each last digit with each bin: side 0 is an exact answer, ±len(BOUNDS) are outside."""
-    sides = np.arange(-len(BOUNDS), len(BOUNDS) + 1)  # [17]
-    every_bin = pd.MultiIndex.from_product([range(10), sides], names=["digit", "side"])
-    return every_bin.to_frame(index=False)
-
-
-def _find_sides(common: pd.DataFrame) -> pd.DataFrame:
-    """The answers to whole numbers with the last digit of these and the bin of the error."""
-    answer = common["answer"].astype("float64")
-    error = common["parsed"].astype("float64") - answer
-    steps = np.searchsorted(BOUNDS, error.abs())
-    frame = common.assign(digit=answer.abs() % 10, side=np.sign(error) * steps)
-
-    # Beyond 2^53 a float64 does not know its last digit.
-    is_whole = (answer % 1 == 0) & (answer.abs() <= 2**53)
-    return frame[is_whole]
-
-
-def _add_ends(data: pd.DataFrame) -> pd.DataFrame:
-    """The bins with their ends `low` and `high`."""
-    side = data["side"].to_numpy()
-    steps = np.abs(side)
-    ends = np.array([*BOUNDS, np.inf])
-    outer = ends[steps]
-    steps_inwards = np.maximum(steps - 1, 0)
-    inner = ends[steps_inwards]
-
-    # Adding 0 makes 0 of the -0 of an exact answer.
-    low = np.where(side > 0, inner, -outer) + 0.0
-    high = np.where(side < 0, -inner, outer) + 0.0
-    return data.assign(low=low, high=high)
 
 
 def _draw_panel(axis: Axes, data: pd.DataFrame) -> None:

@@ -16,10 +16,9 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.results.baselines import REFERENCE
 
-from ._cells import Pair, list_pairs, select_pair, select_rows
 from ._panels import LEAST, make_panels, name_symbol, set_values
-from ._results import EXACT, to_wide
-from ._text import select_notes, write_caption
+from ._results import EXACT, Pair, list_pairs, select_pair, select_rows, to_wide
+from ._text import make_artefact
 from .ablations import list_scans, select_variants
 
 if TYPE_CHECKING:
@@ -52,9 +51,9 @@ class Sweep:
     `swept` are the loss and its parameter, `beside` are other losses to show.
     """
 
-    name: ClassVar[str] = "sweep"
-    title: ClassVar[str] = "Sensitivity to the parameters of the losses"
-    paper: ClassVar[str] = "not in the paper"
+    name = "sweep"
+    title = "Sensitivity to the parameters of the losses"
+    paper = "not in the paper"
     swept: ClassVar[tuple[str, str] | None] = None
     beside: ClassVar[tuple[str, ...]] = ()
 
@@ -85,7 +84,7 @@ class Sweep:
             points = _average_points(select_pair(scan.data, pair))
             self._panel(axis, scan, points)
         add_legend(figure)
-        return Artefact(write_caption(run, cells, SHOWN), None, figure, data, select_notes(None))
+        return make_artefact(run, cells, SHOWN, figure=figure, data=data)
 
     def _scans(self, run: Run) -> list[Scan]:
         """The parameters with enough values, of the losses that this sweep is about."""
@@ -107,10 +106,7 @@ class Sweep:
         """The parameter's cells and data: `series` is the name of a row's loss, `value` that of the
         parameter (missing: not swept)."""
         points = self._points_of_specs(run, loss, parameter)
-        varied = []
-        for spec, (name, _) in points.items():
-            if name == loss:
-                varied.append(spec)
+        varied = [spec for spec, (name, _) in points.items() if name == loss]
         cells, data = select_variants(run, points, varied, LEAST)
         if data.empty:
             return Scan(loss, parameter, cells, data)

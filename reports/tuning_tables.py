@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pandas as pd
 
@@ -17,18 +17,27 @@ from smmd_bench.results.baselines import REFERENCE
 from smmd_bench.results.pairing import KEY, metrics_of
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
-from ._cells import PAIR, find_opponent, label_metrics, name_seeds, select_measured, select_rows
 from ._panels import LEAST, make_panels, name_symbol, set_values
-from ._results import add_tests, count_digits, join_results
+from ._results import (
+    PAIR,
+    add_tests,
+    count_digits,
+    find_opponent,
+    join_results,
+    label_metrics,
+    name_seeds,
+    select_measured,
+    select_rows,
+)
 from ._text import (
     describe_row,
     drop_dashes_below,
     format_estimate,
     format_gain,
+    make_artefact,
     make_table,
     name_difference,
     select_notes,
-    write_caption,
 )
 
 if TYPE_CHECKING:
@@ -49,10 +58,10 @@ CURVES = (
 class TuningTable:
     """A row a model, task and tuned loss, and curves; figures/tuning_table.csv has all trials."""
 
-    name: ClassVar[str] = "tuning_table"
-    title: ClassVar[str] = "What tuning chose"
-    paper: ClassVar[str] = "not in the paper"
-    order: ClassVar[int] = 130
+    name = "tuning_table"
+    title = "What tuning chose"
+    paper = "not in the paper"
+    order = 130
 
     def skip(self, run: Run) -> str | None:
         """A tuned loss is needed."""
@@ -67,7 +76,7 @@ class TuningTable:
         # Without three values of a setting there is no curve to explain.
         figure = _draw_tuned_curves(data)
         content = f"{TUNED} {CURVES}" if figure else TUNED
-        table = make_table(_make_tuned_rows(data), self.title)
+        table = make_table(_make_tuned_rows(data))
         return Artefact(
             f"{content} n = {n} validation examples; {name_seeds(data)}.",
             table,
@@ -192,71 +201,56 @@ DECODED = (
 class DecodingTable:
     """One row a model, task, loss and metric of the error; a column a decoder."""
 
-    name: ClassVar[str] = "decoding_table"
-    title: ClassVar[str] = "Decoding rules"
-    paper: ClassVar[str] = "not in the paper"
-    order: ClassVar[int] = 125
+    name = "decoding_table"
+    title = "Decoding rules"
+    paper = "not in the paper"
+    order = 125
 
     def skip(self, run: Run) -> str | None:
         """A rule other than greedy must have answered."""
         # Greedy decoding is what all other tables show.
-        decoders = {rule for _, rule in _split_rules(run).values()}
-        return None if decoders - {GREEDY} else "the run decodes greedily alone"
+        is_greedy = _split_rules(run)["decoder"] == GREEDY
+        return "the run decodes greedily alone" if is_greedy.all() else None
 
     def build(self, run: Run) -> Artefact:
         """Each metric under each decoder, and its difference to CE under the same."""
         data = _join_decoders(run)
         present = {*data["decoder"]}
         decoders = [name for name in (GREEDY, *RULES) if name in present]
-        table = make_table(_make_decoded_rows(data, decoders, find_opponent(data)), self.title)
+        table = make_table(_make_decoded_rows(data, decoders, find_opponent(data)))
         table = drop_dashes_below(table, "Δ")
-        return Artefact(
-            write_caption(run, select_measured(run.cells), DECODED),
-            table,
-            data=data.drop(columns="address"),
-            notes=select_notes(table),
-        )
+        data = data.drop(columns="address")
+        return make_artefact(run, select_measured(run.cells), DECODED, table=table, data=data)
 
 
-def _split_rules(run: Run) -> dict[str, tuple[str, str]]:
-    """Name and decoder by metric: `mean_absolute_error[mean]` is under the rule `mean`."""
+def _split_rules(run: Run) -> pd.DataFrame:
+    """`name` and `decoder` by metric: `mean_absolute_error[mean]` is under the rule `mean`."""
     # A metric has its rule in its name.
-    metrics = map(str, run.metrics["metric"].unique())
-    return {metric: split_rule(metric) for metric in metrics}
+    rules = {metric: split_rule(str(metric)) for metric in run.metrics["metric"].unique()}
+    return pd.DataFrame.from_dict(rules, orient="index", columns=["name", "decoder"])
 
 
 def _join_decoders(run: Run) -> pd.DataFrame:
     """The result frame with name and decoder of each metric, and `found`: the mean mass."""
     rules = _split_rules(run)
-    metrics = _select_metrics(rules)
-    data = join_results(run, _select_ruled_cells(run, rules), metrics)
+    ruled = rules[rules["decoder"] != GREEDY]
+
+    # Of what no rule answers, cell or metric, there is nothing to compare here.
+    is_ruled = run.metrics["metric"].isin(ruled.index)
+    addresses = run.metrics.loc[is_ruled, "address"]
+    cells = run.cells[run.cells["address"].isin(addresses)]
+    is_compared = rules["name"].isin(ruled["name"])
+    metrics = sorted(rules.index[is_compared])
+
+    data = join_results(run, cells, metrics)
     data = add_tests(data, run, metrics)
-    data = data[data["value"].notna()].reset_index(drop=True)
-    data["name"] = [rules[metric][0] for metric in data["metric"]]
-    data["decoder"] = [rules[metric][1] for metric in data["metric"]]
-    masses = _average_masses(run)
-    return data.merge(masses, how="left", on=[*KEY, "seed"])
+    data = data.dropna(subset="value").join(rules, on="metric")
 
-
-def _average_masses(run: Run) -> pd.DataFrame:
-    """What the beam search of each cell found, as a probability, over its examples."""
+    # What the beam search of a cell found, as a probability, is a mean over its examples.
     key = [*KEY, "seed"]
     masses = run.read("scores", [MASS]).groupby(key, observed=True)[MASS]
-    return masses.mean().rename("found").reset_index()
-
-
-def _select_ruled_cells(run: Run, rules: Mapping[str, tuple[str, str]]) -> pd.DataFrame:
-    """Cells that a rule answers, too: of the others there is nothing to compare here."""
-    ruled_metrics = [metric for metric, (_, rule) in rules.items() if rule != GREEDY]
-    is_ruled = run.metrics["metric"].isin(ruled_metrics)
-    addresses = run.metrics.loc[is_ruled, "address"]
-    return run.cells[run.cells["address"].isin(addresses)]
-
-
-def _select_metrics(rules: Mapping[str, tuple[str, str]]) -> list[str]:
-    """The metrics that a rule answers, under every decoder: others have no second column."""
-    ruled_names = {name for name, rule in rules.values() if rule != GREEDY}
-    return [metric for metric in sorted(rules) if rules[metric][0] in ruled_names]
+    found = masses.mean().rename("found")
+    return data.merge(found.reset_index(), how="left", on=key)
 
 
 def _make_decoded_rows(

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import urlencode
 
 import pandas as pd
@@ -21,20 +21,27 @@ from smmd_bench.results.pairing import KEY, judged_metrics, main_losses, referen
 from smmd_bench.results.verdict import NOTHING_LEARNT, OPEN, learnt_nothing
 from smmd_bench.scoring.gain import RECIPES
 
-from ._cells import (
+from ._forest import NOISE, draw_verdicts
+from ._paper import describe_manifest
+from ._results import (
     NO_RESULTS,
-    Pair,
+    count_digits,
     describe_unpaired,
     explain_missing,
     select_measured,
     select_pair,
     select_rows,
 )
-from ._constants import describe_constants, describe_unbeaten
-from ._forest import NOISE, draw_verdicts
-from ._reported import describe_manifest
-from ._results import count_digits
-from ._text import P_HOLM, describe_row, format_p, select_notes, write_caption
+from ._text import (
+    P_HOLM,
+    describe_constants,
+    describe_row,
+    describe_unbeaten,
+    format_p,
+    make_artefact,
+    select_notes,
+    write_caption,
+)
 
 SHOWN = (
     "Differences of each task's first metric and of its error (lower is better, where both "
@@ -42,6 +49,8 @@ SHOWN = (
 )
 
 FLIPS, LINKS = "Flips", "links"
+VALUE, DIFFERENCE = "value", "difference"
+"""What two columns are called until they are named after the reference."""
 FLIPPED = "Flips: + examples that only the loss gets right, − only {}, summed over seeds."
 GROUP = "Group"
 GROUPED = (
@@ -54,10 +63,10 @@ GROUPED = (
 class Verdict:
     """Each loss against cross-entropy, by the first metric of the task and by its error."""
 
-    name: ClassVar[str] = "verdict"
-    title: ClassVar[str] = "Did the loss help?"
-    paper: ClassVar[str] = ""
-    order: ClassVar[int] = 0
+    name = "verdict"
+    title = "Did the loss help?"
+    paper = ""
+    order = 0
 
     def skip(self, run: Run) -> str | None:
         """A measured loss besides cross-entropy and the untuned model is needed."""
@@ -73,12 +82,14 @@ class Verdict:
         """A row for each loss and metric, or the reason why there is no difference."""
         run = main_losses(run)
         data = _spell_verdicts(run.verdict)
-        table = pd.DataFrame(_Rows(run, data).make()).fillna(DASH)
+        table = pd.DataFrame(_make_rows(run, data)).fillna(DASH)
         _move_links(table)
 
-        # The reference names three headings; a label of a file may be long.
+        # The reference names two headings; a label of a file may be long.
         label = _shorten_label(run)
-        shown_always = ["Loss", "Metric", label, "Verdict", GROUP, _name_difference(label)]
+        difference = f"Δ to {label} [95 %]"
+        table = table.rename(columns={VALUE: label, DIFFERENCE: difference})
+        shown_always = ["Loss", "Metric", label, "Verdict", GROUP, difference]
         table.attrs["values"] = [*shown_always, FLIPS, P_HOLM]
         table.attrs["optional"] = ["n", "Seeds", FLIPS, P_HOLM, label]
 
@@ -99,10 +110,6 @@ class Verdict:
 
 def _shorten_label(run: Run) -> str:
     return shortened(loss_label(reference_of(run)), 14)
-
-
-def _name_difference(label: str) -> str:
-    return f"Δ to {label} [95 %]"
 
 
 def _move_links(table: pd.DataFrame) -> None:
@@ -148,93 +155,78 @@ def _list_judged(run: Run) -> set[str]:
     return losses if "predictions" in run.manifest else losses - {"base"}
 
 
-class _Rows:
-    """The rows of the table, in the order of the run; the noise floor is the last of its pair."""
+def _make_rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, Any]]:
+    """A row a loss and metric, in the order of the run; the noise floor is the last of its pair."""
+    other = reference_of(run)
+    judged = _list_judged(run)
+    without_learning = learnt_nothing(run)
+    gains = dict([*data.groupby(KEY, observed=True)])
 
-    def __init__(self, run: Run, data: pd.DataFrame) -> None:
-        self.run, self.data = run, data
-        self.other = reference_of(run)
-        self.value = _shorten_label(run)
-        self.difference = _name_difference(self.value)
-        self.without_learning = learnt_nothing(run)
-        self.judged = _list_judged(run)
+    # Sorting by it puts the reference below the losses of its model and task.
+    cells = run.cells.assign(is_noise=run.cells["loss"] == other)
+    order = ["task", "model", "is_noise", "loss"]
+    for (task, model, is_noise, loss), group in cells.groupby(order, observed=True):
+        head = describe_row(group.iloc[0])
+        if is_noise:
+            pair = (str(model), str(task))
+            ranked = select_rows(select_pair(data, pair), against_loss=other)
+            yield from _make_reference_rows(ranked, head)
+            head["Loss"] += NOISE
 
-    def make(self) -> Iterator[dict[str, Any]]:
-        """The rows of each model, task and loss."""
-        gains = dict([*self.data.groupby(KEY, observed=True)])
-        cells = self.run.cells
-        # Sorting by it puts the reference below the losses of its model and task.
-        cells = cells.assign(is_noise=cells["loss"] == self.other)
-        order = ["task", "model", "is_noise", "loss"]
-        for (task, model, is_noise, loss), group in cells.groupby(order, observed=True):
-            head = describe_row(group.iloc[0])
-            if is_noise:
-                pair = (str(model), str(task))
-                yield from self._reference_rows(pair, head)
-                head["Loss"] += NOISE
+        key = (model, task, loss)
+        dead = NOTHING_LEARNT if key in without_learning else ""
+        if key in gains:
+            yield from _make_gain_rows(gains[key], head, other, dead)
+        elif loss in judged:
+            # The first of these that holds explains the others.
+            reason = explain_missing(group) or dead or describe_unpaired(run, group, other)
+            yield {**head, "Verdict": reason}
 
-            rows = gains.get((model, task, loss))
-            if rows is not None:
-                yield from self._gain_rows(rows, head)
-            elif loss in self.judged:
-                yield {**head, "Verdict": self._explain(group, (model, task, loss))}
 
-    def _explain(self, cells: pd.DataFrame, key: tuple[Any, ...]) -> str:
-        """Why a loss has no difference to show."""
-        # The first of these that holds explains the others.
-        if reason := explain_missing(cells):
-            return reason
-        if key in self.without_learning:
-            return NOTHING_LEARNT
-        return describe_unpaired(self.run, cells, self.other)
+def _make_reference_rows(gains: pd.DataFrame, head: dict[str, str]) -> Iterator[dict[str, Any]]:
+    """The group of cross-entropy by metric, where losses are ranked."""
+    # Groups exist from five losses on.
+    ranked = gains[gains["against_letters"] != ""]
+    for gain in ranked.drop_duplicates("metric").to_dict("records"):
+        value = number(gain["against_value"], count_digits(gain["label"]))
+        yield {**head, "Metric": gain["label"], VALUE: value, GROUP: gain["against_letters"]}
 
-    def _reference_rows(self, pair: Pair, head: dict[str, str]) -> Iterator[dict[str, Any]]:
-        """The group of cross-entropy by metric, where losses are ranked."""
-        ranked = select_rows(select_pair(self.data, pair), against_loss=self.other)
-        # Groups exist from five losses on.
-        ranked = ranked[ranked["against_letters"] != ""]
-        for gain in ranked.drop_duplicates("metric").to_dict("records"):
-            yield {
-                **head,
-                "Metric": gain["label"],
-                self.value: number(gain["against_value"], count_digits(gain["label"])),
-                GROUP: gain["against_letters"],
-            }
 
-    def _gain_rows(self, rows: pd.DataFrame, head: dict[str, str]) -> Iterator[dict[str, Any]]:
-        """A row a metric, the ones without a value first: they say why."""
-        first = rows.iloc[0]
-        is_dead = (first["model"], first["task"], first["loss"]) in self.without_learning
-        for metric in judged_metrics(str(first["task"])):
-            if metric.name not in {*rows["metric"]}:
-                verdict = NOTHING_LEARNT if is_dead else "no value to compare"
-                yield {**head, "Metric": metric.label, "Verdict": verdict}
+def _make_gain_rows(
+    gains: pd.DataFrame, head: dict[str, str], other: str, dead: str
+) -> Iterator[dict[str, Any]]:
+    """A row a metric, the ones without a value first: they say why; `dead` is a reason for all."""
+    metrics = judged_metrics(str(gains["task"].iloc[0]))
+    for metric in metrics:
+        if metric.name not in {*gains["metric"]}:
+            verdict = dead or "no value to compare"
+            yield {**head, "Metric": metric.label, "Verdict": verdict}
 
-        for gain in rows.to_dict("records"):
-            yield head | self._gain_row(gain)
+    for gain in gains.to_dict("records"):
+        yield head | _make_gain_row(gain, is_noise=gain["loss"] == other)
 
-    def _gain_row(self, gain: dict[Any, Any]) -> dict[str, Any]:
-        digits = count_digits(gain["label"])
-        row = {
-            "Metric": gain["label"],
-            self.value: number(gain["against_value"], digits),
-            "Verdict": gain["verdict"],
-        }
 
-        # Cross-entropy has its letter in its own row, and not in that of its noise.
-        is_noise = gain["loss"] == self.other
-        if gain["letters"] and not is_noise:
-            row[GROUP] = gain["letters"]
+def _make_gain_row(gain: dict[Any, Any], *, is_noise: bool) -> dict[str, Any]:
+    digits = count_digits(gain["label"])
+    row = {
+        "Metric": gain["label"],
+        VALUE: number(gain["against_value"], digits),
+        "Verdict": gain["verdict"],
+    }
 
-        bounds = (gain["difference"], gain["low"], gain["high"])
-        return {
-            **row,
-            self.difference: with_interval(*bounds, digits, sign=True),
-            **_format_flips(gain, linked=not is_noise),
-            P_HOLM: format_p(gain["p_holm"]),
-            "Seeds": str(gain["seeds"]),
-            "n": f"{gain['n']:,}",
-        }
+    # Cross-entropy has its letter in its own row, and not in that of its noise.
+    if gain["letters"] and not is_noise:
+        row[GROUP] = gain["letters"]
+
+    bounds = (gain["difference"], gain["low"], gain["high"])
+    return {
+        **row,
+        DIFFERENCE: with_interval(*bounds, digits, sign=True),
+        **_format_flips(gain, linked=not is_noise),
+        P_HOLM: format_p(gain["p_holm"]),
+        "Seeds": str(gain["seeds"]),
+        "n": f"{gain['n']:,}",
+    }
 
 
 def _format_flips(gain: dict[Any, Any], *, linked: bool) -> dict[str, Any]:
@@ -278,10 +270,10 @@ PICTURED = (
 class Overview:
     """The verdict of each loss, with the difference and what could have been seen."""
 
-    name: ClassVar[str] = "overview"
-    title: ClassVar[str] = "Did the loss help? The verdict as a picture"
-    paper: ClassVar[str] = "not in the paper"
-    order: ClassVar[int] = 0
+    name = "overview"
+    title = "Did the loss help? The verdict as a picture"
+    paper = "not in the paper"
+    order = 0
 
     def skip(self, run: Run) -> str | None:
         """A loss with results beside cross-entropy's is needed."""
@@ -297,10 +289,5 @@ class Overview:
         """One row of panels a model and task: its first metric, and its error if it has one."""
         run = main_losses(run)
         data = _spell_verdicts(run.verdict)
-        words = write_caption(run, run.cells, PICTURED)
-        return Artefact(
-            words,
-            figure=draw_verdicts(run, data),
-            data=data,
-            notes=select_notes(None),
-        )
+        figure = draw_verdicts(run, data)
+        return make_artefact(run, run.cells, PICTURED, figure=figure, data=data)

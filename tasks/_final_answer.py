@@ -12,12 +12,9 @@ from smmd_bench.contracts import (
     Answer,
     DataSource,
     ExactMatch,
-    MeanAbsoluteError,
     Metric,
     Modality,
     ParseFailureRate,
-    RSquared,
-    TrimmedAbsoluteError,
     TruncationRate,
     first_number,
     last_number,
@@ -25,6 +22,7 @@ from smmd_bench.contracts import (
     percentage,
     plain_text,
 )
+from smmd_bench.contracts.metrics import ERRORS
 
 MARK = "####"
 UNTIL = ("Question:", "</s>", "<|im_end|>")
@@ -69,10 +67,13 @@ def _plain(text: str) -> str:
 
 
 METRICS: tuple[Metric, ...] = (
-    ExactMatch(), percentage("strict_match", "lm-eval strict (%)", "strict"),
-    percentage("flexible_match", "lm-eval flexible (%)", "flexible"), MeanAbsoluteError(),
-    TrimmedAbsoluteError(), RSquared(), ParseFailureRate(), TruncationRate(),
-)  # fmt: skip
+    ExactMatch(),
+    percentage("strict_match", "lm-eval strict (%)", "strict"),
+    percentage("flexible_match", "lm-eval flexible (%)", "flexible"),
+    *ERRORS,
+    ParseFailureRate(),
+    TruncationRate(),
+)
 """Of word problems: exact match of values selects, lm-eval's two rules stand beside it."""
 
 

@@ -31,20 +31,18 @@ from smmd_bench.contracts import (
     Answer,
     ExactMatch,
     Example,
-    MeanAbsoluteError,
     Metric,
     Modality,
     ParseFailureRate,
-    RSquared,
     Split,
     TextMatch,
-    TrimmedAbsoluteError,
     TruncationRate,
     cache_folder,
     parameter,
     parse_number,
     plain_text,
 )
+from smmd_bench.contracts.metrics import ERRORS
 from smmd_bench.storage.files import atomic
 
 from ._mixed_expressions import REGIMES, problems, split_of
@@ -56,9 +54,12 @@ TRAINING_LEVELS = ("easy", "medium", "hard")
 EXAMPLES_PER_LEVEL_IN_A_BLOCK = 1000
 BLOCKS_IN_A_ROW_GROUP = 20
 METRICS: tuple[Metric, ...] = (
-    ExactMatch(), TextMatch(), MeanAbsoluteError(), TrimmedAbsoluteError(), RSquared(),
-    ParseFailureRate(), TruncationRate(),
-)  # fmt: skip
+    ExactMatch(),
+    TextMatch(),
+    *ERRORS,
+    ParseFailureRate(),
+    TruncationRate(),
+)
 """Of answers that are one number."""
 IN_PROCESS_BELOW = 5000
 """Starting processes costs more than so many examples."""

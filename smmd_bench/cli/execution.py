@@ -53,7 +53,7 @@ def execute(
     from ..run.pipeline import run_file
 
     outcome = run_file(plan, folder, voice.progress, track=tracker, **how)
-    sections = voice.publish(folder, anew=outcome.worked)
+    sections = voice.publish(folder)
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     for what, sentences in outcome.notes.items():

@@ -64,12 +64,12 @@ class Voice:
         with shown(new_console(stderr=stderr or self.as_json)) as progress:
             yield progress
 
-    def publish(self, folder: Path, *, anew: bool = True) -> list[Section]:
+    def publish(self, folder: Path) -> list[Section]:
         """Make the tables, figures and page of a run, as `write_reports` does."""
         from ..publishing.write_reports import write_reports
 
         with self.progress() as progress:
-            sections = write_reports(folder, progress, anew=anew)
+            sections = write_reports(folder, progress)
         self.note_old_code(folder)
         return sections
 

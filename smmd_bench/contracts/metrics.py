@@ -14,6 +14,8 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from .task import Metric
+
     Array = NDArray[np.float64]
 
 
@@ -142,3 +144,7 @@ class RSquared:
             spread = np.sum(np.square(centred), axis=axis)
             constant = np.max(answer, axis=axis) == np.min(answer, axis=axis)
             return np.where(constant, np.nan, 1.0 - residual / spread)
+
+
+ERRORS: tuple[Metric, ...] = (MeanAbsoluteError(), TrimmedAbsoluteError(), RSquared())
+"""How far off answers are: the metrics of every task whose answers are one number."""

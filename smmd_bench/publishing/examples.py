@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator, Sequence
-from itertools import chain
+from itertools import accumulate, chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -101,13 +101,12 @@ def _choose_examples(groups: Sequence[_Group], limit: int) -> list[tuple[int, in
             ranked.append((agrees, rank, number, place))
 
     # By rank before group, so that the groups take turns.
+    ranked.sort()
+    sizes = accumulate(len(groups[number].addresses) for _, _, number, _ in ranked)
     chosen = []
-    completions = 0
-    for _, _, number, place in sorted(ranked):
-        completions += len(groups[number].addresses)
-        if completions > limit:
-            break
-        chosen.append((number, place))
+    for (_, _, number, place), completions in zip(ranked, sizes, strict=True):
+        if completions <= limit:
+            chosen.append((number, place))
     return chosen
 
 
@@ -160,6 +159,7 @@ def _read_categories(scores: pd.DataFrame) -> NDArray[np.intp]:
     """Place each category in `CATEGORIES` ([examples]); -1 where the target is no number."""
     if "category" not in scores or "answer" not in scores:
         return np.full(len(scores), -1)
+
     # Categories of an older run that are no longer told apart have the place -1, too.
     codes = pd.Index(CATEGORIES).get_indexer(pd.Index(scores["category"].astype("str")))
     return np.where(scores["answer"].notna(), codes, -1)
@@ -172,17 +172,16 @@ def _read_texts(run: RunFrames, group: _Group, places: list[int]) -> dict[int, l
 
     # Prompt and target are those of every cell of the group, so that the first one's are read.
     columns = ["uid", "prompt", "target", "image"]
-    examples = run.read("completions", columns, group.addresses[:1])
+    examples = run.read("completions", columns, group.addresses[:1]).iloc[places]
     frames = _read_cells(run, "completions", ["completion"], group.addresses)
-    completions = zip(*(frame["completion"].iloc[places] for frame in frames), strict=True)
-    rows = zip(places, examples.iloc[places].to_dict("records"), completions, strict=True)
     texts = {}
-    for place, example, answers in rows:
+    for place, example in zip(places, examples.to_dict("records"), strict=True):
+        answers = [_cut(frame["completion"].iloc[place]) for frame in frames]
         texts[place] = [
             str(example["uid"]),
             _cut(example["prompt"]),
             _cut(example["target"]),
-            [_cut(answer) for answer in answers],
+            answers,
             example.get("image"),
         ]
     return texts

@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 from ..contracts import Artefact
 from ..storage.files import read_own_json, write_json, write_text
 from .examples import embedded_examples
-from .tables import as_text, bold_cells, describe_constant, drop_constant, is_numeric
+from .tables import as_text, bold_cells, is_numeric, split_constant
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -173,12 +173,7 @@ def _lay_out_table(frame: pd.DataFrame) -> dict[str, Any]:
 
     constant: what the columns say that never change.
     """
-    text = as_text(frame)
-    columns = drop_constant(text)
-    # A table of one row may say nothing that varies: then it is shown as it is.
-    if columns.columns.empty:
-        columns = text
-
+    columns, constant = split_constant(as_text(frame))
     bold = bold_cells(frame)
     links = frame.attrs.get("links", {})
     rows = []
@@ -192,5 +187,5 @@ def _lay_out_table(frame: pd.DataFrame) -> dict[str, Any]:
     return {
         "columns": [(name, is_numeric(columns[name])) for name in columns],
         "rows": rows,
-        "constant": describe_constant(text, columns),
+        "constant": constant,
     }

@@ -112,16 +112,13 @@ def loss_label(loss: str) -> str:
     return label + bracket + parameters
 
 
-def spaced(spec: str) -> str:
-    """A label that can break into lines: `smmd[sigma=1,lambda=3]` -> `smmd [sigma=1, lambda=3]`.
-    A number such as `2,000` stays whole."""
-    return " ".join(re.sub(r",(?!\d)", ", ", spec.replace("[", " [")).split())
-
-
 def folded(label: str, letters: int) -> str:
-    """A label in lines of at most so many letters, as far as it is `spaced`, or has a sum."""
-    sums = re.sub(r"(?<=\d)\+(?=\d)", " + ", spaced(label))
-    return textwrap.fill(sums, letters, break_long_words=False)
+    """A label in lines of at most so many letters, which break before a bracket, after a comma and
+    around a plus: `smmd[sigma=1+2]` -> `smmd [sigma=1 + 2]`. A number such as `2,000` stays whole.
+    """
+    spaced = re.sub(r",(?!\d)", ", ", label.replace("[", " ["))
+    spaced = re.sub(r"(?<=\d)\+(?=\d)", " + ", spaced)
+    return textwrap.fill(" ".join(spaced.split()), letters, break_long_words=False)
 
 
 def shortened(label: str, letters: int) -> str:

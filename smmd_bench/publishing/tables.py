@@ -39,6 +39,7 @@ _SIGNS = {
     "≥": r"$\geq$", "≈": r"$\approx$", "√": r"$\surd$", "∈": r"$\in$", "→": r"$\rightarrow$",
     "–": "--", "—": "---", "…": r"\ldots{}", "‘": "`", "’": "'", "“": "``", "”": "''", "\xa0": "~",
 }  # fmt: skip
+_LETTERS = str.maketrans(_SIGNS)
 _RAISED = {"<super": "^", "<sub": "_"}
 _NOTES = "\\par\\smallskip\n\\parbox{{\\linewidth}}{{\\footnotesize {}}}\n"
 _SIZED = (
@@ -187,14 +188,13 @@ def _set_over_rows(cell: str, height: int) -> str:
 def _escape(text: object) -> str:
     """Spell text for LaTeX; letters that it may not know, such as Hebrew ones, stay as they are. A
     first `[` or `*` would be an option of the row's end before it."""
-    return re.sub(r"^\s*([\[*])", r"{\1}", "".join(map(_set_letter, str(text))))
+    spelled = re.sub(r"[^\x00-\x7f]", _set_letter, str(text).translate(_LETTERS))
+    return re.sub(r"^\s*([\[*])", r"{\1}", spelled)
 
 
-def _set_letter(letter: str) -> str:
+def _set_letter(match: re.Match[str]) -> str:
     """Spell a letter for LaTeX: Greek ones, those above the line such as ᵀ, and those below it."""
-    if letter in _SIGNS or letter.isascii():
-        return _SIGNS.get(letter, letter)
-
+    letter = match[0]
     # Unicode says of ᵀ "<super> 0054": the plain letter, and where it stands.
     kind, _, code = unicodedata.decomposition(letter).partition("> ")
     if kind in _RAISED:
@@ -210,21 +210,26 @@ def _set_letter(letter: str) -> str:
     return f"$\\{command}$"
 
 
-def drop_constant(text: pd.DataFrame) -> pd.DataFrame:
-    """Drop the columns that never change; those that `attrs["values"]` names stay unless they
-    hold only dashes. Of one row without such values all stay."""
-    values = text.columns.intersection([*text.attrs.get("values", ())])
+def split_constant(text: pd.DataFrame) -> tuple[pd.DataFrame, str]:
+    """Take out the columns that never change, and say in a line what they hold: `Model builtin/tiny
+    · Seeds 3`. A table that would lose all of its columns stays as it is.
+
+    Those that `attrs["values"]` names stay, unless they hold only dashes.
+    """
     # A value is worth showing though it never changes: it is the result.
-    filled = {name for name in values if (text[name] != DASH).any()}
-    if len(text) < 2 and not filled:
-        return text
-    return text[[n for n in text.columns if n in filled or text[n].nunique() > 1]]
+    results = {*text.attrs.get("values", ())}
+    varying = []
+    for name in text.columns:
+        has_result = name in results and (text[name] != DASH).any()
+        if has_result or text[name].nunique() > 1:
+            varying.append(name)
+    if not varying:
+        return text, ""
 
-
-def describe_constant(text: pd.DataFrame, rows: pd.DataFrame) -> str:
-    """Say in a line what the columns hold that `rows` lacks: `Model builtin/tiny · Seeds 3`."""
-    fixed = [n for n in text.columns if n not in rows.columns and text[n].iloc[0] != DASH]
-    return " · ".join(f"{name} {text[name].iloc[0]}" for name in fixed)
+    first_row = text.drop(columns=varying).iloc[0]
+    constant = first_row[first_row != DASH]
+    cells = [f"{name} {cell}" for name, cell in constant.items()]
+    return text[varying], " · ".join(cells)
 
 
 def measure_width(text: pd.DataFrame) -> int:

@@ -10,15 +10,7 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .tables import (
-    as_text,
-    bold_cells,
-    describe_constant,
-    drop_constant,
-    is_numeric,
-    mark_bold,
-    measure_width,
-)
+from .tables import as_text, bold_cells, is_numeric, mark_bold, measure_width, split_constant
 
 _LEAST = 14
 """Letters to which a column of text may shrink; columns of numbers keep their width."""
@@ -34,16 +26,15 @@ def to_terminal(
     them; a line below names the rest.
     """
     text = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
-    columns = drop_constant(text)
+    columns, constant = split_constant(text)
     fitting = _choose_columns(columns, frame.attrs.get("optional", ()), width)
     omitted = [name for name in columns.columns if name not in fitting]
     if omitted:
         caption = f"{caption} Not shown at this width: {', '.join(omitted)}.".lstrip()
 
     parts: list[RenderableType] = [Text(title, style="bold")]
-    fixed = describe_constant(text, columns)
-    if fixed:
-        parts.append(Text(fixed))
+    if constant:
+        parts.append(Text(constant))
     parts.append(_draw_table(columns[fitting], bold_cells(frame), width))
     if caption:
         parts.append(Text(caption, style="dim"))

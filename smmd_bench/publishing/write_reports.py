@@ -11,30 +11,25 @@ The files follow from the run alone, byte for byte: they hold no dates and no ra
 from __future__ import annotations
 
 import re
-import sysconfig
 import traceback
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
-from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
-
-import pandas as pd
+from typing import TYPE_CHECKING, cast
 
 from ..contracts import Artefact, Progress, Report
 from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical
-from ..plugin_system.registry import Group, entries, entry, names, plugin_files, points
+from ..plugin_system.registry import entries, entry, names
 from ..results.frames import RunFrames, read_run
 from ..results.summary import describe_old_code, require_plugins
 from ..run.comparison import missing_comparisons, write_comparisons
-from ..run.run_directory import HELD, RunDirectory
-from ..storage.addresses import address
-from ..storage.files import atomic, files_of, read_own_json, write_json, write_text
+from ..run.run_directory import RunDirectory
+from ..storage.files import atomic, write_text
 from .page import Section, write_page
 from .style import figure_style, file_stem
-from .tables import as_text, to_csv, to_latex, to_markdown
+from .tables import to_csv, to_latex, to_markdown
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -47,36 +42,20 @@ FIGURE_METADATA = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
 """Figures carry no date and no version."""
-MADE = "made.json"  # beside reports of which none failed: the state that they were made of
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
-def write_reports(
-    folder: Path, progress: Progress = lambda *_: None, *, anew: bool = True
-) -> list[Section]:
+def write_reports(folder: Path, progress: Progress = lambda *_: None) -> list[Section]:
     """Make every registered report of the run in `folder`, and its page.
 
     Tables come first, the verdict before the others. `progress` hears of the reports that are made.
-    anew: also if nothing has changed since they were made; else the first table alone is returned
-    then, as it was. Raises UserError if the folder holds no run.
+    Raises UserError if the folder holds no run.
     """
-    record = folder / "reports" / MADE
-    recorded = {} if anew else read_own_json(record) or {}
-    if recorded.get("state") == _describe_state(folder):
-        return [_section_from_record(**content) for content in recorded["shown"]]
-
     sections = _make_reports(folder, names("reports"), FORMATS, progress)
     sections.sort(key=_place_on_page)
     for section in sections:
         _remove_earlier_files(folder / "reports", section)
     write_page(read_run(folder), sections)
-
-    # A report that failed is tried again by the next command, so that no state is recorded.
-    record.unlink(missing_ok=True)
-    if not any(section.error for section in sections):
-        with_table = [section for section in sections if section.table is not None]
-        first_table = [_record_section(section) for section in with_table[:1]]
-        write_json(record, {"state": _describe_state(folder), "shown": first_table})
     return sections
 
 
@@ -93,60 +72,6 @@ def _remove_earlier_files(reports: Path, section: Section) -> None:
             file = reports / place / f"{section.name}{ending}"
             if file not in section.files:
                 file.unlink(missing_ok=True)
-
-
-def _record_section(section: Section) -> dict[str, Any]:
-    """Record what a terminal shows of a section with a table, as JSON can hold it."""
-    assert section.table is not None
-    attrs = {}
-    for name in ("bold", "values", "optional"):
-        attrs[name] = [*section.table.attrs.get(name, ())]
-    table = as_text(section.table).to_dict("split")
-    return {
-        "name": section.name,
-        "title": section.title,
-        "paper": section.paper,
-        "caption": section.caption,
-        "table": {**table, "attrs": attrs},
-    }
-
-
-def _section_from_record(
-    name: str, title: str, paper: str, caption: str, table: Mapping[str, Any]
-) -> Section:
-    frame = pd.DataFrame(table["data"], table["index"], table["columns"])
-    frame.attrs = table["attrs"]
-    return Section(name, title, paper, artefact=Artefact(caption, frame))
-
-
-def _describe_state(folder: Path) -> str:
-    """Digest sizes and times of a run's results and reports, of the code and what is installed."""
-    files = [*files_of(folder / stage for stage in HELD), *plugin_files()]
-    for pattern in ("manifest.json", "failed/*", "reports/**/*.*"):
-        files += (file for file in folder.glob(pattern) if file.name != MADE)
-
-    # The folder of the packages changes when one is installed or removed.
-    files.append(Path(sysconfig.get_path("purelib")))
-    files += Path(__file__).parents[1].rglob("*.*")
-    for module in _plugin_modules():
-        with suppress(Exception):  # of a plugin that cannot be imported
-            files += Path(find_spec(module).origin).parent.glob("*.*")  # type: ignore
-
-    state: dict[str, list[int]] = {}
-    for file in files:
-        if file.suffix != ".pyc":
-            status = file.lstat()
-            # A date can be set back, the time of the last change cannot.
-            state[str(file.absolute())] = [status.st_size, status.st_mtime_ns, status.st_ctime_ns]
-    return address(state)
-
-
-def _plugin_modules() -> set[str]:
-    modules: set[str] = set()
-    groups: tuple[Group, ...] = ("reports", "tasks", "losses")
-    for group in groups:
-        modules.update(point.module for point in points(group).values())
-    return modules
 
 
 def write_some_reports(
@@ -251,7 +176,8 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
         if artefact.table is not None:
             title = artefact.table.attrs.get("title") or section.title
             section = replace(section, title=str(title))
-        files = _write_artefact(run.path / "reports", section, artefact, formats)
+        shown = replace(section, artefact=artefact)
+        files = _write_artefact(run.path / "reports", shown, artefact, formats)
     except (Exception, SystemExit) as problem:  # a plugin's code may exit
         trace = "".join(traceback.format_exception(problem))
         return replace(section, error=f"{type(problem).__name__}: {problem}", traceback=trace)
@@ -304,7 +230,6 @@ def _write_artefact(
     """Write the files of one artefact below `folder` in these formats; returns them."""
     name = section.name
     texts = {}
-    section = replace(section, artefact=artefact)
     for ending, text in table_texts(section).items():
         texts[f"tables/{name}.{ending}"] = text
     # The numbers stand beside what they are behind.

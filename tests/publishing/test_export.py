@@ -34,27 +34,38 @@ def run(tmp_path_factory):
 
 def export(run, out, *words):
     """The folders that the command wrote, and what it noted."""
-    said = call(["export", str(run), "--out", str(out), "--json", *words], out.parent)
-    content = json.loads(said.stdout)
+    result = call(["export", str(run), "--out", str(out), "--json", *words], out.parent)
+    content = json.loads(result.stdout)
     return [out.parent / folder for folder in content["folders"]], content["notes"]
 
 
+def times_of(folder):
+    """When each file of a folder was changed."""
+    return {file: file.stat().st_mtime_ns for file in folder.rglob("*")}
+
+
 def test_every_trained_cell_has_a_folder_and_the_run_stays_as_it_is(run, tmp_path):
-    before = {file: file.stat().st_mtime_ns for file in run.rglob("*")}
+    times = times_of(run)
     folders, notes = export(run, tmp_path / "out")
-    assert [folder.name for folder in folders] == [
-        f"tiny-{TASK}-{loss}-seed{seed}" for loss in ("ce", "smmd") for seed in (0, 1)
-    ]
-    assert sorted((tmp_path / "out").iterdir()) == sorted(folders)
-    assert {file: file.stat().st_mtime_ns for file in run.rglob("*")} == before
+    assert times_of(run) == times
     assert "has no weights" in notes[0]
+
+    names = [folder.name for folder in folders]
+    assert names == [
+        f"tiny-{TASK}-ce-seed0",
+        f"tiny-{TASK}-ce-seed1",
+        f"tiny-{TASK}-smmd-seed0",
+        f"tiny-{TASK}-smmd-seed1",
+    ]
+    assert sorted((tmp_path / "out").iterdir()) == folders
 
 
 def test_options_and_the_beginning_of_an_address_choose_cells(run, tmp_path):
-    (folder,), _ = export(run, tmp_path / "one", "--loss=smmd", "--seed=1", "--task=arithmetic")
-    address = (folder / "README.md").read_text().rpartition("cell `")[2].partition("`")[0]
-    (same,), _ = export(run, tmp_path / "two", f"--cell={address[:12]}")
-    assert same.name == folder.name
+    (by_options,), _ = export(run, tmp_path / "one", "--loss=smmd", "--seed=1", "--task=arithmetic")
+    card = (by_options / "README.md").read_text()
+    _, _, address = card.rpartition("cell `")
+    (by_address,), _ = export(run, tmp_path / "two", f"--cell={address[:12]}")
+    assert by_address.name == by_options.name
 
 
 @pytest.mark.parametrize(
@@ -87,32 +98,39 @@ def metrics(run):
 
 
 def test_the_card_has_metrics_with_intervals_differences_recipe_and_command(card, metrics, run):
-    found = {r.metric_type: (r.metric_value, r.metric_args) for r in card.data.eval_results}
-    assert found == {
-        m["metric"]: (m["value"], {"n": m["n"], "low": m["low"], "high": m["high"]})
-        for m in metrics.to_dict("records")
-    }
     assert {"smmd-bench", "arithmetic", "smmd"} == {*card.data.tags}
+    results = {result.metric_type: result for result in card.data.eval_results}
+    assert {*results} == {*metrics["metric"]}
+    for line in metrics.to_dict("records"):
+        result = results[line["metric"]]
+        assert result.metric_value == line["value"]
+        assert result.metric_args == {name: line[name] for name in ("n", "low", "high")}
+
     first = metrics.iloc[0]
     row = f"| {first['value']:.1f} | [{first['low']:.1f}, {first['high']:.1f}] | 40 |"
     assert f"| Acc (%) {row}" in card.text
     assert "| epochs | `4` |" in card.text
     assert read_run(run).manifest["command"] in card.text
-    differences = card.text.partition("Difference to `ce` of the same seed:")[2]
+
+    _, _, differences = card.text.partition("Difference to `ce` of the same seed:")
     number = r"[+−]?[0-9]+\.[0-9]"
     assert re.search(rf"\| Acc \(%\) \| {number} \| \[{number}, {number}\] \| 40 \|", differences)
 
 
 def test_a_base_on_the_hub_is_named_and_a_command_does_not_break_the_card(tmp_path):
     run = quick_run(tmp_path / "run", tasks=("gsm8k",))
-    command = "smmd-bench ```\n---\nlicense: mit\n---\n# Other"
-    run.__dict__["manifest"] = {
-        **run.manifest, "command": command, "models": {"builtin/tiny": HUB}
-    }  # fmt: skip
+    manifest = {
+        **run.manifest,
+        "command": "smmd-bench ```\n---\nlicense: mit\n---\n# Other",
+        "models": {"builtin/tiny": HUB},
+    }
+    run.__dict__["manifest"] = manifest
     (row,) = run.cells[run.cells["loss"] == "smmd"].to_dict("records")
     write_model_card(run, row, tmp_path, "mine")
+
     card = ModelCard.load(tmp_path / "README.md")
-    assert (card.data.base_model, card.data.base_model_relation) == (HUB["hub"], "finetune")
+    assert card.data.base_model == HUB["hub"]
+    assert card.data.base_model_relation == "finetune"
     assert card.data.datasets == ["openai/gsm8k"]
     assert card.data.license is None
     assert card.text.count("```") == 2
@@ -120,30 +138,47 @@ def test_a_base_on_the_hub_is_named_and_a_command_does_not_break_the_card(tmp_pa
 
 def test_lm_eval_finds_and_reads_the_results(run, metrics, tmp_path):
     (folder,), _ = export(run, tmp_path / "out", "--loss=smmd", "--seed=0")
-    (file,) = get_results_filenames([str(file) for file in (folder / "lm_eval").iterdir()])
+    files = [str(file) for file in (folder / "lm_eval").iterdir()]
+    (file,) = get_results_filenames(files)
     results = json.loads((folder / file).read_text())
-    TypeAdapter(EvalResults).validate_python({**results, "configs": {}})
-    assert not {*results} - {*EvalResults.__annotations__}
-    own = metrics.set_index("metric").loc["exact_match"]
-    (row,) = (line for line in make_table(results).splitlines() if "exact_match" in line)
-    error = (own["high"] - own["low"]) / 392
-    expected = ["exact_match", "↑", f"{own['value'] / 100:.4f}", "±", f"{error:.4f}"]
-    assert [cell.strip() for cell in row.split("|")][5:10] == expected
+    assert {*results} <= {*EvalResults.__annotations__}
+    without_configs = {**results, "configs": {}}
+    TypeAdapter(EvalResults).validate_python(without_configs)
+
+    lines = make_table(results).splitlines()
+    (line,) = [line for line in lines if "exact_match" in line]
+    cells = [cell.strip() for cell in line.split("|")]
+    exact = metrics.set_index("metric").loc["exact_match"]
+    error = (exact["high"] - exact["low"]) / 392
+    value = exact["value"] / 100
+    assert cells[5:10] == ["exact_match", "↑", f"{value:.4f}", "±", f"{error:.4f}"]
 
 
 @pytest.fixture
 def weights(tiny, tmp_path):
     """`weights(checkpoint, **options)`: the folder of its exported weights, and the note."""
+    base = str(tiny.base)
+    row = {
+        "address": "a",
+        "model": base,
+        "model_label": base,
+        "recipe": {"dtype": "float32"},
+        "task": "arithmetic",
+        "loss": "smmd",
+        "seed": 0,
+    }
 
     def write(checkpoint, merged=False, models=None):
         cell = SimpleNamespace(checkpoint=checkpoint, folder=tmp_path)
-        manifest = {"models": models or {}}
-        run = SimpleNamespace(path=tmp_path, manifest=manifest, rows=[], current=lambda _: cell)
-        base, recipe = str(tiny.base), {"dtype": "float32"}
-        row = {"address": "a", "model": base, "model_label": base, "recipe": recipe}
-        row |= {"task": "arithmetic", "loss": "smmd", "seed": 0}
-        (tmp_path / "out").mkdir()
-        return tmp_path / "out", write_weights(run, row, tmp_path / "out", merged=merged)
+        run = SimpleNamespace(
+            path=tmp_path,
+            manifest={"models": models or {}},
+            rows=[],
+            current=lambda _: cell,
+        )
+        folder = tmp_path / "out"
+        folder.mkdir()
+        return folder, write_weights(run, row, folder, merged=merged)
 
     return write
 
@@ -161,8 +196,8 @@ def adapted(tiny):
 
 def test_an_adapter_gives_the_logits_of_the_cell(tiny, weights):
     folder, note = weights(tiny.checkpoints["lora1"].path)
-    found = logits(AutoPeftModelForCausalLM.from_pretrained(folder), tiny.base)
-    torch.testing.assert_close(found, adapted(tiny), rtol=0, atol=0)
+    model = AutoPeftModelForCausalLM.from_pretrained(folder)
+    torch.testing.assert_close(logits(model, tiny.base), adapted(tiny), rtol=0, atol=0)
     assert "by a path of this machine" in note
 
 
@@ -170,8 +205,7 @@ def test_a_merged_model_is_base_and_adapter_without_peft(tiny, weights):
     folder, _ = weights(tiny.checkpoints["lora1"].path, merged=True)
     assert not list(folder.glob("adapter*"))
     model = AutoModelForCausalLM.from_pretrained(folder)
-    found = logits(model, folder)
-    torch.testing.assert_close(found, adapted(tiny), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(logits(model, folder), adapted(tiny), rtol=1e-4, atol=1e-4)
 
 
 def test_an_adapter_on_a_hub_model_names_it_and_its_commit(tiny, weights):

@@ -23,33 +23,38 @@ def page(run):
 
 def files(run):
     folder = run.path / "reports"
-    found = (path for path in folder.rglob("*") if path.is_file())
-    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+    paths = [path for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(folder)): path.read_bytes() for path in paths}
 
 
 def test_every_report_has_its_files_and_one_that_fails_has_none(run):
-    found = files(run)
-    names = ("both", "values", "verdict")
-    forms = [f"tables/{n}.{form}" for n in names for form in ("csv", "md", "tex")]
-    figure = [f"figures/both.{form}" for form in ("png", "svg", "csv")]
-    others = [*(f"tables/{n}_data.csv" for n in names[1:]), "index.html", "failed.json"]
-    assert {*found} == {*forms, *figure, *others}
-    assert found["tables/values_data.csv"] == b"value\n0.3333333333333333\n"
-    assert b"A title that names the level" in found["tables/values.tex"]
-    assert b"\n- A note.\n" in found["tables/values.md"]
-    assert json.loads(found["failed.json"]).keys() == {"failing", "failing_to_draw"}
+    contents = files(run)
+    names = ["index.html", "failed.json", "tables/values_data.csv", "tables/verdict_data.csv"]
+    for report in ("both", "values", "verdict"):
+        names += [f"tables/{report}.{form}" for form in ("csv", "md", "tex")]
+    names += [f"figures/both.{form}" for form in ("png", "svg", "csv")]
+    assert {*contents} == {*names}
+
+    assert contents["tables/values_data.csv"] == b"value\n0.3333333333333333\n"
+    assert b"A title that names the level" in contents["tables/values.tex"]
+    assert b"\n- A note.\n" in contents["tables/values.md"]
+    failed = json.loads(contents["failed.json"])
+    assert failed.keys() == {"failing", "failing_to_draw"}
 
 
 def test_the_same_run_elsewhere_gives_the_same_bytes(run, tmp_path):
-    copy = sb.read_run(shutil.copytree(run.path, tmp_path / "elsewhere" / "runs" / run.path.name))
-    shutil.rmtree(copy.path / "reports")
+    folder = tmp_path / "elsewhere" / "runs" / run.path.name
+    shutil.copytree(run.path, folder, ignore=shutil.ignore_patterns("reports"))
+    copy = sb.read_run(folder)
     publish(copy, REPORTS[:3])
-    kept = files(copy)
-    for name in kept.keys() - {"index.html"}:
-        assert kept[name] == files(run)[name], name
-    publish(sb.read_run(copy.path), REPORTS[:3])
-    assert files(copy) == kept
-    assert str(tmp_path).encode() not in kept["index.html"]
+    contents = files(copy)
+    originals = files(run)
+    for name in contents.keys() - {"index.html"}:
+        assert contents[name] == originals[name], name
+
+    publish(sb.read_run(folder), REPORTS[:3])
+    assert files(copy) == contents
+    assert str(tmp_path).encode() not in contents["index.html"]
 
 
 def test_the_page_has_the_reports_and_says_why_others_are_missing(page):

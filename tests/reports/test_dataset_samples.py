@@ -18,10 +18,13 @@ def test_pictures_are_those_of_examples_that_are_spread_over_the_test_split(runs
     run = runs("samples")
     monkeypatch.setattr(datasets, "ROWS", 1)
     artefact = DatasetSamples().build(run)
-    assert artefact.data.groupby("task", observed=True).size().tolist() == [4] * 3
+    sizes = artefact.data.groupby("task", observed=True).size()
+    assert sizes.tolist() == [4, 4, 4]
+
     names = [f"{task}-{at}.png" for task in ("clock_time", "chartqa") for at in (6, 18, 31, 43)]
-    for picture, name in zip(pictures(artefact.figure), names, strict=True):
-        assert np.array_equal(picture, np.asarray(Image.open(run.path / "pictures" / name)))
+    for drawn, name in zip(pictures(artefact.figure), names, strict=True):
+        with Image.open(run.path / "pictures" / name) as picture:
+            assert np.array_equal(drawn, np.asarray(picture))
 
 
 @pytest.mark.parametrize("torn", [True, False])
@@ -30,12 +33,13 @@ def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(runs, tmp_path, 
     if torn:
         torn_png(lost)
 
-    def elsewhere(frame):
+    def move_pictures(frame):
         return frame.assign(image=str(lost)) if "image" in frame else frame
 
-    run = changed(runs("samples"), tmp_path / "run", "completions.parquet", elsewhere)
+    run = changed(runs("samples"), tmp_path / "run", "completions.parquet", move_pictures)
     monkeypatch.setattr(datasets, "ROWS", 1)
     figure = DatasetSamples().build(run).figure
     assert not pictures(figure)
-    said = [text.get_text() for axis in figure.axes for text in axis.texts]
-    assert said.count("picture not found") == 8
+
+    texts = [text.get_text() for axis in figure.axes for text in axis.texts]
+    assert texts.count("picture not found") == 8

@@ -14,34 +14,40 @@ from tests.runs import planted_run
 FIVE = ["0", "10", "25", "7", "40"]
 
 
+def answer_at_random(rng, answer, share):
+    """A number up to 3 too large, or, of such a share, none."""
+    return "none" if rng.random() < share else str(int(answer) + rng.randint(0, 3))
+
+
 def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
     """Each seed has a subset of its own."""
-    rng, seeds, losses = random.Random(7), (0, 1, 2), ("ce", "gce", "ntl", "smmd")
+    rng = random.Random(7)
+    seeds = (0, 1, 2)
     answers = [str(rng.randint(-50, 50)) for _ in range(40)]
-    texts = {
-        loss: {
-            seed: [
-                "none" if rng.random() < share else str(int(answer) + rng.randint(0, 3))
-                for answer in answers
-            ]
-            for seed in seeds
-        }
-        for loss, share in zip(losses, (0.05, 0.45, 0.1, 0), strict=True)
-    }
+    texts = {}
+    for loss, share in {"ce": 0.05, "gce": 0.45, "ntl": 0.1, "smmd": 0}.items():
+        texts[loss] = {}
+        for seed in seeds:
+            texts[loss][seed] = [answer_at_random(rng, answer, share) for answer in answers]
+
     run = planted_run(tmp_path, answers, texts, seeds=seeds)
     run = without(run, tmp_path, loss="ntl", seed=1)
     common = select_common_errors(run)
-    assert [*common["pair"].unique()] == [*losses[1:]]
-    for loss, own in common.groupby("pair", observed=True):
+    assert [*common["pair"].unique()] == ["gce", "ntl", "smmd"]
+
+    for loss, rows in common.groupby("pair", observed=True):
         expected = {"ce": [], loss: []}
         for seed in (0, 2) if loss == "ntl" else seeds:
-            for answer, a, b in zip(answers, texts["ce"][seed], texts[loss][seed], strict=True):
-                if "none" not in (a, b):
-                    expected["ce"].append((seed, abs(int(a) - int(answer))))
-                    expected[loss].append((seed, abs(int(b) - int(answer))))
-        for name, rows in expected.items():
-            found = own[own["loss"] == name]
-            assert list(zip(found["seed"], found["error"], strict=True)) == rows
+            for answer, *pair in zip(answers, texts["ce"][seed], texts[loss][seed], strict=True):
+                if "none" not in pair:
+                    for name, text in zip(expected, pair, strict=True):
+                        error = abs(int(text) - int(answer))
+                        expected[name].append((seed, error))
+
+        for name, errors in expected.items():
+            of_loss = rows[rows["loss"] == name]
+            pairs = zip(of_loss["seed"], of_loss["error"], strict=True)
+            assert [*pairs] == errors
 
 
 def histogram(path, answers, predictions, **names):
@@ -51,30 +57,46 @@ def histogram(path, answers, predictions, **names):
 def test_planted_errors_fall_in_known_bins(tmp_path):
     answers = ["0", "10", "20", "30", "40", "50"]
     ce = ["0", "11", "19", "130", "none", str(10**7)]
-    data = histogram(tmp_path, answers, {"ce": ce, "smmd": answers}).data
-    ce = data[(data["loss"] == "ce") & (data["count"] > 0)]
-    # 0; 1 and 1 (log10(2) = 0.30); 100 (2.004); 10^7; the unparsable one is in no bin
-    assert list(zip(ce["low"], ce["count"], strict=True)) == [(0, 1), (0.25, 2), (2, 1), (6, 1)]
+    artefact = histogram(tmp_path, answers, {"ce": ce, "smmd": answers})
+    data = artefact.data.set_index("loss")
     assert set(data["n"]) == {5}
-    assert ce["share"].tolist() == pytest.approx([20, 40, 20, 20])
-    smmd = data[data["loss"] == "smmd"]
-    assert smmd["count"].tolist() == [5] + [0] * (len(EDGES) - 1)
+
+    # 0; 1 and 1 (log10(2) = 0.30); 100 (2.004); 10^7; the unparsable one is in no bin
+    filled = data[data["count"] > 0]
+    of_ce = filled.loc["ce"]
+    assert of_ce["low"].tolist() == [0, 0.25, 2, 6]
+    assert of_ce["count"].tolist() == [1, 2, 1, 1]
+    assert of_ce["share"].tolist() == pytest.approx([20, 40, 20, 20])
+
+    counts = data.loc["smmd", "count"].tolist()
+    assert len(counts) == len(EDGES)
+    assert counts[0] == 5
+    assert sum(counts) == 5
 
 
 def test_both_p90_are_those_of_numpy_on_the_subset_of_the_pair(runs):
-    table = ErrorHistogram().build(runs("word problems")).table.set_index("Loss")
-    completions = runs("word problems").completions
-    scores = completions.pivot(index="uid", columns="loss", values="error")
-    for loss, label in (("ntl", "NTL"), ("smmd", "SMMD")):
-        errors = scores[["ce", loss]].dropna()
-        assert table.loc[label, "n"] == str(len(errors))
-        for name, of in ((loss, "p90 of the error"), ("ce", "CE: p90")):
-            value, low, _ = table.loc[label, of].replace("[", "").split()
-            assert value == f"{np.quantile(errors[name], 0.9):.1f}"
-            assert float(low[:-1]) <= float(value)
-        exact = [table.loc[label, of] for of in ("Error 0 (%)", "CE: error 0 (%)")]
-        assert exact == [f"{100 * (errors[name] == 0).mean():.1f}" for name in (loss, "ce")]
+    run = runs("word problems")
+    table = ErrorHistogram().build(run).table.set_index("Loss")
     assert table.loc["NTL", "n"] != table.loc["SMMD", "n"]
+
+    scores = run.completions.pivot(index="uid", columns="loss", values="error")
+    for loss in ("ntl", "smmd"):
+        row = table.loc[loss.upper()]
+        errors = scores[["ce", loss]].dropna()
+        assert row["n"] == str(len(errors))
+        require_p90(row["p90 of the error"], errors[loss])
+        require_p90(row["CE: p90"], errors["ce"])
+
+        exact = 100 * (errors == 0).mean()
+        assert row["Error 0 (%)"] == f"{exact[loss]:.1f}"
+        assert row["CE: error 0 (%)"] == f"{exact['ce']:.1f}"
+
+
+def require_p90(text, errors):
+    """The text is the 90th percentile of the errors with an interval around it."""
+    value, low, _ = text.replace("[", "").split()
+    assert value == f"{np.quantile(errors, 0.9):.1f}"
+    assert float(low.rstrip(",")) <= float(value)
 
 
 def signed(path, answers, predictions, **names):
@@ -83,21 +105,30 @@ def signed(path, answers, predictions, **names):
 
 def bins(data, loss, digit):
     """{(low, high): count} of the bins that hold an answer."""
-    found = data[(data["loss"] == loss) & (data["digit"] == digit) & (data["count"] > 0)]
-    ends = zip(found["low"], found["high"], strict=True)
-    return dict(zip(ends, found["count"], strict=True))
+    filled = data[data["count"] > 0]
+    rows = filled[(filled["loss"] == loss) & (filled["digit"] == digit)]
+    return rows.set_index(["low", "high"])["count"].to_dict()
 
 
 def test_planted_errors_fall_in_known_bins_of_their_digit(tmp_path):
     answers = ["0", "10", "20", "25", "-35", "7"]
     ce = ["0", "11", "-20", "28", "-32", "none"]
-    data = signed(tmp_path, answers, {"ce": ce, "smmd": answers}).data
-    assert bins(data, "ce", 0) == {(0, 0): 1, (0, 1): 1, (-100, -30): 1}
-    assert bins(data, "ce", 5) == {(1, 3): 2}  # -35 ends in 5; an error of 3 is "up to 3"
-    assert bins(data, "smmd", 0) == {(0, 0): 3}
-    assert bins(data, "ce", 7) == {}  # does not parse, so that the other has it neither
-    assert bins(data, "smmd", 7) == {}
-    assert data.loc[data["digit"] == 5, "n"].unique().tolist() == [2]
+    artefact = signed(tmp_path, answers, {"ce": ce, "smmd": answers})
+    data = artefact.data
+    of_zero = bins(data, "ce", 0)
+    assert of_zero == {(0, 0): 1, (0, 1): 1, (-100, -30): 1}
+    of_zero = bins(data, "smmd", 0)
+    assert of_zero == {(0, 0): 3}
+
+    # -35 ends in 5; an error of 3 is "up to 3".
+    of_five = bins(data, "ce", 5)
+    assert of_five == {(1, 3): 2}
+    sizes = data.loc[data["digit"] == 5, "n"]
+    assert set(sizes) == {2}
+
+    # It does not parse, so that the other has it neither.
+    for loss in ("ce", "smmd"):
+        assert bins(data, loss, 7) == {}
 
 
 ENDS = [
@@ -128,15 +159,24 @@ COUNTS = {
 
 def test_planted_answers_give_known_counts_and_powers_that_occur_have_rows(tmp_path):
     run = planted_run(tmp_path, ANSWERS, {"ce": PLANTED, "smmd": ANSWERS})
-    data = count_categories(run)
-    ce = data[data["loss"] == "ce"].set_index("category")
-    assert {name: n for name, n in ce["count"].items() if n} == COUNTS
-    assert ce.loc["near_miss", "share"] == pytest.approx(20)
-    smmd = data[data["loss"] == "smmd"].set_index("category")["count"]
-    assert {name: n for name, n in smmd.items() if n} == {"exact": 15, "n": 15}
-    table = ScaleErrors().build(run).table
-    powers = [f"of these k = {k}" for k in ("−3", "−1", "+1", "+2", "+3")]
-    assert [c for c in table["Category"] if c.startswith("of these")] == powers
+    data = count_categories(run).set_index(["loss", "category"])
+    share = data.loc[("ce", "near_miss"), "share"]
+    assert share == pytest.approx(20)
+
+    filled = data[data["count"] > 0]
+    counts = filled["count"]
+    assert counts["ce"].to_dict() == COUNTS
+    assert counts["smmd"].to_dict() == {"exact": 15, "n": 15}
+
+    categories = ScaleErrors().build(run).table["Category"]
+    is_power = categories.str.startswith("of these")
+    assert categories[is_power].tolist() == [
+        "of these k = −3",
+        "of these k = −1",
+        "of these k = +1",
+        "of these k = +2",
+        "of these k = +3",
+    ]
 
 
 def test_counts_are_means_over_seeds(tmp_path):

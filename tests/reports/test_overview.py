@@ -26,24 +26,32 @@ def drawn(planted):
 
 
 def test_a_row_has_the_difference_the_verdict_and_p_of_the_table(planted, drawn):
-    left, right = drawn.figure.axes
-    assert (left.xaxis_inverted(), right.xaxis_inverted()) == (False, True)  # right is better
-    known = planted.verdict
-    smmd = known[(known["loss"] == "smmd") & (known["metric"] == "exact_match")].iloc[0]
-    assert [text.get_text() for text in left.texts] == ["cannot tell", "better"]
-    assert [text.get_color() for text in left.texts] == ["black", COLOURS["better"]]
-    interval = left.lines[-2].get_xdata()
-    assert list(interval) == pytest.approx([smmd["low"], smmd["high"]])
-    widths = [bar.get_width() / 2 for bar in left.patches]
-    exact = known[known["metric"] == "exact_match"]
-    assert widths == pytest.approx(exact["smallest"].tolist())
-    words = drawn.data["verdict"].str.partition(" (below")[0]
-    assert words.tolist() == known["verdict"].tolist()
+    verdicts = planted.verdict
+    exact = verdicts[verdicts["metric"] == "exact_match"].set_index("loss")
+    shares, errors = drawn.figure.axes
+
+    # Right is better: of an error the smaller value.
+    assert not shares.xaxis_inverted()
+    assert errors.xaxis_inverted()
+
+    words = [text.get_text() for text in shares.texts]
+    colours = [text.get_color() for text in shares.texts]
+    assert words == ["cannot tell", "better"]
+    assert colours == ["black", COLOURS["better"]]
+
+    interval = shares.lines[-2].get_xdata()
+    bounds = exact.loc["smmd", ["low", "high"]]
+    assert [*interval] == pytest.approx([*bounds])
+    widths = [bar.get_width() / 2 for bar in shares.patches]
+    assert widths == pytest.approx([*exact["smallest"]])
+
+    texts = drawn.data["verdict"].str.partition(" (below")
+    assert [*texts[0]] == [*verdicts["verdict"]]
 
 
 def test_the_noise_floor_is_neither_green_nor_red(tmp_path):
     better = {0: HALF, 1: ANSWERS}
     run = planted_run(tmp_path, ANSWERS, {"ce": better, "smmd": better}, seeds=(0, 1))
-    left = Overview().build(run).figure.axes[0]
-    floor = next(text for text in left.texts if text.get_text() == "seeds differ")
-    assert floor.get_color() == "black"
+    axis = Overview().build(run).figure.axes[0]
+    colours = {text.get_text(): text.get_color() for text in axis.texts}
+    assert colours["seeds differ"] == "black"

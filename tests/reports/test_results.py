@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 from scipy.stats import binomtest
-from smmd_bench.reports._cells import name_seeds
+from smmd_bench.reports._results import name_seeds
 from smmd_bench.reports.metric_tables import MathTable
 from smmd_bench.reports.verdict import Verdict
 from statsmodels.formula.api import ols
@@ -23,9 +23,11 @@ HALF = [*ANSWERS[:20], *["77"] * 20]
 def by_hand(p_values):
     """Holm's step-down procedure as its paper states it."""
     order = sorted(range(len(p_values)), key=lambda at: p_values[at])
-    adjusted, largest = [0.0] * len(p_values), 0.0
+    adjusted = [0.0] * len(p_values)
+    largest = 0.0
     for rank, at in enumerate(order):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[at]))
+        corrected = (len(p_values) - rank) * p_values[at]
+        largest = max(largest, min(1.0, corrected))
         adjusted[at] = largest
     return adjusted
 
@@ -47,21 +49,28 @@ def data_of(path, completions, seeds=(0,)):
 
 def test_the_losses_of_a_model_and_task_are_one_family(tmp_path):
     losses = {"ce": right(*range(20)), "ntl": right(*range(30)), "smmd": right(*range(32))}
-    found = data_of(tmp_path, losses)
+    data = data_of(tmp_path, losses)
+    p_values = data.loc[["ntl", "smmd"], "exact_match_gain_p"]
+
+    # They get 10 and 12 examples right that CE does not, and none wrong that it has.
     raw = [binomtest(n, n).pvalue for n in (10, 12)]
-    assert found.loc[["ntl", "smmd"], "exact_match_gain_p"].tolist() == pytest.approx(by_hand(raw))
-    assert found["best"].to_dict() == {"ce": False, "ntl": False, "smmd": True}
-    assert np.isnan(found.loc["ce", "exact_match_gain"])
+    assert p_values.tolist() == pytest.approx(by_hand(raw))
+    assert data["best"].to_dict() == {"ce": False, "ntl": False, "smmd": True}
+    assert np.isnan(data.loc["ce", "exact_match_gain"])
 
 
 def test_cross_entropy_of_other_seeds_is_the_noise_floor_and_in_no_family(tmp_path):
     ce = {seed: right(*range(seed, 20 + seed)) for seed in range(4)}
-    losses = {"ce": ce, "smmd": dict.fromkeys(range(4), right(*range(40)))}
-    found = data_of(tmp_path, losses, seeds=range(4))
-    assert found.loc["ce", "exact_match_gain"] == 0  # seed 2 against 0, and 3 against 1
-    assert found.loc["ce", "exact_match_gain_low"] < 0 < found.loc["ce", "exact_match_gain_high"]
-    assert found.loc["ce", "exact_match_gain_p"] == 1
-    assert found["best"].to_dict() == {"ce": False, "smmd": True}
+    smmd = dict.fromkeys(range(4), right(*range(40)))
+    data = data_of(tmp_path, {"ce": ce, "smmd": smmd}, seeds=range(4))
+
+    # Seed 2 against 0, and 3 against 1.
+    floor = data.loc["ce"]
+    assert floor["exact_match_gain"] == 0
+    assert floor["exact_match_gain_low"] < 0
+    assert floor["exact_match_gain_high"] > 0
+    assert floor["exact_match_gain_p"] == 1
+    assert data["best"].to_dict() == {"ce": False, "smmd": True}
 
 
 @pytest.fixture(scope="module")
@@ -71,35 +80,50 @@ def three_seeds(tmp_path_factory):
 
 def test_p_is_that_of_the_mixed_model_over_several_seeds(three_seeds):
     """A reference in long form: two-way analysis of variance of the seeds' differences."""
-    judged = three_seeds.verdict
-    row = judged.query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
-    wide = three_seeds.completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
+    verdicts = three_seeds.verdict
+    row = verdicts.query("metric == 'exact_match' and loss == 'smmd'").iloc[0]
+    completions = three_seeds.completions
+    wide = completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
     difference = 100 * (wide["smmd"] - wide["ce"])
-    long = difference.rename("y").reset_index().astype({"seed": "str"})
-    squares = anova_lm(ols("y ~ C(seed) + C(uid)", long).fit())["mean_sq"]
-    seeds, examples, rest = squares["C(seed)"], squares["C(uid)"], squares["Residual"]
-    if rest > seeds:  # the variance of seeds is estimated as none
-        total, df = examples, 79
-    else:
-        total = seeds + examples - rest
-        df = total**2 / (seeds**2 / 2 + examples**2 / 79 + rest**2 / 158)
+    long = difference.rename("y").reset_index()
+    long = long.astype({"seed": "str"})
+
+    fit = ols("y ~ C(seed) + C(uid)", long).fit()
+    squares = anova_lm(fit)["mean_sq"]
+    seeds = squares["C(seed)"]
+    examples = squares["C(uid)"]
+    residual = squares["Residual"]
+    total = seeds + examples - residual
+    df = total**2 / (seeds**2 / 2 + examples**2 / 79 + residual**2 / 158)
+    # Then the variance of seeds is estimated as none.
+    if residual > seeds:
+        total = examples
+        df = 79
+
     assert total >= max(seeds, examples)
     error = np.sqrt(total / (3 * 80))
+    p = 2 * stats.t.sf(row["difference"] / error, df)
     assert row["error"] == pytest.approx(error, rel=1e-3)
-    assert row["p"] == pytest.approx(2 * stats.t.sf(row["difference"] / error, df), rel=1e-2)
+    assert row["p"] == pytest.approx(p, rel=1e-2)
 
 
 def test_the_noise_floor_is_the_last_row_of_a_run_with_several_seeds(three_seeds):
     table = Verdict().build(three_seeds).table
-    assert table["Loss"].tolist()[-2:] == ["CE, other seeds"] * 2
-    assert table["Seeds"].tolist()[-2:] == ["1", "1"]
-    pair = [three_seeds.metrics.query(f"loss == 'ce' and seed == {seed}") for seed in (0, 1)]
-    values = [p.set_index("metric")["value"]["exact_match"] for p in pair]
-    assert table["Flips"].iloc[-1] == "–"
-    gained, lost = (int(n[1:]) for n in table["Flips"].iloc[-2].split(" / "))
-    assert gained - lost == pytest.approx(80 * (values[1] - values[0]) / 100)
-    shown = float(table["Δ to CE [95 %]"].iloc[-2].split()[0].replace("−", "-"))
-    assert shown == pytest.approx(values[1] - values[0], abs=0.051)
+    exact, error = table.iloc[-2], table.iloc[-1]
+    for row in (exact, error):
+        assert row["Loss"] == "CE, other seeds"
+        assert row["Seeds"] == "1"
+    assert error["Flips"] == "–"
+
+    ce = three_seeds.metrics.query("loss == 'ce' and metric == 'exact_match'")
+    first, second = ce.sort_values("seed")["value"].iloc[:2]
+    gained, lost = exact["Flips"].split(" / ")
+    flips = int(gained[1:]) - int(lost[1:])
+    assert flips == pytest.approx(80 * (second - first) / 100)
+
+    difference, _, _ = exact["Δ to CE [95 %]"].partition(" ")
+    difference = float(difference.replace("−", "-"))
+    assert difference == pytest.approx(second - first, abs=0.051)
 
 
 DEAD, WRONG = ["no number"] * 40, ["77"] * 40

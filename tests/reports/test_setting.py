@@ -2,12 +2,12 @@
 
 import pytest
 from smmd_bench.reports._paper import (
+    describe_manifest,
     describe_other_setting,
     find_paper_model,
     find_published,
     find_published_beside,
 )
-from smmd_bench.reports._reported import describe_manifest
 
 from tests.changed_runs import with_manifest
 from tests.runs import quick_run
@@ -35,8 +35,8 @@ def test_models_are_found_by_the_last_part_of_their_name(model, key):
     ],
 )  # fmt: skip
 def test_published_values_are_of_the_papers_level_and_parameters_alone(task, loss, value):
-    found = find_published("arithmetic", model="Qwen/Qwen2.5-0.5B", task=task, loss=loss)
-    assert found.get("exact_match") == value
+    published = find_published("arithmetic", "Qwen/Qwen2.5-0.5B", task, loss)
+    assert published.get("exact_match") == value
 
 
 @pytest.fixture(scope="module")

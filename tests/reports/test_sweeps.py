@@ -15,6 +15,7 @@ WEIGHT = {"smmd[lambda=0.3]": 0.3, "smmd[lambda=1]": 1, "smmd": 3, "smmd[lambda=
 NTL = {"ntl[lambda=0.1]": 0.1, "ntl[lambda=1]": 1, "ntl": 2, "ntl[lambda=5]": 5}
 OTHERS = ("smmd[sigma=1+2+3]", "smmd[lambda=7,sigma=4]", "smmd[term=mmd]", "gce")
 LOSSES = ("ce", *dict.fromkeys([*SIGMA, *WEIGHT, *NTL]), *OTHERS)
+WIDTHS = {f"gce[sigma={value}]": value for value in (0.2, 1.0, 3.0)}
 CASES = [
     (SigmaSensitivity(), "smmd", SIGMA), (LambdaSensitivity(), "smmd", WEIGHT),
     (NtlLambdaScan(), "ntl", NTL),
@@ -24,6 +25,14 @@ CASES = [
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     return quick_run(tmp_path_factory.mktemp("sweep"), losses=LOSSES, n=80)
+
+
+@pytest.fixture(scope="module")
+def widened(tmp_path_factory):
+    """A run of widths of GCE, and one of two seeds in its folder."""
+    folder = tmp_path_factory.mktemp("widened")
+    quick_run(folder, losses=("ce", "gce", "smmd"), seeds=(0, 1))
+    return quick_run(folder, losses=("ce", "gce", *WIDTHS), base=False)
 
 
 def built(report, run):
@@ -38,39 +47,59 @@ def test_a_sweep_is_a_curve_of_the_cells_that_change_nothing_else_over_a_band_of
     report, loss, values, run
 ):
     artefact = built(report, run)
-    data, axis = artefact.data, artefact.figure.axes[0]
-    swept = data[data["series"] == loss]
-    assert dict(zip(swept["loss"], swept["value"], strict=True)) == values
-    assert list(data.loc[data["series"] == "ce", "loss"]) == ["ce"]
+    data = artefact.data.set_index("loss")
+    swept = data.loc[data["series"] == loss, "value"]
+    assert swept.to_dict() == values
+    references = data.index[data["series"] == "ce"]
+    assert [*references] == ["ce"]
+
+    axis = artefact.figure.axes[0]
     ce = run.metrics.query("metric == 'exact_match' and loss == 'ce'").iloc[0]
-    bands = [patch.get_extents().transformed(axis.transData.inverted()) for patch in axis.patches]
-    assert any((band.y0, band.y1) == pytest.approx((ce["low"], ce["high"])) for band in bands)
-    curve = next(line for line in axis.containers if line.get_label() == loss.upper()).lines[0]
-    start = (float(curve.get_xdata()[0]), float(curve.get_ydata()[0]))
-    is_weight = report.name != "sigma_sensitivity"
-    assert (start == pytest.approx((0.0, ce["value"]))) is is_weight
-    rings = {float(x.get_xdata()[0]) for x in axis.lines if x.get_label() == "default"}
-    assert rings == {values[loss]} | ({3.0} if report.name == "ntl_lambda_scan" else set())
+    interval = pytest.approx((ce["low"], ce["high"]))
+    bands = []
+    for patch in axis.patches:
+        extent = patch.get_extents()
+        extent = extent.transformed(axis.transData.inverted())
+        bands.append((extent.y0, extent.y1))
+    assert interval in bands
+
+    # With a weight of 0 a loss is cross-entropy.
+    curves = {curve.get_label(): curve for curve in axis.containers}
+    x, y = curves[loss.upper()].lines[0].get_data()
+    begins_at_ce = (x[0], y[0]) == pytest.approx((0.0, ce["value"]))
+    assert begins_at_ce is (report.name != "sigma_sensitivity")
+
+    # SMMD stands beside NTL, with its own default.
+    defaults = {values[loss]}
+    if report.name == "ntl_lambda_scan":
+        defaults.add(3.0)
+    rings = [line for line in axis.lines if line.get_label() == "default"]
+    places = [float(ring.get_xdata()[0]) for ring in rings]
+    assert {*places} == defaults
 
 
-def test_any_parameter_of_any_loss_is_swept_and_any_variant_has_a_row(tmp_path, monkeypatch):
-    widths = {f"gce[sigma={value}]": value for value in (0.2, 1.0, 3.0)}
-    quick_run(tmp_path, losses=("ce", "gce", "smmd"), seeds=(0, 1))
-    run = quick_run(tmp_path, losses=("ce", "gce", *widths), base=False)
-    artefact = built(Sweep(), run)
-    data = artefact.data[artefact.data["series"] == "gce"].drop_duplicates("loss")
-    assert dict(zip(data["loss"], data["value"], strict=True)) == {"gce": 0.5, **widths}
-    assert artefact.figure.axes[0].get_xlabel() == "σ of GCE"
-    table = Ablation().build(run).table
-    labels = [spec.replace("gce", "GCE") for spec in widths]
+def test_any_parameter_of_any_loss_is_swept(widened):
+    artefact = built(Sweep(), widened)
+    axis = artefact.figure.axes[0]
+    assert axis.get_xlabel() == "σ of GCE"
+    data = artefact.data.drop_duplicates("loss").set_index("loss")
+    values = data.loc[data["series"] == "gce", "value"]
+    assert values.to_dict() == {"gce": 0.5, **WIDTHS}
+
+
+def test_any_variant_has_a_row(widened):
+    table = Ablation().build(widened).table
+    labels = [spec.replace("gce", "GCE") for spec in WIDTHS]
     assert table["Loss"].tolist() == ["none (CE)", "GCE", *labels]
-    assert not table["Acc (%)"].str.contains("not run").any()
-    same = quick_run(tmp_path / "same", losses=("ce", "smmd", "smmd[kernel=shuffled]"), base=False)
-    table = Ablation().build(same).table  # of as many seeds as its loss
-    assert table["Loss"].tolist() == ["none (CE)", "SMMD", "SMMD[kernel=shuffled]"]
-    negative = {("gce", "sigma"): {spec: [-value] for spec, value in widths.items()}}
-    monkeypatch.setattr("smmd_bench.reports.sweeps.list_scans", lambda _: negative)
-    assert built(Sweep(), run).figure.axes[0].get_xscale() == "linear"
+    assert "not run" not in table["Acc (%)"].tolist()
+
+
+def test_negative_values_have_an_axis_that_is_linear(widened, monkeypatch):
+    negative = {spec: [-value] for spec, value in WIDTHS.items()}
+    scans = {("gce", "sigma"): negative}
+    monkeypatch.setattr("smmd_bench.reports.sweeps.list_scans", lambda _: scans)
+    axis = built(Sweep(), widened).figure.axes[0]
+    assert axis.get_xscale() == "linear"
 
 
 @pytest.mark.parametrize(
@@ -86,6 +115,12 @@ def test_only_the_seeds_that_every_row_has_are_compared(tmp_path):
     run = quick_run(tmp_path, losses=("ce", "smmd"), seeds=(1, 2), base=False)
     artefact = TermsTable().build(run)
     assert set(artefact.data["seed"]) == {0}
+
+    # A variant of as many seeds as its loss has a row, too.
+    losses = ("ce", "smmd", "smmd[kernel=shuffled]")
+    run = quick_run(tmp_path / "variant", losses=losses, base=False)
+    table = Ablation().build(run).table
+    assert table["Loss"].tolist() == ["none (CE)", "SMMD", "SMMD[kernel=shuffled]"]
 
 
 def test_a_row_without_a_result_says_why_in_place(runs, tmp_path):
