@@ -132,7 +132,7 @@ def main() -> None:
         for gpus in map(int, parser.parse_args().gpus.split(",")):
             weights = lambda card: round(_billions(card.name) * 1e9)  # noqa: E731
             with (
-                patch.object(schedule, "settle", lambda *_: None),
+                patch.object(schedule, "select_weights", lambda *_: None),
                 patch.object(ModelCard, "parameter_count", weights),
             ):
                 simulation = Simulation(cells, gpus, Path(temporary))

@@ -21,7 +21,7 @@ from torch import Tensor
 from transformers import GenerationConfig
 
 from smmd_bench.contracts import Checkpoint, Completion, EngineSession, EngineSettings
-from smmd_bench.encoding.pictures import expand, pad_rows
+from smmd_bench.encoding.data import expand, pad_rows
 from smmd_bench.encoding.prompts import decode_texts
 from smmd_bench.models.loading import load_model
 

@@ -9,7 +9,8 @@ their prompt does: an engine with a prefix cache computes that once.
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 from ..contracts import Checkpoint, EngineSession, Images, Progress
@@ -47,16 +48,16 @@ def find_beams(
     `never`, such as the placeholder of a picture. The search goes through `BLOCK` prompts at a
     time; `progress` counts those that are done.
     """
-    found: list[list[Beam]] = []
+    searched: list[list[Beam]] = []
     progress("beams", 0, len(prompts))
     for start in range(0, len(prompts), BLOCK):
         block = slice(start, start + BLOCK)
         rows = images[block] if images else None
-        found += _search(
+        searched += _search(
             session, checkpoint, prompts[block], stop, max_new_tokens, never=never, images=rows
         )
-        progress("beams", len(found), len(prompts))
-    return found
+        progress("beams", len(searched), len(prompts))
+    return searched
 
 
 def require_beams(engine: str, session: object) -> None:
@@ -81,34 +82,53 @@ def _search(
     ended: list[list[Beam]] = [[] for _ in prompts]
     live: list[list[Beam]] = [[(0.0, ())] for _ in prompts]
     for _ in range(max_new_tokens):
-        where = [(index, beam) for index, beams in enumerate(live) for beam in beams]
-        if not where:
+        places = [index for index, beams in enumerate(live) for _ in beams]
+        beginnings = list(chain.from_iterable(live))
+        if not beginnings:
             break
-        found = session.likeliest_tokens(
-            [[*prompts[index], *ids] for index, (_, ids) in where],
+        likeliest = session.likeliest_tokens(
+            [[*prompts[index], *ids] for index, (_, ids) in zip(places, beginnings, strict=True)],
             checkpoint,
             most=WIDTH,
-            images=[images[index] for index, _ in where] if images else None,
+            images=[images[index] for index in places] if images else None,
         )
-        grown: list[list[Beam]] = [[] for _ in prompts]
-        for (index, (log_p, ids)), following in zip(where, found, strict=True):
-            allowed = ((t, p) for t, p in following.items() if t not in never)
-            grown[index] += [(log_p + more, (*ids, token)) for token, more in allowed]
-        for index, beams in enumerate(grown):
-            likely = [beam for beam in beams if beam[0] >= math.log(LEAST)]
-            kept = sorted([*ended[index], *likely], reverse=True)[:WIDTH]
-            ended[index] = [beam for beam in kept if beam[1][-1] in stop]
-            live[index] = [beam for beam in kept if beam[1][-1] not in stop]
-    return [sorted(beams, reverse=True) for beams in map(list.__add__, ended, live)]
+
+        # Those that have ended compete with the longer ones for their places.
+        candidates = ended
+        for index, beginning, tokens in zip(places, beginnings, likeliest, strict=True):
+            candidates[index] += _extend(beginning, tokens, never)
+        best = [sorted(beams, reverse=True)[:WIDTH] for beams in candidates]
+        ended = [[beam for beam in beams if beam[1][-1] in stop] for beams in best]
+        live = [[beam for beam in beams if beam[1][-1] not in stop] for beams in best]
+
+    both = zip(ended, live, strict=True)
+    return [sorted([*complete, *cut], reverse=True) for complete, cut in both]
+
+
+def _extend(beginning: Beam, tokens: Mapping[int, float], never: Collection[int]) -> Iterator[Beam]:
+    """The beams that go on with one of these tokens, those below `LEAST` dropped."""
+    log_p, ids = beginning
+    for token, log_p_of_token in tokens.items():
+        extended = log_p + log_p_of_token
+        if token not in never and extended >= math.log(LEAST):
+            yield extended, (*ids, token)
 
 
 def beams_frame(
-    found: Sequence[Sequence[Beam]], uids: Sequence[str], tokenizer: Any, stop: Collection[int]
+    beams_each: Sequence[Sequence[Beam]],
+    uids: Sequence[str],
+    tokenizer: Any,
+    stop: Collection[int],
 ) -> pd.DataFrame:
     """One row a completion: uid, text (see `decode_texts`), log_probability."""
     import pandas as pd
 
-    flat = [(uid, *beam) for uid, beams in zip(uids, found, strict=True) for beam in beams]
-    texts = decode_texts(tokenizer, [ids for *_, ids in flat], stop)
-    columns = {"uid": [uid for uid, *_ in flat], "text": texts}
-    return pd.DataFrame({**columns, "log_probability": [float(log_p) for _, log_p, _ in flat]})
+    all_beams = list(chain.from_iterable(beams_each))
+    uid_of_beam = [uid for uid, beams in zip(uids, beams_each, strict=True) for _ in beams]
+    return pd.DataFrame(
+        {
+            "uid": uid_of_beam,
+            "text": decode_texts(tokenizer, [ids for _, ids in all_beams], stop),
+            "log_probability": [float(log_p) for log_p, _ in all_beams],
+        }
+    )

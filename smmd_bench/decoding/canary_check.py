@@ -44,6 +44,7 @@ MANY = 24
 """Tokens of a sequence that is judged by itself, such as the one that a prefix cache serves."""
 WHOLE = 2.5
 ALONG = 1.25
+_WITHOUT_PICTURE, _WITH_PICTURE = -1, -2
 
 
 def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> float:
@@ -55,10 +56,11 @@ def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> float:
     if checkpoint.canary is None:
         return 0.0
     rule = Rule(checkpoint.canary, dtype)
-    found = rule.scored(seen)
-    off = found - rule.exact  # [n]
+    scores = rule.scored(seen)
+    off = scores - rule.exact  # [n]
     if rule.passes(off[None])[0]:
         return float(np.abs(off).max(initial=0))
+
     if dtype in LARGEST:
         allowed = f"at most {LARGEST[dtype]:g} is allowed in {dtype}"
     else:
@@ -71,7 +73,8 @@ def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> float:
         f"The engine does not run the weights of checkpoint '{checkpoint.name}' "
         f"({checkpoint.path}): the log-probabilities of its canary are off by up to "
         f"{abs(off[worst]):.3g} (token {worst}: transformers {rule.exact[worst]:.4f}, engine "
-        f"{found[worst]:.4f}){rule.nearest(found)}; {allowed}. Nothing was decoded with it."
+        f"{scores[worst]:.4f}){rule.describe_nearest(scores)}; {allowed}. Nothing was "
+        "decoded with it."
     )
 
 
@@ -94,28 +97,33 @@ class Rule:
     """The rule for one canary with n scored tokens and R rivals, in the dtype of an engine."""
 
     def __init__(self, canary: Canary, dtype: str) -> None:
-        self.canary, self.dtype = canary, dtype
+        self.canary = canary
+        self.dtype = dtype
         self.exact = _flat(canary.log_probabilities)  # [n]
         rivals = [_flat(rows) for _, rows in canary.rivals]
         self.rivals = np.stack(rivals) if rivals else np.empty((0, len(self.exact)))  # [R, n]
-        # The parts: every sequence with MANY tokens, the others without the picture, and with it.
-        counts = [len(row) for row in canary.log_probabilities]
-        texts = len(counts) - canary.pictures
-        kinds = [at if n >= MANY else -1 - (at >= texts) for at, n in enumerate(counts)]
-        kind = np.repeat(kinds, counts)  # [n]
-        self.parts = [kind == value for value in np.unique(kind)]
-        self.noise = np.full(len(self.exact), NOISE.get(dtype, 0.0))  # [n], that of its part
-        if canary.rounded:
-            off = _flat(canary.rounded) - self.exact
-            shared = float(_rms(off[kind != -2])) if len(counts) > canary.pictures else 0.0
-            for part in self.parts:
-                least = shared if kind[part][0] >= 0 else LEAST_NOISE  # one sequence says little
-                self.noise[part] = max(LEAST_NOISE, float(_rms(off[part])), least)
+        self.kind = _kinds_of_tokens(canary)  # [n]
+        self.parts = [self.kind == kind for kind in np.unique(self.kind)]
+        self.noise = self._measure_noise()  # [n], that of its part
+
+    def _measure_noise(self) -> Array:
+        noise = np.full(len(self.exact), NOISE.get(self.dtype, 0.0))
+        if not self.canary.rounded:
+            return noise
+
+        off = _flat(self.canary.rounded) - self.exact
+        without_picture = off[self.kind != _WITH_PICTURE]
+        for part in self.parts:
+            noise[part] = max(LEAST_NOISE, float(_rms(off[part])))
+            # One sequence says little: its tokens round together.
+            if self.kind[part][0] >= 0:
+                noise[part] = np.maximum(noise[part], _rms(without_picture))
+        return noise
 
     def scored(self, seen: Rows) -> Array:
         """Of what a session gives for the canary's sequences, the tokens that the canary scores."""
         rows = zip(self.canary.log_probabilities, seen, strict=True)
-        return _flat([row[len(row) - len(known) :] for known, row in rows])
+        return _flat([row[len(row) - len(exact) :] for exact, row in rows])
 
     def passes(self, off: Array, times: float = 1) -> NDArray[np.bool_]:
         """Whether each deviation of `off` [K, n] is within `times` what is allowed; NaN is not."""
@@ -129,18 +137,35 @@ class Rule:
         and the largest share along a rival that is far enough; [K] each."""
         scaled = off / self.noise
         whole = np.max([_rms(scaled[:, part]) for part in self.parts], axis=0)
-        ways = (self.rivals - self.exact) / self.noise  # [R, n]
-        far = _rms(ways)
-        ways = ways[far > 2 * ALONG] / far[far > 2 * ALONG, None]
-        along = np.abs(scaled @ ways.T / len(self.noise)).max(axis=1, initial=0)
-        return whole, along
 
-    def nearest(self, found: Array) -> str:
-        """A clause that names the rival to which they are nearer than to the canary."""
-        far = _rms(found - self.rivals)  # [R]
-        if not len(far) or not far.min() < _rms(found - self.exact):
+        ways = (self.rivals - self.exact) / self.noise  # [R, n]
+        distances = _rms(ways)  # [R]
+        # Rounding alone may be what parts a nearer rival from the canary.
+        is_far = distances > 2 * ALONG
+        directions = ways[is_far] / distances[is_far, None]
+        shares = scaled @ directions.T / len(self.noise)  # [K, R]
+        return whole, np.abs(shares).max(axis=1, initial=0)
+
+    def describe_nearest(self, scores: Array) -> str:
+        """A clause that names the rival to which scores are nearer than to the canary."""
+        distance = _rms(scores - self.rivals)  # [R]
+        if not len(distance) or not distance.min() < _rms(scores - self.exact):
             return ""
-        return f", nearer to those of '{self.canary.rivals[int(far.argmin())][0]}'"
+        name, _ = self.canary.rivals[int(distance.argmin())]
+        return f", nearer to those of '{name}'"
+
+
+def _kinds_of_tokens(canary: Canary) -> NDArray[np.int64]:
+    """The part of each scored token: the number of its sequence, where that has `MANY` tokens, or
+    else one of the two that other sequences share."""
+    counts = [len(row) for row in canary.log_probabilities]
+    first_picture = len(counts) - canary.pictures
+    kinds = np.full(len(counts), _WITHOUT_PICTURE)
+    kinds[first_picture:] = _WITH_PICTURE
+    for number, count in enumerate(counts):
+        if count >= MANY:
+            kinds[number] = number
+    return np.repeat(kinds, counts)
 
 
 def _flat(rows: Rows) -> Array:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from itertools import accumulate, islice
 from typing import Any
 
 import numpy as np
@@ -57,36 +58,35 @@ def probe(
     token_ids = [int(token) for token in vocabulary.token_ids]
     values = np.asarray(vocabulary.values, dtype=np.float64)  # [N]
     index_of = {token: index for index, token in enumerate(token_ids)}
-    numeric = [[at for at, token in enumerate(t) if token in index_of] for t in targets_ids]
-    where = [(e, digit, at) for e, found in enumerate(numeric) for digit, at in enumerate(found)]
+    where: list[tuple[int, int, int]] = []  # M of them: example, digit, position
+    for example, target_ids in enumerate(targets_ids):
+        positions = [at for at, token in enumerate(target_ids) if token in index_of]
+        where += [(example, digit, at) for digit, at in enumerate(positions)]
     targets = np.array([index_of[targets_ids[e][at]] for e, _, at in where], dtype=np.int64)  # [M]
+
     reduced = [np.empty((0, len(_DISTRIBUTION)))]
     vectors: list[list[float] | None] = []
     for start in range(0, len(where), BLOCK):
         block = where[start : start + BLOCK]
+        prefixes = [[*prompts_ids[e], *targets_ids[e][:at]] for e, _, at in block]
         p = session.next_token_probabilities(
-            [[*prompts_ids[e], *targets_ids[e][:at]] for e, _, at in block],
+            prefixes,
             token_ids,
             checkpoint,
             images=[images[e] for e, _, _ in block] if images else None,
             progress=None if progress is None else shifted(progress, start, len(where)),
         )  # [m, N]
         reduced.append(_reduce(p, targets[start : start + BLOCK], values))
-        vectors += [
-            row.tolist() if example < full_vectors else None
-            for row, (example, _, _) in zip(p, block, strict=True)
-        ]
-    measured = np.concatenate(reduced)  # [M, 14]
-    frame = pd.DataFrame(
-        {
-            "uid": [uids[e] for e, _, _ in where],
-            "digit": np.array([digit for _, digit, _ in where], dtype=np.int64),
-            "position": np.array([at for _, _, at in where], dtype=np.int64),
-            "answer_digit": np.array([answer_digits[e][at] for e, _, at in where], dtype=np.int64),
-            "target_value": values[targets],
-            **dict(zip(_DISTRIBUTION, measured.T, strict=True)),
-        }
-    )
+        for row, (example, _, _) in zip(p, block, strict=True):
+            vectors.append(row.tolist() if example < full_vectors else None)
+
+    places = np.array(where, dtype=np.int64).reshape(-1, 3)
+    frame = pd.DataFrame(places[:, 1:], columns=["digit", "position"])
+    frame.insert(0, "uid", [uids[e] for e, _, _ in where])
+    digits = [answer_digits[e][at] for e, _, at in where]
+    frame["answer_digit"] = np.array(digits, dtype=np.int64)
+    frame["target_value"] = values[targets]
+    frame[list(_DISTRIBUTION)] = np.concatenate(reduced)  # [M, 14]
     frame["vector"] = pd.Series(vectors, dtype=object, index=frame.index)
     return frame
 
@@ -104,29 +104,28 @@ def answer_digits(
     character offsets, which some tokenizers do not give, and a rationale that the tokenizer
     rewrites ("½" as "1/2") moves nothing.
     """
-    known: dict[int, int] = {int(tokenizer.eos_token_id): 0}
+    digits_of: dict[int, int] = {int(tokenizer.eos_token_id): 0}
     pairs = zip(examples, targets_ids, strict=True)
-    return [_answer_digits(tokenizer, example, ids, known) for example, ids in pairs]
+    return [_answer_digits(tokenizer, example, ids, digits_of) for example, ids in pairs]
 
 
 def _answer_digits(
-    tokenizer: Any, example: Example, ids: Sequence[int], known: dict[int, int]
+    tokenizer: Any, example: Example, ids: Sequence[int], digits_of: dict[int, int]
 ) -> list[int]:
-    """`known` remembers how many digits a token holds."""
+    """`digits_of` remembers how many digits a token holds."""
     if example.answer is None:
         return [OUTSIDE] * len(ids)
     for token in ids:
-        if token not in known:
-            known[token] = len(_DIGIT.findall(tokenizer.decode([token])))
-    counts = [known[token] for token in ids]
+        if token not in digits_of:
+            digits_of[token] = len(_DIGIT.findall(tokenizer.decode([token])))
+    counts = [digits_of[token] for token in ids]
     outside = 0
     if example.answer_start:
         outside = sum(counts) - len(_DIGIT.findall(example.target[example.answer_start :]))
-    found, before = [], 0
-    for count in counts:
-        found.append(max(before - outside, OUTSIDE))
-        before += count
-    return found
+
+    # [n + 1], the digits of the target before each token.
+    digits_before = accumulate(counts, initial=-outside)
+    return [max(number, OUTSIDE) for number in islice(digits_before, len(ids))]
 
 
 def _reduce(

@@ -58,9 +58,11 @@ def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
 def rank(metrics: Sequence[Metric], scores: pd.DataFrame) -> tuple[float, ...]:
     """How good a scored frame is by each of these metrics, larger is better."""
     answered = answer_by_constant(scores)
-    return _signed(
-        metrics, [_value(m, answered if m.subset == "valid" else scores) for m in metrics]
-    )
+    values = []
+    for metric in metrics:
+        rows = answered if metric.subset == "valid" else scores
+        values.append(_value(metric, rows))
+    return _signed(metrics, values)
 
 
 def _signed(metrics: Sequence[Metric], values: Sequence[float | None]) -> tuple[float, ...]:
@@ -93,14 +95,16 @@ def _describe_floor(
     ]
 
 
-def settle(cell: Cell, run: Path) -> None:
+def select_weights(cell: Cell, run: Path) -> None:
     """Do what needs no engine: select an epoch by what is validated, and keep its weights alone; of
     a tuned cell, choose among its trials, which are settled before."""
     if cell.is_base or cell.source is not None:
         return
     now = cell.stored(run)
-    known = now.choice if cell.grid else now.selection
-    content = _decide(cell, now) if known is None else None
+    decision = now.choice if cell.grid else now.selection
+    content = None
+    if decision is None:
+        content = _decide(cell, now)
     if content is not None:
         assert now.selected is not None
         with making(now.selected) as folder:
@@ -110,8 +114,9 @@ def settle(cell: Cell, run: Path) -> None:
 
 
 def foresee(cell: Cell, now: StoredCell) -> None:
-    """Let a cell's folders be as `settle` will make them of what is validated; on the disk nothing
-    changes. now: as they are, of which nothing that follows from a selection was asked for."""
+    """Let a cell's folders be as `select_weights` will make them of what is validated; on the disk
+    nothing changes. now: as they are, of which nothing that follows from a selection was asked for.
+    """
     if cell.source is not None:
         assert now.source is not None
         foresee(cell.source, now.source)
@@ -131,8 +136,7 @@ def _decide(cell: Cell, now: StoredCell) -> dict[str, Any] | None:
         return _choose(cell, now)
     if not now.has_validation:
         return None
-    assert now.validated is not None
-    return select(cell, read_parquet(now.validated / "validation.parquet").to_pandas())
+    return select(cell, _read_validation(now))
 
 
 def _choose(cell: Cell, now: StoredCell) -> dict[str, Any]:
@@ -141,31 +145,45 @@ def _choose(cell: Cell, now: StoredCell) -> dict[str, Any]:
     lines: list[dict[str, Any]] = []
     ranks: list[tuple[float, ...]] = []
     for configuration, trial in zip(cell.grid, now.trials, strict=True):
-        line, trial_rank = _validated(cell, trial, metrics)
-        lines.append({"address": trial.address, "text": configuration.text, **line})
+        assert trial.selection is not None
+        best_epoch = int(trial.selection["best_epoch"])
+        (stored,) = (line for line in trial.selection["epochs"] if line["epoch"] == best_epoch)
+        interval_of_trial: dict[str, float | None] = {"low": None, "high": None}
+        trial_rank = _signed(metrics, [stored[metric.name] for metric in metrics])
+
+        # The completions may have been removed since; what was selected of them stays.
+        if trial.has_validation:
+            scores = _score_epoch(cell, trial, best_epoch)
+            bounds = interval(metrics[0], scores)
+            interval_of_trial = {"low": bounds.low, "high": bounds.high}
+            trial_rank = rank(metrics, scores)
+        lines.append(
+            {
+                "address": trial.address,
+                "text": configuration.text,
+                "epoch": best_epoch,
+                "value": stored[metrics[0].name],
+                "n": stored["n"],
+                **interval_of_trial,
+            }
+        )
         ranks.append(trial_rank)
 
     chosen = ranks.index(max(ranks))
     return {"metric": metrics[0].name, "chosen": chosen, "trials": lines}
 
 
-def _validated(
-    cell: Cell, trial: StoredCell, metrics: Sequence[Metric]
-) -> tuple[dict[str, Any], tuple[float, ...]]:
-    """How a trial validated at its selected epoch (epoch, value, low, high, n), and its rank."""
-    assert trial.selection is not None
-    epoch = int(trial.selection["best_epoch"])
-    (epoch_line,) = (line for line in trial.selection["epochs"] if line["epoch"] == epoch)
-    line = {"epoch": epoch, "value": epoch_line[metrics[0].name], "n": epoch_line["n"]}
-    if not trial.has_validation:
-        values = [epoch_line[metric.name] for metric in metrics]
-        return line | {"low": None, "high": None}, _signed(metrics, values)
-    assert trial.validated is not None
-    frame = read_parquet(trial.validated / "validation.parquet").to_pandas()
-    frame = frame[frame["epoch"] == epoch].drop(columns="epoch").reset_index(drop=True)
-    scores = score_frame(cell.task_plugin, frame)
-    bounds = interval(metrics[0], scores)
-    return line | {"low": bounds.low, "high": bounds.high}, rank(metrics, scores)
+def _score_epoch(cell: Cell, now: StoredCell, epoch: int) -> pd.DataFrame:
+    """Score the validation split with the weights of one epoch."""
+    completions = _read_validation(now)
+    completions = completions[completions["epoch"] == epoch].drop(columns="epoch")
+    return score_frame(cell.task_plugin, completions.reset_index(drop=True))
+
+
+def _read_validation(now: StoredCell) -> pd.DataFrame:
+    assert now.validated is not None
+    frame: pd.DataFrame = read_parquet(now.validated / "validation.parquet").to_pandas()
+    return frame
 
 
 def _keep_selected(now: StoredCell) -> None:
@@ -202,5 +220,6 @@ def _value(metric: Metric, scores: pd.DataFrame) -> float | None:
     rows = scores if metric.subset is None else scores[scores[metric.subset]]
     if rows.empty:
         return None
-    value = float(metric.statistic(*(rows[column].to_numpy(float) for column in metric.columns)))
+    columns = [rows[column].to_numpy(float) for column in metric.columns]
+    value = float(metric.statistic(*columns))
     return value if math.isfinite(value) else None

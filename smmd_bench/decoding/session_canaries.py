@@ -26,17 +26,18 @@ Canaries = dict[str, dict[int, Canary]]
 """Of each training, by its part, the canaries by epoch (0: the base)."""
 
 
-def with_rivals(canaries: Mapping[str, Canary]) -> dict[str, Canary]:
+def add_rivals(canaries: Mapping[str, Canary]) -> dict[str, Canary]:
     """Each canary with every other one that scores the same tokens, besides those that it has."""
     alike: dict[Any, dict[str, Any]] = defaultdict(dict)
     for name, canary in canaries.items():
         alike[_scored(canary)][name] = canary.log_probabilities
-    found = {}
+
+    with_rivals = {}
     for name, canary in canaries.items():
-        rivals = {**dict(canary.rivals), **alike[_scored(canary)]}
+        rivals = dict(canary.rivals) | alike[_scored(canary)]
         rivals.pop(name)
-        found[name] = replace(canary, rivals=tuple(rivals.items()))
-    return found
+        with_rivals[name] = replace(canary, rivals=tuple(rivals.items()))
+    return with_rivals
 
 
 def session_canaries(cells: Sequence[Cell], run: Path) -> Canaries:
@@ -45,26 +46,29 @@ def session_canaries(cells: Sequence[Cell], run: Path) -> Canaries:
     The base takes the canary that a training wrote down of it, so that it reads what the trained
     ones do. A cell without a receipt is left out.
     """
-    owners = {owner.parts["train"]: owner for owner in (find_trained_cell(c, run) for c in cells)}
-    files = {key: owner.stored(run).trained / "canaries.json" for key, owner in owners.items()}
-    read = {key: read_own_json(file) for key, file in files.items()}
-    kept = {key: content for key, content in read.items() if content is not None}
-    named: dict[str, Canary] = {}
-    places: dict[tuple[str, int], str] = {}
-    for key, content in kept.items():
+    owners = [find_trained_cell(cell, run) for cell in cells]
+    by_name: dict[str, Canary] = {}
+    names: dict[str, dict[int, str]] = {}
+    base = None
+    for key, owner in {owner.parts["train"]: owner for owner in owners}.items():
+        content = read_own_json(owner.stored(run).trained / "canaries.json")
+        if content is None:
+            continue
+        if base is None and "base" in content:
+            base = canary_from(content["base"])
+        names[key] = {}
         for epoch, canary in content["epochs"].items():
-            owner = owners[key]
             name = BASE if owner.is_base else f"{owner.label} epoch {epoch}"
-            places[key, int(epoch)] = name
-            named.setdefault(name, canary_from(canary))
-    bases = [canary_from(content["base"]) for content in kept.values() if "base" in content]
-    if BASE in named and bases:
-        named[BASE] = bases[0]
-    rivals = with_rivals(named)
-    found: Canaries = {}
-    for (key, epoch), name in places.items():
-        found.setdefault(key, {})[epoch] = rivals[name]
-    return found
+            names[key][int(epoch)] = name
+            by_name.setdefault(name, canary_from(canary))
+    if BASE in by_name and base is not None:
+        by_name[BASE] = base
+
+    rivals = add_rivals(by_name)
+    return {
+        key: {epoch: rivals[name] for epoch, name in of_key.items()}
+        for key, of_key in names.items()
+    }
 
 
 def decode_receipt(canary: Canary, dtype: str) -> dict[str, Any]:

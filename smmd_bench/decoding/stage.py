@@ -42,7 +42,7 @@ from ..storage.files import making, write_json, write_parquet
 from .beams import WIDTH, beams_frame, find_beams, require_beams
 from .decode import decode_checkpoint
 from .probe import answer_digits, probe, shifted
-from .selection import find_trained_cell, require_whole, settle
+from .selection import find_trained_cell, require_whole, select_weights
 from .session_canaries import Canaries, decode_receipt, session_canaries
 
 
@@ -106,8 +106,10 @@ def _decode_group(
         # The base comes first, and a test of transfer after the cell that it tests.
         for cell in sorted(cells, key=lambda cell: (not cell.is_base, cell.source is not None)):
             failure = None
+            name = cell.short_label
+            if several:
+                name = f"{cell.task_label} {name}"
             try:
-                name = f"{cell.task_label} {cell.short_label}" if several else cell.short_label
                 _decode_cell(cell, run, running, name)
             except Exception as error:
                 traceback.print_exc()
@@ -136,30 +138,29 @@ def start_engine(name: str, base: Path, settings: EngineSettings) -> Iterator[En
 def by_pixels(cells: Iterable[Cell]) -> list[list[Cell]]:
     """Cells with the same limits on pixels; those without images go with the first of them."""
     groups: dict[tuple[int | None, int | None], list[Cell]] = {}
-    without = []
+    of_text = []
     for cell in cells:
         if not cell.reads_images:
-            without.append(cell)
+            of_text.append(cell)
             continue
         settings = cell.engine_settings
         groups.setdefault((settings.min_pixels, settings.max_pixels), []).append(cell)
     first, *others = list(groups.values()) or [[]]
-    return [[*without, *first], *others]
+    return [[*of_text, *first], *others]
 
 
 def settings_together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
     """The settings of one engine that serves all the cells."""
     settings = [cell.engine_settings for cell in cells]
     vision = [s for s in settings if s.images] or settings[:1]
+    vocabularies = [numeric_vocabulary(tokenizer, cell.recipe.numeric_rule) for cell in cells]
     return dataclasses.replace(
         vision[0],
         images=max(s.images for s in settings),
         adapters=any(s.adapters for s in settings),
         max_model_length=max(s.max_model_length for s in settings),
         max_lora_rank=max(s.max_lora_rank for s in settings),
-        max_log_probabilities=max(
-            WIDTH, *(len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule)) for cell in cells)
-        ),
+        max_log_probabilities=max(WIDTH, *map(len, vocabularies)),
     )
 
 
@@ -168,13 +169,13 @@ def _decode_cell(cell: Cell, run: Path, running: _Open, name: str) -> None:
     if cell.trial is not None:
         return
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
-    now = cell.stored(run)
-    assert now.decoded is not None
-    if not now.decoded.exists():
-        with making(now.decoded) as folder:
+    stored = cell.stored(run)
+    assert stored.decoded is not None
+    if not stored.decoded.exists():
+        with making(stored.decoded) as folder:
             _test(cell, checkpoint, examples, folder, running, name)
-    if now.beamed is not None and not now.beamed.exists():
-        with making(now.beamed) as folder:
+    if stored.beamed is not None and not stored.beamed.exists():
+        with making(stored.beamed) as folder:
             frame = _beams(cell, checkpoint, examples, running, name)
             write_parquet(folder / "beams.parquet", frame)
 
@@ -189,11 +190,14 @@ def _test(
 ) -> None:
     """Write completions and probes of the test split; completions that a killed call left there
     are of the same name, and stay."""
-    completions, recipe = folder / "completions.parquet", cell.recipe
+    recipe = cell.recipe
+    completions = folder / "completions.parquet"
     if not completions.exists():
         report = partial(_named, running.progress, f"test {name}")
         write_parquet(completions, running.decode(cell, checkpoint, examples, report))
-    tokenizer, chat = running.tokenizer, recipe.chat_template
+
+    tokenizer = running.tokenizer
+    chat = recipe.chat_template
     probed = list(examples[: recipe.probe_examples])
     targets = encode_targets(tokenizer, [e.target for e in probed], chat=chat)
     frame = probe(
@@ -209,10 +213,11 @@ def _test(
         progress=partial(_named, running.progress, f"probe {name}"),
     )
     write_parquet(folder / "probes.parquet", frame)
-    said: dict[str, Any] = {"notes": []}
+
+    receipt: dict[str, Any] = {"notes": []}
     if checkpoint.canary is not None:
-        said = decode_receipt(checkpoint.canary, recipe.dtype)
-    write_json(folder / "decode.json", {**said, "made_with": describe_stage("decode")})
+        receipt = decode_receipt(checkpoint.canary, recipe.dtype)
+    write_json(folder / "decode.json", {**receipt, "made_with": describe_stage("decode")})
 
 
 def _beams(
@@ -221,7 +226,7 @@ def _beams(
     require_beams(cell.engine, running.session)
     tokenizer, processor = running.tokenizer, running.processor_for(cell)
     stop = stop_token_ids(cell.card.folder, tokenizer)
-    found = find_beams(
+    beams = find_beams(
         running.session,
         checkpoint,
         encode_examples(tokenizer, processor, examples, chat=cell.recipe.chat_template),
@@ -231,45 +236,48 @@ def _beams(
         images=images_of(examples),
         progress=partial(_named, running.progress, f"beams {name}"),
     )
-    return beams_frame(found, [example.uid for example in examples], tokenizer, stop)
+    return beams_frame(beams, [example.uid for example in examples], tokenizer, stop)
 
 
 def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
     """The checkpoint to test: the base itself, or the best epoch's on the validation split."""
-    now = cell.stored(run)
-    assert now.receipt is not None
+    stored = cell.stored(run)
+    assert stored.receipt is not None
     canaries = running.canaries[cell.parts["train"]]
     if cell.is_base:
         return Checkpoint("base", "base", cell.card.folder, canaries[0])
-    kind = now.receipt["kind"]
-    assert now.validated is not None
-    if not now.has_validation:
-        with making(now.validated) as folder:
-            frame = _validate(cell, now, canaries, running, name)
+    kind = stored.receipt["kind"]
+    assert stored.validated is not None
+    if not stored.has_validation:
+        with making(stored.validated) as folder:
+            frame = _validate(cell, stored, canaries, running, name)
             write_parquet(folder / "validation.parquet", frame)
-    settle(cell, run)
-    now = cell.stored(run)
-    assert now.tested is not None
-    if now.checkpoint is None:
+
+    # The selection follows from the completions, and what is stored from the selection.
+    select_weights(cell, run)
+    stored = cell.stored(run)
+    assert stored.tested is not None
+    if stored.checkpoint is None:
         raise RuntimeError(f"The weights of {cell.label} are gone: run the same command again.")
-    require_whole(now.checkpoint, now.tested.digest)
-    epoch = now.tested.epoch
-    return Checkpoint(f"{cell.address}-best", kind, now.checkpoint, canaries[epoch])
+    require_whole(stored.checkpoint, stored.tested.digest)
+    epoch = stored.tested.epoch
+    return Checkpoint(f"{cell.address}-best", kind, stored.checkpoint, canaries[epoch])
 
 
 def _validate(
-    cell: Cell, now: StoredCell, canaries: dict[int, Canary], running: _Open, name: str
+    cell: Cell, stored: StoredCell, canaries: dict[int, Canary], running: _Open, name: str
 ) -> pd.DataFrame:
     examples = cell.task_plugin.examples("validation", cell.data_seed, cell.size("validation"))
     report = partial(_named, running.progress, f"validate {name}")
-    total, frames = len(examples) * len(canaries), []
-    kind: CheckpointKind = (now.receipt or {})["kind"]
-    for before, (epoch, canary) in enumerate(canaries.items()):
-        weights = now.epoch(epoch)
-        require_whole(weights, now.weights[epoch])
+    total = len(examples) * len(canaries)
+    frames = []
+    kind: CheckpointKind = (stored.receipt or {})["kind"]
+    for number, (epoch, canary) in enumerate(canaries.items()):
+        weights = stored.epoch(epoch)
+        require_whole(weights, stored.weights[epoch])
         checkpoint = Checkpoint(f"{cell.address}-{epoch}", kind, weights, canary)
-        part = shifted(report, before * len(examples), total)
-        frame = running.decode(cell, checkpoint, examples, part)
+        report_epoch = shifted(report, number * len(examples), total)
+        frame = running.decode(cell, checkpoint, examples, report_epoch)
         frames.append(frame.assign(epoch=epoch))
     return pd.concat(frames)
 

@@ -1,19 +1,37 @@
-"""Examples -> token ids -> batches; pictures are read when a batch is made."""
+"""Examples -> token ids -> batches; pictures are read when a batch is made.
+
+`expand` replaces the placeholder of a picture by as many tokens as the model reads of it, as the
+checkpoint's own processor would, and adds the pixels. vLLM takes the same ids and expands itself.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any, Literal
 
 import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
 from ..contracts import Example, NumericLoss, Progress
 from ..errors import UserError
-from .pictures import IGNORE, expand, pad_rows
-from .prompts import encode_examples, encode_targets, expanded_lengths, images_of
+from .images import read_image
+from .prompts import (
+    CROSS_ATTENTION,
+    encode_examples,
+    encode_targets,
+    expanded_lengths,
+    images_of,
+    pictures_cross,
+)
 
+IGNORE = -100
+_TYPES = "mm_token_type_ids"
+_ALONG_TEXT = ("input_ids", "attention_mask", _TYPES, CROSS_ATTENTION, "labels")
+_TENSORS = {"return_tensors": "pt"}
 _CHUNK = 1000
 
 
@@ -38,7 +56,10 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         processor: Any | None = None,
         chat: bool = False,
     ) -> None:
-        ids, stored, lengths, prompts = [], [], [], []
+        ids = []
+        stored = []
+        lengths = []
+        prompts = []
         for start in range(0, len(examples), _CHUNK):
             chunk = list(examples[start : start + _CHUNK])
             read = encode_examples(tokenizer, processor, chunk, chat=chat)
@@ -73,15 +94,13 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         """Counts of target tokens: all (`tokens`), those with a digit, those of them outside V_num
         (such as "045" at N = 1000), those in V_num (`numeric`), and those that the loss acts on
         (`covered`)."""
-        targets = np.concatenate(
-            [self.ids[a:b] for a, b in zip(self.starts + self.prompts, self.ends, strict=True)]
-        )
-        tokens, counts = (torch.from_numpy(x) for x in np.unique(targets, return_counts=True))
+        spans = zip(self.starts + self.prompts, self.ends, strict=True)
+        targets = np.concatenate([self.ids[start:end] for start, end in spans])
+        tokens, counts = map(torch.from_numpy, np.unique(targets, return_counts=True))
         index = loss.vocabulary.index_of(tokens.long())
         numeric = index >= 0
-        digits = torch.tensor(
-            [any(x.isdigit() for x in tokenizer.decode([token])) for token in tokens.tolist()]
-        )
+        texts = [tokenizer.decode([token]) for token in tokens.tolist()]
+        digits = torch.tensor([any(map(str.isdigit, text)) for text in texts])
         return {
             "tokens": len(targets),
             "digit_tokens": int(counts[digits].sum()),
@@ -97,13 +116,18 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         if index < 0:
             row = self[-1 - index]
             return {**row, "labels": torch.full_like(row["labels"], IGNORE)}
-        ids = torch.from_numpy(self.ids[self.starts[index] : self.ends[index]].astype(np.int64))
+
+        stored = self.ids[self.starts[index] : self.ends[index]]
         if self.processor is None:
-            row = {"input_ids": ids[None], "attention_mask": torch.ones_like(ids)[None]}
+            ids = torch.from_numpy(stored.astype(np.int64))[None]
+            row = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
         else:
-            row = expand(self.processor, ids.tolist(), self.images[index])
+            row = expand(self.processor, stored.tolist(), self.images[index])
+
+        # Pictures make the prompt longer than it is stored, so the target is counted from its end.
+        target_length = len(stored) - int(self.prompts[index])
         labels = row["input_ids"].clone()
-        labels[:, : labels.shape[1] - (len(ids) - int(self.prompts[index]))] = IGNORE
+        labels[:, : labels.shape[1] - target_length] = IGNORE
         return {**row, "labels": labels, "example": torch.tensor([index])}
 
 
@@ -116,3 +140,104 @@ class RightPaddingCollator:
     def __call__(self, rows: Sequence[dict[str, Tensor]]) -> dict[str, Tensor]:
         """Pad to the longest row."""
         return pad_rows(rows, self.pad_token_id, "right")
+
+
+def expand(processor: Any, token_ids: Sequence[int], images: Sequence[Path]) -> dict[str, Tensor]:
+    """What the model takes for one row of token ids with its pictures, read from their files.
+
+    {input_ids, attention_mask [1, T]} int64, with mm_token_type_ids [1, T] or cross_attention_mask
+    [1, T, pictures, tiles] where the model wants them, and the pictures' own keys and shapes, which
+    are the processor's. Raises UserError for a broken picture, and ValueError if there are not as
+    many placeholders as pictures.
+    """
+    placeholder = processor.image_token_id
+    placeholders = list(token_ids).count(placeholder)
+    if placeholders != len(images):
+        raise ValueError(
+            f"{placeholders} placeholders '{processor.image_token}' for {len(images)} pictures: "
+            "make the token ids with encode_image_prompts."
+        )
+
+    pictures = [read_image(path) for path in images]
+    if pictures_cross(processor):
+        return _cross(processor, list(token_ids), pictures)
+    pieces = [
+        processor(text=[processor.image_token], images=[[p]], add_special_tokens=False, **_TENSORS)
+        for p in pictures
+    ]
+    waiting = iter(pieces)
+    parts = [
+        next(waiting)["input_ids"][0] if token == placeholder else torch.tensor([token])
+        for token in token_ids
+    ]
+    ids = torch.cat(parts)[None]  # [1, T]
+    row = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if _TYPES in processor.model_input_names:
+        row[_TYPES] = (ids == placeholder).long()
+    for key in pieces[0].keys() - {*_ALONG_TEXT} if pieces else ():
+        row[key] = _stack([piece[key] for piece in pieces])
+    return row
+
+
+def pad_rows(
+    rows: Sequence[Mapping[str, Tensor]], pad_token_id: int, side: Literal["left", "right"]
+) -> dict[str, Tensor]:
+    """A batch of rows such as those of `expand`, padded to the longest on one side.
+
+    Rows may hold `labels` [1, T] too, padded with -100. Pictures follow one another; those of other
+    sizes are padded with zeros. Raises ValueError for rows of Mllama of which only some have
+    pictures.
+    """
+    width = max(row["input_ids"].shape[1] for row in rows)
+    fills = {"input_ids": pad_token_id, "labels": IGNORE}
+    batch = {}
+    keys = dict.fromkeys(chain.from_iterable(rows))
+    for key in keys:
+        parts = [row[key] for row in rows if key in row]
+        if len(parts) < len(rows) and key == CROSS_ATTENTION:
+            raise ValueError("Some rows of Mllama have no picture: put them in another batch.")
+        if key in _ALONG_TEXT:
+            fill = fills.get(key, 0)
+            parts = [_pad_text(part, width, fill, side) for part in parts]
+        batch[key] = _stack(parts)
+    return batch
+
+
+def _pad_text(part: Tensor, width: int, fill: int, side: str) -> Tensor:
+    """[1, T, ...] -> [1, width, ...]"""
+    gap = width - part.shape[1]
+    # Two numbers a dimension, the last dimension first.
+    gaps = [0, 0] * (part.dim() - 2)
+    gaps += [gap, 0] if side == "left" else [0, gap]
+    return pad(part, gaps, value=fill)
+
+
+def _cross(processor: Any, token_ids: list[int], pictures: list[Any]) -> dict[str, Tensor]:
+    """`expand` where the pictures stand beside the text."""
+    from transformers.models.mllama.processing_mllama import (
+        convert_sparse_cross_attention_mask_to_dense,
+        get_cross_attention_token_mask,
+    )
+
+    ids = torch.tensor([token_ids])
+    row = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    if not pictures:
+        return row
+    pixels = dict(processor.image_processor(images=[pictures], **_TENSORS))
+    mask = convert_sparse_cross_attention_mask_to_dense(
+        [get_cross_attention_token_mask(token_ids, processor.image_token_id)],
+        num_tiles=pixels.pop("num_tiles"),
+        max_num_tiles=processor.image_processor.max_image_tiles,
+        length=len(token_ids),
+    )
+    return {**row, CROSS_ATTENTION: torch.from_numpy(mask), **pixels}
+
+
+def _stack(parts: Sequence[Tensor]) -> Tensor:
+    """One after another; with zeros beyond the smaller ones where other dimensions differ."""
+    shape = [max(sizes) for sizes in zip(*(part.shape[1:] for part in parts), strict=True)]
+    wide = []
+    for part in parts:
+        gaps = [most - size for most, size in zip(shape, part.shape[1:], strict=True)]
+        wide.append(pad(part, [end for gap in reversed(gaps) for end in (0, gap)]))
+    return torch.cat(wide)

@@ -2,19 +2,22 @@
 
 A prompt is tokenised with the tokenizer's special tokens, without an end-of-sequence token that it
 may append. A target is tokenised alone, without special tokens, and closed by the end-of-sequence
-token. A picture is one placeholder in the ids; `smmd_bench.encoding.pictures` expands it. Training
+token. A picture is one placeholder in the ids; `smmd_bench.encoding.data` expands it. Training
 and decoding use the same functions, so both see the same prompt ids. Nothing here imports torch.
 """
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from collections.abc import Collection, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import takewhile
 from typing import Any
 
 from ..contracts import Example, Images
-from ..errors import UserError, reason_of
+from ..errors import UserError, quoted, reason_of
 from .images import image_size
 
 CROSS_ATTENTION = "cross_attention_mask"
@@ -22,6 +25,8 @@ TODAY = datetime(2024, 7, 26)
 """What templates that write the date take for it, so that no prompt depends on the day: the date
 that Llama 3's own template has where there is no clock."""
 _WRAPPED = {"<|image_pad|>": "<|vision_start|><|image_pad|><|vision_end|>"}
+_SHOWN = 30
+_SPACES = re.compile(r"[ \t]+")
 
 
 def user_turn(prompt: str) -> str:
@@ -94,12 +99,17 @@ def encode_image_prompts(
         image = _WRAPPED.get(processor.image_token, processor.image_token)
         rows = _encode(tokenizer, [image * n + text for text, n in counts], special=True)
     for at, (row, pictures) in enumerate(zip(rows, images_each, strict=True)):
-        if (found := row.count(processor.image_token_id)) != pictures:
+        placeholders = row.count(processor.image_token_id)
+        if placeholders != pictures:
             who = f"Example {uids[at]}" if uids is not None else f"Prompt {at}"
-            remedy = "take them out of its text" if found > pictures else "leave chat_template out"
+            remedy = (
+                "take them out of its text"
+                if placeholders > pictures
+                else "leave chat_template out"
+            )
             raise UserError(
-                f"{who} has {found} placeholders '{processor.image_token}' for {pictures} images: "
-                f"{remedy}."
+                f"{who} has {placeholders} placeholders '{processor.image_token}' for {pictures} "
+                f"images: {remedy}."
             )
     return rows
 
@@ -160,6 +170,54 @@ def text_after_images(ids: Sequence[int], placeholder: int | None) -> int:
     return len(ids) - 1 - max(places, default=0)
 
 
+def require_round_trip(
+    examples: Sequence[Example],
+    tokenizer: Any,
+    processor: Any | None,
+    *,
+    chat: bool,
+    embeddings: int,
+    model: str,
+) -> None:
+    """Raise UserError for the first prompt or target that does not come back from its token ids, or
+    holds an id that the model has not.
+
+    Space at the ends, the number of spaces, and what is beyond ASCII but no digit do not count:
+    a tokenizer may not know them.
+
+    embeddings: rows of the model's embedding.
+    """
+    stop = [tokenizer.eos_token_id]
+    prompts = encode_examples(tokenizer, processor, examples, chat=chat)
+    targets = encode_targets(tokenizer, [example.target for example in examples], chat=chat)
+    images = set() if processor is None else {processor.image_token_id}
+    ids = {token for row in [*prompts, *targets] for token in row} - images
+    largest = max(ids | {tokenizer.pad_token_id})
+    if largest >= embeddings:
+        raise UserError(
+            f"The tokenizer of {model} gives the id {largest}, and the model's embedding has "
+            f"{embeddings} rows: put the model's own tokenizer there, or resize the embedding."
+        )
+    for rows, kind in ((prompts, "prompt"), (targets, "target")):
+        for example, text in zip(examples, decode_texts(tokenizer, rows, stop), strict=True):
+            # A token for the unknown is no text of the task's.
+            known = text.replace(tokenizer.unk_token or "\0", "")
+            expected = _plain(getattr(example, kind))
+            decoded = _plain(known)
+            if expected in decoded:
+                continue
+
+            pairs = zip(expected, decoded, strict=False)
+            equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            start = max(0, equal - _SHOWN // 2)
+            shown = slice(start, start + _SHOWN)
+            raise UserError(
+                f"The tokenizer of {model} does not give back the {kind} of example "
+                f"{example.uid}: {quoted(expected[shown])} becomes {quoted(decoded[shown])}: put "
+                "the model's own tokenizer there."
+            )
+
+
 def _token_ids(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list[int]]:
     """As the tokenizer gives them; it refuses an empty list of texts."""
     return list(tokenizer([*texts], add_special_tokens=special)["input_ids"]) if texts else []
@@ -192,3 +250,9 @@ def _chat(owner: Any, content: Any, **options: Any) -> str:
 def _require_template(template: Any, owner: str) -> None:
     if not template:
         raise UserError(f"The {owner} has no chat template: leave out chat_template=true.")
+
+
+def _plain(text: str) -> str:
+    characters = unicodedata.normalize("NFC", text)
+    kept = (c for c in characters if c.isascii() or unicodedata.category(c)[0] == "N")
+    return _SPACES.sub(" ", "".join(kept)).strip()

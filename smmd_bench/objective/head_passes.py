@@ -82,10 +82,14 @@ def _online_softmax(
     for columns in _slices(len(weight), buffer.numel() // len(hidden)):
         logits = _logits(hidden, weight[columns], buffer)  # [C, B]
         at = label[:, None] - columns.start  # [C, 1]
-        here = logits.gather(1, at.clamp(0, logits.shape[1] - 1))
-        label_logit = here.where((at >= 0) & (at < logits.shape[1]), label_logit)
-        before, highest = highest, torch.maximum(highest, logits.amax(1, keepdim=True))
-        correction = (before - highest).exp()  # [C, 1]
+        last = logits.shape[1] - 1
+        is_here = (at >= 0) & (at <= last)
+        label_logit = logits.gather(1, at.clamp(0, last)).where(is_here, label_logit)
+
+        # What was summed so far is relative to the highest logit of the columns before.
+        new_highest = torch.maximum(highest, logits.amax(1, keepdim=True))
+        correction = (highest - new_highest).exp()  # [C, 1]
+        highest = new_highest
         scores = logits.sub_(highest).exp_()  # [C, B], in place of the logits
         norm = norm * correction + scores.sum(1, keepdim=True)
         if expected is not None:
@@ -120,17 +124,22 @@ def trainable_head_pass(
         norm = scores.sum(1, keepdim=True)  # [C, 1], p = scores / norm
         log_partition[rows] = (highest + norm.log()).squeeze(1)
         losses[rows] = log_partition[rows] - label_logit.squeeze(1)
+
         if share and parts:
             share.evaluate(parts[index], log_partition, differentiate=True)
         if expected is not None:
             _add_product(expected[rows], scores, weight)
             expected[rows] /= norm
-        factor = _softmax_coefficient(coefficient, share)[rows, None] / norm  # [C, 1]
+        row_coefficient = _softmax_coefficient(coefficient, share)[rows, None]  # [C, 1]
+        factor = row_coefficient / norm  # [C, 1]
         _add_outer(gradient, scores, hidden[rows], factor)
+
     if share and not parts:
         share.evaluate(slice(None), log_partition, differentiate=True)
         if share.uses_partition:
             _add_partition_gradient(gradient, inputs, log_partition, share, buffer)
+
+    # The labels' part, then that of the numeric tokens.
     gradient.index_add_(0, label, (smoothing - 1) * coefficient[:, None] * hidden)
     if smoothing:
         gradient -= smoothing / len(weight) * (coefficient @ hidden.to(coefficient.dtype))
@@ -160,8 +169,8 @@ def _finish_hidden_gradient(expected: Tensor, inputs: HeadInputs) -> None:
     weight, coefficient, smoothing = inputs.weight, inputs.coefficient, inputs.smoothing
     share = inputs.share
     expected *= _softmax_coefficient(coefficient, share)[:, None]
-    own = weight[inputs.label].to(expected.dtype)  # [T, H]
-    expected.addcmul_(coefficient[:, None], own, value=smoothing - 1)
+    label_weight = weight[inputs.label].to(expected.dtype)  # [T, H]
+    expected.addcmul_(coefficient[:, None], label_weight, value=smoothing - 1)
     if smoothing:
         mean = weight.mean(0, dtype=expected.dtype)  # [H]
         expected.addcmul_(coefficient[:, None], mean, value=-smoothing)

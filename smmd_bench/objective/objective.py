@@ -90,16 +90,21 @@ def logits_objective(
     _move(loss, logits, logits.shape[-1])
     logits = logits.to(torch.promote_types(logits.dtype, torch.float32))  # [T, V]
     log_partition = logits.logsumexp(-1)  # [T]
-    losses = log_partition - logits.gather(-1, targets.label[:, None])[:, 0]  # [T], cross-entropies
-    trained, auxiliary = losses, logits[:0].sum()
+    label_logits = logits.gather(-1, targets.label[:, None])  # [T, 1]
+    losses = log_partition - label_logits[:, 0]  # [T], cross-entropies
+    trained = losses
+    auxiliary = logits[:0].sum()  # a zero with a gradient path
     coefficient, factor, counts = _weights(loss, targets, losses.detach(), num_tokens, num_units)
+
     with torch.autocast(logits.device.type, enabled=False):  # whose products are narrow
         if loss is not None and loss.label_smoothing:
-            trained = losses + loss.label_smoothing * (log_partition - losses - logits.mean(-1))
+            above_mean = log_partition - losses - logits.mean(-1)  # [T]
+            trained = losses + loss.label_smoothing * above_mean
         if loss is not None and targets.units:
             numeric_logits = logits[targets.index[:, None], loss.token_ids]  # [M, N]
             partition = log_partition[targets.index]  # [M]
-            auxiliary, _ = loss(targets.numeric(numeric_logits, partition, slice(None)))
+            numeric = targets.numeric(numeric_logits, partition, slice(None))
+            auxiliary, _ = loss(numeric)
         total = coefficient @ trained + factor * auxiliary
     return _output(total, losses.sum(), auxiliary, targets, counts)
 
@@ -177,9 +182,8 @@ def _weights(
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
     """(coefficient of each cross-entropy [T], factor of the auxiliary's sum, (tokens, units))."""
     if (num_tokens is None) != (num_units is None):
-        given, lacking = ("units", "tokens") if num_tokens is None else ("tokens", "units")
         raise ValueError(
-            f"num_{given} is given without num_{lacking}: count both over the whole optimiser step "
+            "num_tokens and num_units go together: count both over the whole optimiser step "
             "(units by count_units(loss, labels)), or give neither."
         )
     tokens = _denominator(num_tokens, like.numel(), like)
@@ -192,13 +196,15 @@ def _weights(
     return coefficient, loss.weight / units, (tokens, units)
 
 
-def _denominator(given: Count | None, own: int, like: Tensor) -> Tensor:
+def _denominator(count: Count | None, of_batch: int, like: Tensor) -> Tensor:
     """A count as a scalar of the dtype and device of `like`, at least 1."""
-    if own and isinstance(given, int) and given < 1:
-        raise ValueError(f"A count of the step is {given}, but this batch alone has {own}.")
-    if isinstance(given, Tensor):
-        return given.to(like).clamp(min=1)
-    return like.new_full((), max(own if given is None else given, 1))
+    if isinstance(count, Tensor):
+        return count.to(like).clamp(min=1)
+    if count is None:
+        count = of_batch
+    if of_batch and count < 1:
+        raise ValueError(f"A count of the step is {count}, but this batch alone has {of_batch}.")
+    return like.new_full((), max(count, 1))
 
 
 @functools.cache

@@ -87,11 +87,16 @@ def _scale(config: Any) -> float:
 @torch.no_grad()  # type: ignore[untyped-decorator]
 def _explains(head: OutputHead, causal: Any) -> bool:
     """Whether the head gives the model's own logits on a few tokens."""
-    tokens = torch.arange(1, 5, device=head.weight.device)[None] % head.weight.shape[0]  # [1, 4]
+    vocabulary_size = len(head.weight)
+    tokens = torch.arange(1, 5, device=head.weight.device)[None] % vocabulary_size  # [1, 4]
     with evaluating(causal):
         hidden = causal.base_model(input_ids=tokens, use_cache=False).last_hidden_state
         logits = causal(input_ids=tokens, use_cache=False).logits.float()
-    found = head.logits(hidden).float()
-    tolerance = 1e-4 if head.weight.dtype in (torch.float32, torch.float64) else 2e-2
-    limit = tolerance * float(logits.abs().max())
-    return found.shape == logits.shape and bool((found - logits).abs().max() <= limit)
+    predicted = head.logits(hidden).float()
+    if predicted.shape != logits.shape:
+        return False
+
+    is_wide = head.weight.dtype in (torch.float32, torch.float64)
+    tolerance = 1e-4 if is_wide else 2e-2
+    largest = (predicted - logits).abs().max()
+    return bool(largest <= tolerance * float(logits.abs().max()))

@@ -95,9 +95,11 @@ def count_units(loss: NumericLoss | None, labels: Tensor) -> int:
     return supervised_targets(loss, labels).units
 
 
-def count_step(found: Sequence[SupervisedTargets]) -> Tensor:
+def count_step(batches: Sequence[SupervisedTargets]) -> Tensor:
     """Tokens and units of the micro-batches of a step: [2] int64."""
-    return torch.tensor([sum(map(len, found)), sum(targets.units for targets in found)])
+    tokens = sum(map(len, batches))
+    units = sum(targets.units for targets in batches)
+    return torch.tensor([tokens, units])
 
 
 def _moved(found: Any, device: torch.device | str) -> Any:

@@ -22,8 +22,8 @@ from ..encoding.prompts import (
     encode_targets,
     expanded_lengths,
     images_of,
+    require_round_trip,
 )
-from ..encoding.round_trip import require_round_trip
 from ..errors import UserError, quoted
 from ..experiment.cell import Cell
 from ..models.checkpoints import (

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from ..decoding.selection import foresee, settle
+from ..decoding.selection import foresee, select_weights
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
@@ -201,7 +201,7 @@ class RunDirectory:
             return content
         with suppress(Exception):  # of a plugin's own code
             for one in (*cell.owner.trials, cell.owner):
-                settle(one, self.path)
+                select_weights(one, self.path)
             if cell.stored(self.path).is_decoded:
                 return {**content, **cell_to_json(cell)}
         return content

@@ -13,7 +13,7 @@ from itertools import chain
 from typing import Any
 
 from ..contracts import Job, JobQueue, JobResult, Resources
-from ..decoding.selection import settle
+from ..decoding.selection import select_weights
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..plugin_system.registry import plugin_files
@@ -110,7 +110,7 @@ class Schedule(JobQueue):
         # A tuned cell chooses among its trials, which must have selected an epoch before.
         for cell in sorted(idle, key=lambda cell: bool(cell.grid)):
             try:
-                settle(cell, self.run.path)
+                select_weights(cell, self.run.path)
             except Exception as error:  # a plugin's own: the other cells go on
                 self._fail(cell, "decode", error)
 

@@ -18,7 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ..contracts import Canary
-from ..encoding.pictures import expand
+from ..encoding.data import expand
 from ..objective.output_head import evaluating
 from .canary_texts import CanaryTexts, canary_picture
 
@@ -43,13 +43,14 @@ def make_canary(
 def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dtype: str) -> Rows:
     """log p of the scored tokens; the logits become float32 before their softmax."""
     device = next(model.parameters()).device
-    found: list[tuple[float, ...]] = []
+    scored_rows: list[tuple[float, ...]] = []
     with torch.no_grad(), computing_in(model, getattr(torch, dtype)):
         for inputs, counts in _batches(texts, processor):
             ids = inputs["input_ids"].to(device)  # [B, T], padded on the right
             ends = [ids.shape[1] if end is None else end for end, _ in counts]
             starts = [end - scored for end, (_, scored) in zip(ends, counts, strict=True)]
             first, last = min(starts), max(ends)
+
             logits = model(
                 **{name: value.to(device) for name, value in inputs.items()},
                 use_cache=False,
@@ -57,28 +58,39 @@ def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dt
             ).logits  # [B, last - first, V]
             log_p = logits.float().log_softmax(-1)
             log_p = log_p.gather(-1, ids[:, first:last, None])[..., 0]  # [B, last - first]
+
             if not log_p.isfinite().all():
                 raise FloatingPointError(
                     "The model gives a probability that is no number, so its weights are not "
                     "finite: check the checkpoint, or lower learning_rate if it was trained here."
                 )
             for row, start, end in zip(log_p.tolist(), starts, ends, strict=True):
-                found.append(tuple(row[start - first : end - first]))
-    return tuple(found)
+                scored_rows.append(tuple(row[start - first : end - first]))
+    return tuple(scored_rows)
 
 
 def _batches(
     texts: CanaryTexts, processor: Any | None
 ) -> Iterator[tuple[dict[str, Tensor], list[tuple[int | None, int]]]]:
     """What a model takes for sequences; each one's end (None: the batch's), how many are scored."""
-    without = len(texts.token_ids) - texts.pictures
-    for start in range(0, without, BATCH):
-        rows = texts.token_ids[start : min(start + BATCH, without)]
-        width = max(map(len, rows))
-        ids = torch.tensor([[*row, *[row[-1]] * (width - len(row))] for row in rows])
-        counts = zip(map(len, rows), texts.scored[start:], strict=False)
-        yield {"input_ids": ids}, list(counts)
-    for row, scored in zip(texts.token_ids[without:], texts.scored[without:], strict=True):
+    sequences = list(zip(texts.token_ids, texts.scored, strict=True))
+    first_picture = len(sequences) - texts.pictures
+
+    for start in range(0, first_picture, BATCH):
+        batch = sequences[start : min(start + BATCH, first_picture)]
+        width = max(len(row) for row, _ in batch)
+        padded = []
+        counts: list[tuple[int | None, int]] = []
+        for row, scored in batch:
+            # Attention is causal: what pads a row on its right is seen by nothing that is scored.
+            # It is the row's last token: the tokenizer's own may be a picture's placeholder.
+            padding = [row[-1]] * (width - len(row))
+            padded.append([*row, *padding])
+            counts.append((len(row), scored))
+        yield {"input_ids": torch.tensor(padded)}, counts
+
+    # A row with a picture is longer once its picture is in it.
+    for row, scored in sequences[first_picture:]:
         yield expand(processor, row, [canary_picture()]), [(None, scored)]
 
 

@@ -41,6 +41,7 @@ CACHED = 160
 """Tokens of the one long sequence, whose first blocks a prefix cache holds: keys of other weights
 that are left there are seen by the tokens after it."""
 SIZE = 112  # pixels of a side of the picture
+_Sequence = tuple[tuple[int, ...], int]  # token ids, how many of the last ones are scored
 
 
 @dataclass(frozen=True)
@@ -79,29 +80,38 @@ def canary_texts(
     general texts. Without any example that fits there are the general texts alone.
     """
     count = min(CANDIDATES, len(examples))
-    chosen = [examples[k * len(examples) // count] for k in range(count)]
+    candidates = [examples[k * len(examples) // count] for k in range(count)]
     if processor is not None:
-        chosen = [example for example in chosen if len(example.images) == 1]
-    prompts = encode_examples(tokenizer, processor, chosen, chat=chat)
-    targets = encode_targets(tokenizer, [example.target for example in chosen], chat=chat)
-    cut = [target[:SCORED] for target in targets]
-    pairs = {((*p, *t), len(t)): None for p, t in zip(prompts, cut, strict=True) if p}
-    rows = [row for row in pairs if len(row[0]) <= longest]
-    shortest = sorted(rows, key=lambda row: len(row[0]))
+        candidates = [example for example in candidates if len(example.images) == 1]
+    prompts = encode_examples(tokenizer, processor, candidates, chat=chat)
+    targets = encode_targets(tokenizer, [example.target for example in candidates], chat=chat)
+
+    # The keys of a dict: a sequence that two examples share is read once, in the order of both.
+    unique: dict[_Sequence, None] = {}
+    for prompt, target in zip(prompts, targets, strict=True):
+        ids = (*prompt, *target[:SCORED])
+        if prompt and len(ids) <= longest:
+            unique[ids, len(target[:SCORED])] = None
+    shortest = sorted(unique, key=lambda sequence: len(sequence[0]))
+
     general = general_texts(tokenizer, processor)
-    if not rows:
+    if not shortest:
         return general
     if processor is not None:
-        ids, scored = zip(*shortest[:SEQUENCES_WITH_PICTURES], strict=True)
         texts = len(general.token_ids) - general.pictures
-        return CanaryTexts(
-            (*general.token_ids[:texts], *ids), (*general.scored[:texts], *scored), len(ids)
-        )
+        sequences = list(zip(general.token_ids, general.scored, strict=True))[:texts]
+        pictures = shortest[:SEQUENCES_WITH_PICTURES]
+        return _join([*sequences, *pictures], len(pictures))
+
     ends = accumulate(len(ids) for ids, _ in shortest[:SEQUENCES])
-    few = max(sum(end <= MOST_TOKENS for end in ends), SEQUENCES_WITH_PICTURES)
-    ids, scored = zip(*shortest[:few], strict=True)
-    more = _on_end(shortest, longest)
-    return CanaryTexts(ids + more.token_ids, scored + more.scored)
+    within = sum(end <= MOST_TOKENS for end in ends)
+    number = max(within, SEQUENCES_WITH_PICTURES)
+    return _join(shortest[:number] + _chain(shortest, longest))
+
+
+def _join(sequences: Sequence[_Sequence], pictures: int = 0) -> CanaryTexts:
+    token_ids, scored = zip(*sequences, strict=True)
+    return CanaryTexts(token_ids, scored, pictures)
 
 
 def canary_picture() -> Path:
@@ -114,6 +124,7 @@ def canary_picture() -> Path:
     rings = (x * x + y * y) // 24 % 256
     squares = (x // 14 + y // 14) % 2 * 200 + 20
     ramp = (2 * x + y) * 255 // (3 * SIZE)
+
     pixels = np.stack([rings, squares, ramp], axis=-1).astype(np.uint8)  # [SIZE, SIZE, 3]
     digest = hashlib.blake2b(pixels.tobytes(), digest_size=6).hexdigest()
     file = cache_folder() / "canary" / f"{digest}.png"
@@ -146,11 +157,12 @@ def canary_images(canary: Canary | CanaryTexts) -> list[list[Path]] | None:
     return [[]] * without + [[canary_picture()]] * canary.pictures
 
 
-def _on_end(rows: Sequence[tuple[tuple[int, ...], int]], longest: int) -> CanaryTexts:
+def _chain(sequences: Sequence[_Sequence], longest: int) -> list[_Sequence]:
     """The first `CACHED` tokens (at most `longest`) of the sequences on end, repeated if needed;
     scored are those after a block of the cache. Empty if every sequence is that long."""
-    wanted = min(CACHED, longest)
-    if len(rows[0][0]) >= wanted:
-        return CanaryTexts((), ())
-    ids = tuple(islice(chain.from_iterable(cycle(row for row, _ in rows)), wanted))
-    return CanaryTexts((ids,), (min(CACHED - BLOCK, wanted // 2),))
+    length = min(CACHED, longest)
+    if len(sequences[0][0]) >= length:
+        return []
+    repeated = cycle(ids for ids, _ in sequences)
+    ids = tuple(islice(chain.from_iterable(repeated), length))
+    return [(ids, min(CACHED - BLOCK, length // 2))]

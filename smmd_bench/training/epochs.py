@@ -81,6 +81,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
                 canary = self.canary_of(model)
         if not state.is_world_process_zero:
             return
+
         final = self.folder / "epochs" / str(epoch)
         part = part_of(final)
         shutil.rmtree(part, ignore_errors=True)
@@ -89,48 +90,49 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         self.tokenizer.save_pretrained(part)
         if self.processor is not None:
             self.processor.save_pretrained(part)
+
         if canary is None:
             assert self.reload is not None
             canary = self.canary_of(self.reload(part))
-        made = {"epoch": epoch, "step": state.global_step, "weights": digest_of_weights(part)}
-        write_json(part / "canary.json", {**made, "canary": asdict(canary)})
+        weights_digest = digest_of_weights(part)
+        receipt = {"epoch": epoch, "step": state.global_step, "weights": weights_digest}
+        write_json(part / "canary.json", {**receipt, "canary": asdict(canary)})
         shutil.rmtree(final, ignore_errors=True)
         part.rename(final)
 
     def canary_of(self, model: Any) -> Canary:
         """Not of the wrapper, which the Trainer makes compute in bfloat16."""
-        made = make_canary(causal_model(model), self.texts, self.processor, dtype=self.dtype)
+        canary = make_canary(causal_model(model), self.texts, self.processor, dtype=self.dtype)
         if self.base is None:
-            return made
-        return replace(made, rivals=((BASE, self.base.log_probabilities),))
+            return canary
+        return replace(canary, rivals=((BASE, self.base.log_probabilities),))
 
     def last_complete(self) -> str | None:
         """The newest complete state of the Trainer, as the first process finds it, which removes
         later ones and those of another strategy. Every process must call it."""
-        found: list[str | None] = broadcast_object_list(
-            [self._find_state() if is_first() else None]
-        )
-        return found[0]
+        states: list[str | None] = [self._find_state() if is_first() else None]
+        broadcast_object_list(states)  # in place: all have the first one's
+        return states[0]
 
     def _find_state(self) -> str | None:
         ends = [receipt["step"] for receipt in self.receipts()]
-        found: Path | None = None
+        newest: Path | None = None
         for state in (self.folder / "training").glob("checkpoint-*"):
             behind = sum(end <= _step(state) for end in ends)
             same_strategy = (state / "pytorch_model_fsdp.bin").exists() == is_sharded()
             if same_strategy and read_json(state / WHOLE) == {"epochs": behind}:
-                found = max(found or state, state, key=_step)
+                newest = max(newest or state, state, key=_step)
             else:
                 shutil.rmtree(state, ignore_errors=True)
-        if found is None:
+        if newest is None:
             shutil.rmtree(self.folder / "epochs", ignore_errors=True)
-        return None if found is None else str(found)
+        return None if newest is None else str(newest)
 
     def receipts(self) -> list[dict[str, Any]]:
         """Epoch, digest of the weights and canary of each checkpoint, in order."""
         files = (self.folder / "epochs").glob("[0-9]*/canary.json")
-        found = [receipt for receipt in map(read_json, files) if receipt is not None]
-        return sorted(found, key=lambda receipt: int(receipt["epoch"]))
+        receipts = [receipt for receipt in map(read_json, files) if receipt is not None]
+        return sorted(receipts, key=lambda receipt: int(receipt["epoch"]))
 
 
 def _step(state: Path) -> int:

@@ -20,12 +20,17 @@ def fast_products(model: Any, longest: int) -> Iterator[None]:
     if (model.device.type, model.dtype) != ("cpu", torch.float32):
         yield
         return
-    flags, tried = torch.backends.mkldnn.matmul, torch.arange(256.0**2).cos().reshape(256, 256)
-    before, flags.fp32_precision = flags.fp32_precision, "bf16"
-    try:  # the error is 2e-6 in float32, and 6e-2 in bfloat16
-        exact = torch.allclose((tried @ tried).double(), tried.double() @ tried.double(), atol=1e-4)
-        flags.fp32_precision = "bf16" if exact else before
+
+    flags = torch.backends.mkldnn.matmul
+    original = flags.fp32_precision
+    matrix = torch.arange(256.0**2).cos().reshape(256, 256)
+    wide = matrix.double()
+    flags.fp32_precision = "bf16"
+    try:
+        # The error is 2e-6 in float32, and 6e-2 in bfloat16.
+        exact = torch.allclose((matrix @ matrix).double(), wide @ wide, atol=1e-4)
+        flags.fp32_precision = "bf16" if exact else original
         with sdpa_kernel(SDPBackend.MATH) if exact and longest <= SHORT else nullcontext():
             yield
     finally:
-        flags.fp32_precision = before
+        flags.fp32_precision = original

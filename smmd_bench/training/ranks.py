@@ -34,6 +34,7 @@ def with_others(start: Start, fail: Callable[[str], None]) -> Iterator[None]:
     if processes() == 1 or not is_first():
         yield
         return
+
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -42,6 +43,7 @@ def with_others(start: Start, fail: Callable[[str], None]) -> Iterator[None]:
         start(rank, {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)})
         for rank in range(1, processes())
     ]
+
     os.environ.update({**shared, "RANK": "0", "LOCAL_RANK": "0"})
 
     def watch(rank: int, wait: Callable[[], str | None]) -> None:
@@ -94,5 +96,7 @@ def whole_weights(model: Any) -> dict[str, Tensor] | None:
     adapter = hasattr(model, "peft_config")
     options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=adapter)
     weights: dict[str, Tensor] = get_model_state_dict(model, options=options)
-    own, shared = (dict(model.named_parameters(remove_duplicate=r)) for r in (True, False))
-    return {name: w for name, w in weights.items() if name in own or name not in shared}
+    # Of tied parameters only the first name is to be saved.
+    first_names = dict(model.named_parameters())
+    tied_names = dict(model.named_parameters(remove_duplicate=False)).keys() - first_names.keys()
+    return {name: weight for name, weight in weights.items() if name not in tied_names}

@@ -38,15 +38,20 @@ class LengthGroups(torch.utils.data.Sampler[int]):  # type: ignore[misc]
     def __iter__(self) -> Iterator[int]:
         rng = np.random.default_rng([self.seed, self.epoch])
         order = rng.permutation(len(self.lengths))
-        whole = len(order) - len(order) % self.batch_size
-        group = self.batch_size * _BATCHES_A_GROUP
-        batches = []
-        for start in range(0, whole, group):
-            part = order[start : min(start + group, whole)]
-            part = part[np.argsort(self.lengths[part], kind="stable")]
-            batches += np.split(part, len(part) // self.batch_size)
+        left_over = len(order) % self.batch_size
+        in_batches, rest = np.split(order, [len(order) - left_over])
+        group_size = self.batch_size * _BATCHES_A_GROUP
+
+        batches: list[NDArray[np.int64]] = []
+        for start in range(0, len(in_batches), group_size):
+            group = in_batches[start : start + group_size]
+            by_length = np.argsort(self.lengths[group], kind="stable")
+            group = group[by_length]
+            batches += np.split(group, len(group) // self.batch_size)
         rng.shuffle(batches)
-        yield from (int(i) for batch in [*batches, order[whole:]] for i in batch)
+
+        for batch in [*batches, rest]:
+            yield from batch.tolist()
 
 
 class RankBatches(torch.utils.data.Sampler[list[int]]):  # type: ignore[misc]

@@ -87,6 +87,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
         canary = asdict(make_canary(model, texts, processor, dtype=recipe.dtype))
         _write_receipt(folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
         return
+
     loss = cell.loss_plugin.bind(numeric_vocabulary(tokenizer, recipe.numeric_rule))
     label = f"train {cell.short_label}"
     examples = cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
@@ -97,7 +98,8 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
         progress(label.replace("train", what, 1), done, total)
 
     data = TokenisedExamples(examples, tokenizer, longest, report, processor=processor, chat=chat)
-    targets, notes = data.numeric_targets(tokenizer, loss), list[str]()
+    targets = data.numeric_targets(tokenizer, loss)
+    notes: list[str] = []
 
     def note(sentence: str | None) -> None:
         if sentence is not None:
@@ -105,6 +107,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
             progress(sentence, 0, 0)
 
     note(_coverage_note(cell.loss, loss, targets))
+
     reload = partial(load_trained, base=cell.card.folder, recipe=recipe)
     texts = canary_texts(examples, tokenizer, processor, longest, chat=chat)
     epochs = Epochs(
@@ -117,6 +120,8 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
         f"Out of memory: from here on a forward pass has {size} of the batch's "
         f"{recipe.batch_size} examples (micro_batch_size={size})."
     )
+
+    # Every epoch's canary has the untrained model as a rival.
     base = epochs.base = epochs.canary_of(trainer.model)
     progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
     forward = objective_forward(trainer.model, trainer.numeric_loss)
@@ -125,12 +130,12 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     trainer.accelerator.wait_for_everyone()
     if not is_first():
         return
+
     log = [line for line in trainer.state.log_history if "cross_entropy" in line]
-    kept = epochs.receipts()
     frame = pd.DataFrame(log).reindex(columns=_LOG_COLUMNS)
     write_parquet(folder / "log.parquet", frame)
     facts = {"numeric_targets": targets, "notes": notes}
-    _write_receipt(folder, recipe.method, kept, asdict(base), **facts)
+    _write_receipt(folder, recipe.method, epochs.receipts(), asdict(base), **facts)
 
 
 def _make_trainer(
@@ -243,7 +248,9 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
 
     def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
         """The Trainer has just appended the line to the state's history; NaN ends the training."""
-        loss, norm = ((logs or {}).get(name, 0.0) for name in ("loss", "grad_norm"))
+        logs = logs or {}
+        loss = logs.get("loss", 0.0)
+        norm = logs.get("grad_norm", 0.0)
         if not (math.isfinite(loss) and math.isfinite(norm)):
             raise FloatingPointError(
                 f"At step {state.global_step} of '{self.label}' the loss is {loss} and its "
@@ -252,8 +259,9 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
         state.log_history[-1]["seconds"] = time.monotonic() - self.began
         if not self.weighed and "relative_auxiliary" in logs:
             self.weighed = True
-            found = (line.get("relative_auxiliary") for line in state.log_history)
-            first = next(relative for relative in found if relative is not None)
+            # A resumed training has its first steps in the history alone.
+            relatives = [line.get("relative_auxiliary") for line in state.log_history]
+            first = next(relative for relative in relatives if relative is not None)
             self.note(_scale_note(self.name, self.loss, first))
 
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
@@ -286,7 +294,11 @@ def _write_receipt(
     **facts: Any,
 ) -> None:
     canaries = {str(epoch["epoch"]): epoch.pop("canary") for epoch in epochs}
-    known = {"epochs": canaries, **({} if base is None else {"base": base})}
-    write_json(folder / "canaries.json", known)
-    made = {"kind": kind, "epochs": epochs, "made_with": describe_stage("train"), **facts}
-    write_json(folder / "receipt.json", made)
+    content: dict[str, Any] = {"epochs": canaries}
+    if base is not None:
+        content["base"] = base
+    write_json(folder / "canaries.json", content)
+
+    # Last: a folder with a receipt is a finished training.
+    receipt = {"kind": kind, "epochs": epochs, "made_with": describe_stage("train"), **facts}
+    write_json(folder / "receipt.json", receipt)

@@ -45,14 +45,14 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     """
     causal = causal_model(model)
     plain_forward = causal.forward
-    found = output_head(model)
+    head = output_head(model)
     layer = causal.get_output_embeddings()
-    if found is None:
+    if head is None:
         say_once("The output head is no linear layer: the logits of all tokens are held at once.")
 
     def objective_of(hidden: Tensor, *step: Any) -> ObjectiveOutput:
-        assert found is not None
-        return hidden_objective(loss, hidden, current(found, causal), *step)
+        assert head is not None
+        return hidden_objective(loss, hidden, current(head, causal), *step)
 
     def forward(
         targets: SupervisedTargets,
@@ -63,7 +63,7 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         inputs = {key: value for key, value in inputs.items() if isinstance(value, Tensor)}
         inputs["use_cache"] = False
         step = targets, num_tokens, num_units
-        if found is None:
+        if head is None:
             logits = plain_forward(**inputs).logits[targets.row, targets.position]  # [T, V]
             out = logits_objective(loss, logits, *step)
         else:
@@ -72,13 +72,13 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         return {"loss": out.total, "objective": out}
 
     causal.forward = forward
-    if found is not None:
+    if head is not None:
         layer.forward = objective_of
     try:
         yield
     finally:
         del causal.forward
-        if found is not None:
+        if head is not None:
             del layer.forward
 
 
@@ -260,12 +260,15 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     ) -> Any:
         """This micro-batch's share of the step's objective."""
         inputs = {name: value for name, value in inputs.items() if name != "example"}
-        targets = inputs.pop("targets").to(self.args.device)
-        targets = targets.at_step(self.args.seed, self.state.global_step)
-        tokens, units = self._counts
-        outputs = model(**inputs, targets=targets, num_tokens=tokens, num_units=units)
-        out: ObjectiveOutput = outputs["objective"]
-        self._sums += torch.stack([out.cross_entropy_sum, out.auxiliary_sum])
+        targets = inputs["targets"].to(self.args.device)
+        inputs["targets"] = targets.at_step(self.args.seed, self.state.global_step)
+        inputs["num_tokens"], inputs["num_units"] = self._counts
+        outputs = model(**inputs)
+
+        objective: ObjectiveOutput = outputs["objective"]
+        sums = objective.cross_entropy_sum, objective.auxiliary_sum
+        self._sums += torch.stack(sums)
+
         # Data parallelism averages gradients over processes; the counts are already the step's.
         loss = outputs["loss"] * self.accelerator.num_processes
         return (loss, outputs) if return_outputs else loss

@@ -53,8 +53,8 @@ class TrainerLoss:
 
         def get_batch_samples(*arguments: Any) -> Any:
             batches, items = fetch(*arguments)
-            found = [supervised_targets(self.loss, batch["labels"][:, 1:]) for batch in batches]
-            self.step = count_step(found).to(trainer.args.device)
+            targets = [supervised_targets(self.loss, batch["labels"][:, 1:]) for batch in batches]
+            self.step = count_step(targets).to(trainer.args.device)
             if trainer.args.average_tokens_across_devices:  # the Trainer then adds up processes
                 self.step = trainer.accelerator.reduce(self.step, "sum")
             return batches, items
@@ -73,6 +73,7 @@ class TrainerLoss:
             )
         if isinstance(num_items_in_batch, Tensor) and num_items_in_batch.numel() > 1:
             raise UserError("One process trains on several GPUs: start one a GPU with torchrun.")
+
         logits = outputs["logits"] if named else outputs[0]
         labels = labels[:, 1:]
         counts: tuple[Count | None, Count | None] = (None, None)
@@ -87,6 +88,7 @@ class TrainerLoss:
                     "no numeric units of the others: call watch(trainer) before trainer.train()."
                 )
             counts = items, items  # no unit changes the total
+
         keys = torch.randint(2**62, labels.shape[:1])
         total = numeric_objective(self.loss, logits[:, :-1], labels, *counts, keys).total
         return total if torch.is_grad_enabled() else total * (tokens / max(items, 1))

@@ -4,7 +4,7 @@ import dataclasses
 
 import pytest
 
-from smmd_bench.decoding.selection import find_trained_cell, settle
+from smmd_bench.decoding.selection import find_trained_cell, select_weights
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.run_directory import RunDirectory
 from tests.run.finished_cells import PLAIN, claim, decode, rate, train
@@ -31,7 +31,7 @@ def validate(run, *right, cell=None):
     cell = cell or tuned_cell()
     for trial, count in zip(cell.trials, right, strict=False):
         train(run, trial, right=count)
-    settle(cell, run.path)
+    select_weights(cell, run.path)
     return run.current(cell)
 
 
@@ -64,6 +64,6 @@ def test_a_tuned_cell_is_tested_with_the_weights_of_the_chosen_trial(run):
     assert not run.missing([cell])
     train(run, cell.trials[2], right=4, weights="others")
     assert run.current(cell).choice is None
-    settle(cell, run.path)
+    select_weights(cell, run.path)
     assert run.current(cell).chosen == run.current(cell).trials[2]
     assert run.missing([cell]) == {cell: "decode"}

@@ -5,7 +5,7 @@ import pytest
 
 from smmd_bench.contracts import Checkpoint, Example
 from smmd_bench.decoding.decode import decode_checkpoint
-from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.data import expand
 from smmd_bench.encoding.prompts import encode_examples, encode_prompts, images_of
 from smmd_bench.errors import UserError
 from smmd_bench.models.processor import load_processor

@@ -8,8 +8,8 @@ import torch
 from smmd_bench.contracts import Answer, Checkpoint, Example
 from smmd_bench.decoding import probe as module
 from smmd_bench.decoding.probe import answer_digits, probe
+from smmd_bench.encoding.data import expand
 from smmd_bench.encoding.numbers import numeric_vocabulary
-from smmd_bench.encoding.pictures import expand
 from smmd_bench.encoding.prompts import encode_examples, encode_prompts, encode_targets, images_of
 from smmd_bench.models.loading import load_model
 from smmd_bench.models.processor import load_processor

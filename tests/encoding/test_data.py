@@ -7,8 +7,7 @@ import torch
 
 import smmd_bench as sb
 from smmd_bench.contracts import Example, NumericVocabulary
-from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
-from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples, expand
 from smmd_bench.encoding.prompts import encode_image_prompts, encode_prompts, encode_targets
 from smmd_bench.errors import UserError
 from smmd_bench.models.processor import load_processor

@@ -5,7 +5,7 @@ import torch
 from PIL import Image
 from transformers import AutoModelForImageTextToText
 
-from smmd_bench.encoding.pictures import expand, pad_rows
+from smmd_bench.encoding.data import expand, pad_rows
 from smmd_bench.encoding.prompts import encode_image_prompts, expanded_lengths
 from smmd_bench.errors import UserError
 from smmd_bench.models.processor import load_processor

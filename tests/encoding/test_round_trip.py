@@ -9,8 +9,12 @@ from transformers import AutoConfig, AutoTokenizer, PreTrainedTokenizerFast
 from smmd_bench.contracts import Example
 from smmd_bench.encoding import prompts
 from smmd_bench.encoding.numbers import numeric_vocabulary
-from smmd_bench.encoding.prompts import decode_texts, encode_prompts, encode_targets
-from smmd_bench.encoding.round_trip import require_round_trip
+from smmd_bench.encoding.prompts import (
+    decode_texts,
+    encode_prompts,
+    encode_targets,
+    require_round_trip,
+)
 from smmd_bench.errors import UserError
 from smmd_bench.models.tokenizers import load_tokenizer
 

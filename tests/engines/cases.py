@@ -11,7 +11,7 @@ from smmd_bench.plugins.engines.transformers import TransformersEngine
 from smmd_bench.plugins.engines.vllm import VllmEngine
 
 from smmd_bench.contracts import Checkpoint, EngineSession, EngineSettings
-from smmd_bench.encoding.pictures import expand
+from smmd_bench.encoding.data import expand
 from smmd_bench.encoding.prompts import encode_image_prompts
 from smmd_bench.models.loading import add_adapter, load_model
 from smmd_bench.models.processor import load_processor

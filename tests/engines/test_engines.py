@@ -12,8 +12,8 @@ from PIL import Image
 from smmd_bench.plugins.engines import _vllm_session
 from smmd_bench.plugins.engines.vllm import CPU_HEADS, VllmEngine
 
+from smmd_bench.encoding.data import expand
 from smmd_bench.encoding.images import read_image
-from smmd_bench.encoding.pictures import expand
 from smmd_bench.encoding.prompts import expanded_lengths
 from smmd_bench.errors import UserError
 from smmd_bench.models.loading import load_model

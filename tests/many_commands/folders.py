@@ -187,7 +187,7 @@ def make_fresh(workshop: Workshop, folder: Path, held, rounding) -> RunFrames:
                 edge.work("train", [cell], folder)
         if trials := [cell for cell in cells if cell.trial is not None]:
             edge.work("decode", trials, folder)
-            stage.settle(cells[-1].owner, folder)
+            stage.select_weights(cells[-1].owner, folder)
         edge.work("decode", cells[len(trials) :], folder)
         contents += describe_cells(cells[-1:])
     edge.machine["rounding"] = usual

@@ -2,7 +2,7 @@
 
 import pandas as pd
 
-from smmd_bench.decoding.selection import settle
+from smmd_bench.decoding.selection import select_weights
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.run_directory import RunDirectory
@@ -66,7 +66,7 @@ def train(
     validated = run.current(cell).validated
     assert validated is not None
     write_parquet(validated / "validation.parquet", pd.concat(frames))
-    settle(cell, run.path)
+    select_weights(cell, run.path)
 
 
 def keep_epochs(run: RunDirectory, cell: Cell) -> None:

@@ -11,7 +11,7 @@ import pytest
 from smmd_bench.tasks.arithmetic import Arithmetic
 
 from smmd_bench.contracts import ExactMatch
-from smmd_bench.decoding.selection import settle
+from smmd_bench.decoding.selection import select_weights
 from smmd_bench.errors import CellSkippedError, UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import ExperimentFile
@@ -44,7 +44,7 @@ def missing(run: RunDirectory, **changes: Any) -> str | None:
     """What is missing of the CE cell after a change, once selections are brought up to date."""
     changes["recipe"] = {**PLAIN.recipe, **changes.get("recipe", {})}
     (cell,) = [c for c in replace(PLAIN, **changes).cells if not c.is_base]
-    settle(cell, run.path)
+    select_weights(cell, run.path)
     return run.missing([cell]).get(cell)
 
 
@@ -70,7 +70,7 @@ def test_a_new_parser_metric_or_statistic_only_measures_again(run, monkeypatch, 
     experiment = replace(PLAIN)
     claim(run, experiment)
     for cell in experiment.cells:
-        settle(cell, run.path)
+        select_weights(cell, run.path)
         rate(run, cell)
     assert (read_run(run.path).cells.status == "done").all()
 

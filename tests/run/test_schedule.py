@@ -46,7 +46,7 @@ class Run(RunDirectory):
 @pytest.fixture
 def play(tmp_path, monkeypatch):
     """Runs the jobs of cells one after the other; the stages and sizes, in order."""
-    monkeypatch.setattr(schedule, "settle", lambda cell, run: None)
+    monkeypatch.setattr(schedule, "select_weights", lambda cell, run: None)
     run = Run(tmp_path)
 
     def played(cells: Sequence[Cell], missing=None, *, slots=1, fails=lambda *_: None, dies=()):
