@@ -31,8 +31,7 @@ from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
 from ..storage.cell import failure_file, stored_cell
-from ..storage.files import making, write_json, write_parquet
-from ..storage.manifest import FORMAT
+from ..storage.files import FORMAT, making, write_json, write_parquet
 
 _SAMPLES = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
 """Stems as of lm-eval's samples_gsm8k_2026-11-20T10-31-09.123456, and lighteval's details."""

@@ -12,8 +12,7 @@ from ..results.summary import distinct
 from ..run.comparison import write_comparisons
 from ..run.run_directory import RunDirectory, identity_of
 from ..storage.cell import StoredCell
-from ..storage.files import making, read_json, write_json, write_text
-from ..storage.manifest import read_manifest
+from ..storage.files import making, read_json, read_manifest, write_json, write_text
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import UserError
 from ..scoring.measure import COMPARISON
 from ..storage.cell import CellFile, StoredCell, stored_cell
-from ..storage.manifest import read_manifest
+from ..storage.files import read_manifest
 from .baselines import Compared, all_compared
 from .summary import (
     CELL_COLUMNS,

@@ -20,8 +20,14 @@ from ..results.frames import read_run
 from ..results.summary import distinct, require_plugins
 from ..storage.addresses import address
 from ..storage.cell import FOLDERS, StoredCell, failure_file
-from ..storage.files import DamagedError, set_damaged_aside, write_json, write_text
-from ..storage.manifest import FORMAT, read_manifest
+from ..storage.files import (
+    FORMAT,
+    DamagedError,
+    read_manifest,
+    set_damaged_aside,
+    write_json,
+    write_text,
+)
 from .cell_json import cell_from_json, cell_to_json, describe_cells
 
 Stage = Literal["train", "decode", "measure"]

@@ -219,3 +219,12 @@ def read_manifest(run: Path) -> dict[str, Any]:
     if not all(isinstance(c, dict) and {"address", "parts"} <= c.keys() for c in cells):
         raise DamagedError(file, "not the manifest of a run", "copy it again")
     return content
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Whether a text holds half a surrogate pair, which no file or tokenizer can write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False
