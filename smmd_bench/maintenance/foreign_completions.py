@@ -30,7 +30,7 @@ from ..scoring.matching import follows_user_file, match
 from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
-from ..storage.cell import failure_file, stored_cell
+from ..storage.cell import CellRecord, failure_file, stored_cell
 from ..storage.files import FORMAT, making, write_json, write_parquet
 
 _SAMPLES = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
@@ -185,8 +185,8 @@ def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
 
 def _describe_cell(
     task: Task, settings: Mapping[str, Any], label: str, file: Predictions, frame: pd.DataFrame
-) -> dict[str, Any]:
-    """What the manifest says of a file: its label stands where a run has its loss."""
+) -> CellRecord:
+    """Describe a file as a cell: its label stands where a run has its loss."""
     data = take_identity(task, settings["split"], settings["data_seed"])
     decode = {"data": data, "completions": frame.to_json(orient="split", index=False)}
     return {

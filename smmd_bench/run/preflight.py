@@ -30,6 +30,7 @@ from ..models.processor import load_processor
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.checked_task import take_examples
 from ..plugin_system.registry import load_engine
+from ..scoring.deciding import selecting_metrics
 from ..scoring.decoding_rules import metrics_under
 from ..scoring.measure import measure
 from ..scoring.score import reads_numbers, value_of
@@ -115,7 +116,7 @@ def _check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
 
 
 def _take_examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:
-    """Take the examples of a split, with images that can be read and names that scoring can take."""
+    """Take the examples of a split; its images can be read, and its targets scored."""
     progress(f"examples of {cell.task}, {split}", 0, 1)
     examples = take_examples(cell.task_plugin, split, cell.data_seed, cell.size(split))
     progress(f"examples of {cell.task}, {split}", 1, 1)
@@ -142,6 +143,8 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
         scores, _ = measure(cell.task_plugin, frame.head(_SCORED), resamples=2)
         for table in (frame, scores):
             pa.Table.from_pandas(table)
+        for metric in selecting_metrics(cell.task_plugin, cell.recipe.select_by):
+            _ = scores[[*metric.columns]]  # the epoch could not be selected without them
         if reads_numbers(cell.task_plugin):
             _require_readable(cell, split, examples)
     except UserError:

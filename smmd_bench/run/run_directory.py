@@ -19,7 +19,7 @@ from ..experiment.provenance import describe_run
 from ..results.frames import read_run
 from ..results.summary import distinct, require_plugins
 from ..storage.addresses import address
-from ..storage.cell import FOLDERS, StoredCell, failure_file
+from ..storage.cell import FOLDERS, CellRecord, StoredCell, failure_file
 from ..storage.files import (
     FORMAT,
     DamagedError,
@@ -169,48 +169,67 @@ class RunDirectory:
         task, loss and seed, whose folders stay, and a test of transfer goes with its source.
         """
         before = self.manifest
-        asked = each_once(cell for experiment in experiments for cell in experiment.cells)
-        own = describe_cells([cell for cell in asked if cell.trial is None])
-        replacing = {identity_of(content): content for content in own}
-        same = {content["address"]: content for content in own}  # a model's path, spelled otherwise
-        earlier = [
-            same.get(c["address"]) or replacing.get(identity_of(c)) or self._measured_anew(c)
-            for c in before.get("cells", ())
-        ]
-        held = {content["address"]: content for content in [*earlier, *own]}
-        cells = [c for c in held.values() if "source" not in c or c["source"]["address"] in held]
-        written = [experiment.to_dict() for experiment in experiments]
+        planned = each_once(cell for experiment in experiments for cell in experiment.cells)
+        records = describe_cells([cell for cell in planned if cell.trial is None])
+
+        # By address first: a cell is the same where its model's path is spelled otherwise.
+        by_address = {record["address"]: record for record in records}
+        by_identity = {identity_of(record): record for record in records}
+        cells: dict[str, CellRecord] = {}
+        for record in before.get("cells", ()):
+            same = by_address.get(record["address"]) or by_identity.get(identity_of(record))
+            kept = same or self._measure_anew(record)
+            cells[kept["address"]] = kept
+        cells |= by_address
+
+        # A test of transfer goes with the cell whose weights it tests.
+        written = []
+        for record in cells.values():
+            if "source" not in record or record["source"]["address"] in cells:
+                written.append(record)
+
+        described = [experiment.to_dict() for experiment in experiments]
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "name": before.get("name") or name or experiments[0].name,
-            "experiments": distinct([*before.get("experiments", ()), *written]),
+            "experiments": distinct([*before.get("experiments", ()), *described]),
             **describe_run(),
             **{key: before[key] for key in ("command", "created") if key in before},
-            "cells": cells,
+            "cells": written,
         }
         if address(manifest) != address(before):  # as JSON, where a tuple is a list
             write_json(self.path / "manifest.json", manifest)
-        for file in sorted({Path(file) for e in experiments for file in e.plugins}):
-            copy = self.path / "plugins" / address({"file": str(file)}) / file.name
-            write_text(copy, file.read_text(encoding="utf-8"))
+        self._copy_plugins(experiments)
 
-    def _measured_anew(self, content: dict[str, Any]) -> dict[str, Any]:
-        """A cell of an earlier experiment, to be measured as this version of the software does it;
-        without its plugin or model, the cell as it is."""
+    def _copy_plugins(self, experiments: Sequence[Experiment]) -> None:
+        """Keep a copy of every plugin's file, for who gets the folder without it."""
+        for experiment in experiments:
+            for name in experiment.plugins:
+                file = Path(name)
+                copy = self.path / "plugins" / address({"file": str(file)}) / file.name
+                write_text(copy, file.read_text(encoding="utf-8"))
+
+    def _measure_anew(self, record: CellRecord) -> CellRecord:
+        """Let a cell of an earlier experiment be measured as this version of the software does it;
+        without its plugin or model, the cell stays as it is."""
         try:
-            cell = cell_from_json(content)
+            cell = cell_from_json(record)
             parts = cell.parts
         except UserError:
-            return content
-        new = {k for k in {*parts, *content["parts"]} if parts.get(k) != content["parts"].get(k)}
-        if not new or cell.address != content["address"] or not new <= {"select", "measure"}:
-            return content
+            return record
+        if cell.address != record["address"]:
+            return record
+        stages = {*parts, *record["parts"]}
+        changed = {stage for stage in stages if parts.get(stage) != record["parts"].get(stage)}
+        if not changed or not changed <= {"select", "measure"}:
+            return record
+
         with suppress(Exception):  # of a plugin's own code
-            for one in (*cell.owner.trials, cell.owner):
-                settle(one, self.path)
+            for other in (*cell.owner.trials, cell.owner):
+                settle(other, self.path)
             if cell.stored(self.path).is_decoded:
-                return {**content, **cell_to_json(cell)}
-        return content
+                return {**record, **cell_to_json(cell)}
+        return record
 
 
 def lacks_weights(now: StoredCell) -> bool:

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from .addresses import address
 from .files import read_own_json
@@ -37,6 +37,50 @@ BASE = "base"
 """The loss of a cell that trains nothing, and the digest of the weights that it is tested with."""
 FOLDERS = ("train", "validate", "select", "decode", "beams", "measure", "compare")
 """The folders of a run that hold one folder a key."""
+
+
+class FolderRecord(TypedDict):
+    """What the folders of a cell follow from, as the manifest holds it."""
+
+    address: str
+    parts: dict[str, str]
+    source: NotRequired[FolderRecord]
+    trials: NotRequired[list[FolderRecord]]
+
+
+class CellRecord(FolderRecord):
+    """A cell as the manifest, the request of a job and `RunFrames.described` hold it.
+
+    `run.cell_json` writes it and makes the `Cell` again, `stored_cell` finds its folders,
+    `cell_row` makes its row of `run.cells`, and `cell_key` tells what it is compared with.
+    Completions made elsewhere have a `reference` in place of all that training needs.
+    """
+
+    model: str
+    task: str
+    task_name: str
+    loss: str
+    seed: int
+    trained_on: NotRequired[str | None]
+    model_label: NotRequired[str]
+    model_path: NotRequired[str]
+    params: NotRequired[int | None]
+    task_spec: NotRequired[str]
+    loss_name: NotRequired[str]
+    data_seed: NotRequired[int]
+    engine: NotRequired[str]
+    engine_note: NotRequired[str]
+    recipe: NotRequired[dict[str, Any]]
+    grid: NotRequired[list[dict[str, Any]]]
+    trial: NotRequired[str]
+    decoders: NotRequired[list[str]]
+    identity: NotRequired[dict[str, Any]]
+    data: NotRequired[dict[str, Any]]
+    generation: NotRequired[dict[str, Any]]
+    plugins: NotRequired[dict[str, str]]
+    packages: NotRequired[dict[str, str]]
+    reference: NotRequired[str]
+    file: NotRequired[dict[str, Any]]
 
 
 class Weights(NamedTuple):
@@ -262,8 +306,8 @@ def failure_file(run: Path, key: str) -> Path:
     return run / "failed" / f"{key}.json"
 
 
-def stored_cell(run: Path, content: Mapping[str, Any]) -> StoredCell:
-    """The cell that a manifest describes."""
+def stored_cell(run: Path, content: FolderRecord) -> StoredCell:
+    """The folders in a run of the cell that a record describes."""
     return StoredCell(
         run,
         content["address"],
