@@ -96,8 +96,9 @@ def _find_reached_folders(run: RunFrames) -> list[Path]:
     for address in run.described:
         reached += run.current(address).folders
     for pair in run.compared:
-        mine, other = (run.current(cell["address"]) for cell in (pair.mine, pair.other))
-        reached.append(mine.compared_with(other, COMPARISON))
+        cell = run.current(pair.mine["address"])
+        opponent = run.current(pair.other["address"])
+        reached.append(cell.compared_with(opponent, COMPARISON))
     for one, another in compared_evaluations(current_evaluations(run)):
         reached.append(comparison_folder(run.path, one, another))
     return [*dict.fromkeys(reached)]

@@ -94,15 +94,24 @@ def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
     Files that have not changed `since` are taken to be whole. It needs the run's lock."""
     stages = [*stages]
     for stage in stages:
-        for folder in (folder for folder in stage.glob("*/") if "." not in folder.name):
-            lacking = [n for n in _NEEDED.get(stage.name, ()) if not (folder / n).exists()]
-            if lacking:
-                _set_aside(folder / lacking[0], "missing")
+        for folder in stage.glob("*/"):
+            if "." in folder.name:
+                continue
+            for name in _NEEDED.get(stage.name, ()):
+                if not (folder / name).exists():
+                    _set_aside(folder / name, "missing")
+                    break
+
     readers: dict[str, Callable[[Path], Any]] = {".json": read_json, ".parquet": read_parquet}
-    found = (f for f in files_of(stages) if f.suffix in readers and f.name not in _SIDE)
-    for file in filter(Path.exists, sorted(f for f in found if f.stat().st_ctime >= since)):
+    for file in sorted(files_of(stages)):
+        reader = readers.get(file.suffix)
+        if reader is None or file.name in _SIDE:
+            continue
+        # Its folder may have been set aside for another file.
+        if not file.exists() or file.stat().st_ctime < since:
+            continue
         try:
-            readers[file.suffix](file)
+            reader(file)
         except DamagedError as error:
             _set_aside(file, error.how)
 
