@@ -41,10 +41,9 @@ def measure_cell(stored: StoredCell, task: Task, rules: Sequence[str] = ()) -> E
     assert completions is not None
     try:
         frame: pd.DataFrame = read_parquet(completions).to_pandas()
+        beam_frame = None
         if rules and beams is not None:
             beam_frame = read_parquet(beams).to_pandas()
-        else:
-            beam_frame = None
         scores, metrics = measure(task, frame, beams=beam_frame, rules=rules)
     except Exception as error:
         record_failure(stored.run, stored.key, "measure", error)

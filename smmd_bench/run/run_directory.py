@@ -68,31 +68,28 @@ class RunDirectory:
         nothing: until others have trained the weights, they are still to be decoded. What is
         validated is taken as selected, as a run selects before it does anything else.
         """
-        states = {cell: self._foreseen(cell) for cell in cells}
-        wanted = set(filter(None, (self._wanted(*pair) for pair in states.items())))
-        stages = ((cell, self._stage(cell, now, wanted)) for cell, now in states.items())
-        return {cell: stage for cell, stage in stages if stage is not None}
+        states = {}
+        needed_trainings = set()
+        for cell in cells:
+            stored = self.current(cell)
+            with suppress(Exception):  # of a task's own code, which the run records as a failure
+                foresee(cell, stored)
+            states[cell] = stored
+            needed_trainings.add(self._find_needed_training(cell, stored))
 
-    def _foreseen(self, cell: Cell) -> StoredCell:
-        now = self.current(cell)
-        with suppress(Exception):  # of a task's own code, which the run records as a failure
-            foresee(cell, now)
-        return now
+        missing: dict[Cell, Stage] = {}
+        for cell, stored in states.items():
+            stage = _find_missing_stage(cell, stored, needed_trainings)
+            if stage is not None:
+                missing[cell] = stage
+        return missing
 
-    def _wanted(self, cell: Cell, now: StoredCell) -> str | None:
-        """The training whose selected weights a cell needs, as far as it is known."""
-        if cell.trial is not None or (now.is_decoded and not self.restore):
+    def _find_needed_training(self, cell: Cell, stored: StoredCell) -> str | None:
+        """Find the training whose selected weights a cell needs, as far as it is known."""
+        if cell.trial is not None or (stored.is_decoded and not self.restore):
             return None
-        home = now.home
+        home = stored.home
         return None if home is None or home.tested is None else home.parts.get("train")
-
-    @staticmethod
-    def _stage(cell: Cell, now: StoredCell, wanted: Collection[str]) -> Stage | None:
-        lacks = cell.source is None and not cell.grid and lacks_weights(now)
-        done = now.selection is not None if cell.trial is not None else now.is_decoded
-        if not done or (lacks and cell.parts["train"] in wanted):
-            return "train" if lacks else "decode"
-        return "measure" if cell.trial is None and now.metrics is None else None
 
     def failure(self, cell: Cell) -> dict[str, Any]:
         """What failed/KEY.json says; empty: the cell did not fail."""
@@ -100,25 +97,33 @@ class RunDirectory:
 
     def notes(self, cell: Cell) -> list[str]:
         """What training, selection and decoding noted for people."""
-        now = self.current(cell)
-        stages = (now.receipt, now.selection, now.decoding)
-        return [note for content in stages if content for note in content.get("notes", [])]
+        stored = self.current(cell)
+        notes = []
+        for content in (stored.receipt, stored.selection, stored.decoding):
+            notes += (content or {}).get("notes", [])
+        return notes
 
     def require_place(self) -> None:
         """Raise UserError if the folder holds something that is not a run, or cannot be made."""
         if (self.path / "manifest.json").exists():  # a plan of it needs no permission to write
             return
-        there = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
-        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        parents = (self.path, *self.path.absolute().parents)
+        nearest = next(path for path in parents if path.exists())
+        if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
             raise UserError(
-                f"The output folder {self.path} cannot be made, as {there} is no folder that may "
+                f"The output folder {self.path} cannot be made, as {nearest} is no folder that may "
                 "be written: choose another with --out."
             )
-        own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
-        for other in sorted(p.name for p in self.path.glob("*") if not p.name.startswith(own)):
+        # A kill left what it had begun of a manifest.
+        strange = [
+            path.name
+            for path in self.path.glob("*")
+            if not path.name.startswith((".lock", ".manifest.json."))
+        ]
+        if strange:
             raise UserError(
-                f"The output folder {self.path} is not empty and holds no run ({other}): choose "
-                "another with --out."
+                f"The output folder {self.path} is not empty and holds no run ({min(strange)}): "
+                "choose another with --out."
             )
 
     @contextmanager
@@ -151,10 +156,11 @@ class RunDirectory:
         """Raise UserError if the folder belongs to another experiment than the first of these and
         `extend` does not add to it, and if it has cells of plugins that are not here, which its
         reports need."""
-        if "predictions" in (manifest := self.manifest):
+        manifest = self.manifest
+        if "predictions" in manifest:
             raise UserError(f"{self.path} holds scored predictions: choose another with --out.")
-        known = [{**asked, "plugins": []} for asked in manifest.get("experiments", ())]
-        if manifest and not extend and experiments[0].identity not in known:
+        identities = [{**one, "plugins": []} for one in manifest.get("experiments", ())]
+        if manifest and not extend and experiments[0].identity not in identities:
             raise UserError(
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
@@ -232,12 +238,35 @@ class RunDirectory:
         return record
 
 
-def lacks_weights(now: StoredCell) -> bool:
+def _find_missing_stage(
+    cell: Cell, stored: StoredCell, needed_trainings: Collection[str | None]
+) -> Stage | None:
+    """Find the first stage that a cell lacks.
+
+    needed_trainings: those whose selected weights another cell needs, too.
+    """
+    is_trained_here = cell.source is None and not cell.grid
+    lacks = is_trained_here and lacks_weights(stored)
+    is_tried = cell.trial is not None
+    is_finished = stored.selection is not None if is_tried else stored.is_decoded
+    if lacks and (not is_finished or cell.parts["train"] in needed_trainings):
+        return "train"
+    if not is_finished:
+        return "decode"
+    if stored.metrics is None and not is_tried:
+        return "measure"
+    return None
+
+
+def lacks_weights(stored: StoredCell) -> bool:
     """Whether weights that a cell trains are neither selected and there, nor there to select."""
-    if now.is_base:
-        return now.receipt is None
-    has_every_epoch = now.weights and all(map(now.has_weights, now.weights))
-    return now.checkpoint is None and (now.tested is not None or not has_every_epoch)
+    if stored.is_base:
+        return stored.receipt is None
+    if stored.checkpoint is not None:
+        return False
+    # Every epoch must be there for one to be selected.
+    has_every_epoch = stored.weights and all(map(stored.has_weights, stored.weights))
+    return stored.tested is not None or not has_every_epoch
 
 
 def record_failure(run: Path, key: str, stage: str, error: BaseException | str) -> None:
