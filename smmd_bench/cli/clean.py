@@ -89,4 +89,5 @@ def _print(parts: Sequence[Part]) -> None:
             size = decimal(part.size)
             console.print(f"  {part.name:<9}  {size:>9}  {PARTS[part.name]}", soft_wrap=True)
             console.print(f"    -> {COSTS[part.name]}", style="dim", soft_wrap=True)
+
     click.echo(f"In all {decimal(sum(part.size for part in parts))}.")

@@ -82,11 +82,13 @@ def find_run_parts(path: Path) -> list[Part]:
     for folder in reached:
         leftovers += sorted(folder.glob("epochs/.*.part"))
         weights += sorted(folder.glob("epochs/[0-9]*"))
+
     parts = []
     for name, paths in (("leftovers", leftovers), ("weights", weights)):
-        there = tuple(filter(Path.exists, paths))
-        if there:
-            parts.append(Part(name, path, there))
+        existing = tuple(filter(Path.exists, paths))
+        if existing:
+            parts.append(Part(name, path, existing))
+
     return parts
 
 
@@ -95,10 +97,13 @@ def _find_reached_folders(run: RunFrames) -> list[Path]:
     reached: list[Path] = []
     for address in run.described:
         reached += run.current(address).folders
+
+    # A comparison is reached from two cells, and from two evaluations.
     for pair in run.compared:
         cell = run.current(pair.mine["address"])
         opponent = run.current(pair.other["address"])
         reached.append(cell.compared_with(opponent, COMPARISON))
+
     for one, another in compared_evaluations(current_evaluations(run)):
         reached.append(comparison_folder(run.path, one, another))
     return [*dict.fromkeys(reached)]
@@ -108,8 +113,9 @@ def find_cache_parts() -> list[Part]:
     """Find what the cache has: only folders that this program writes there, by name."""
     cache = cache_folder()
     folders = [cache / name for name in (*names("tasks"), "canary", "digests", "data")]
-    part = Part("cache", cache, tuple(filter(Path.is_dir, folders)))
-    return [part] if part.size else []
+    # Another program may have put files of its own beside them.
+    ours = Part("cache", cache, tuple(filter(Path.is_dir, folders)))
+    return [ours] if ours.size else []
 
 
 def remove(paths: Iterable[Path]) -> int:

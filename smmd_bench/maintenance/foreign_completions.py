@@ -129,6 +129,7 @@ def _score_into(
         content = {**settings, "completions": [cell["parts"]["decode"] for cell in cells]}
         words = ("score", settings["task"], *settings["labels"])
         out = Path("runs") / folder_name(words, content)
+
     run = RunDirectory(out)
     outcome = Outcome(out)
     with run.locked():
@@ -137,6 +138,7 @@ def _score_into(
                 f"The output folder {out} belongs to another command "
                 f"({run.manifest.get('command')}): choose another with --out."
             )
+
         if run.manifest.get("cells") != cells:
             _write_manifest(run, task, settings, cells, len(frames[0]))
 
@@ -153,7 +155,9 @@ def _score_into(
             error = measure_cell(stored, task)
             if error is not None:
                 outcome.failed[cell["loss"]] = f"{type(error).__name__}: {error}"
+
         outcome.worked |= write_comparisons(read_run(out))
+
     return outcome
 
 
@@ -193,17 +197,20 @@ def _choose_labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
             f"--label is given {len(given)} times and --predictions {len(files)} times: give one "
             "--label a file, in the same order, or none."
         )
+
     labels = [label.strip() for label in given]
     if not labels:
         stems = [Path(file.name.removesuffix(".gz")).stem for file in files]
         labels = [_SAMPLES.sub(r"\1", stem) for stem in stems]
         if len({*labels}) == 1 < len(files):
             labels = [file.resolve().parent.name for file in files]
+
     if len({label.casefold() for label in labels}) < len(files):  # tables write ce as CE
         raise UserError(
             f"Two files have one label, in capitals or not, of {', '.join(labels)}: name each file "
             "with a --label of its own."
         )
+
     return labels
 
 

@@ -24,8 +24,8 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     """
     frames = [read_run(run) for run in runs]
     names = [str(run.resolve()) for run in runs]
-    before = read_json(out / "manifest.json") or {}
-    if out.exists() and any(out.iterdir()) and before.get("merged") != names:
+    merged_before = (read_json(out / "manifest.json") or {}).get("merged")
+    if out.exists() and any(out.iterdir()) and merged_before != names:
         raise UserError(f"{out} is there and not made from these runs: choose another with --out.")
     _require_alike(frames)
 
@@ -46,11 +46,17 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
             for folder in frame.current(address).folders:
                 _link(folder, out / folder.relative_to(frame.path))
         for frame in frames:
-            for stage in ("regression", "compare", "failed"):
-                for path in (frame.path / stage).glob("[!.]*"):
-                    _link(path, out / stage / path.name)
+            _link_rest(frame.path, out)
         write_comparisons(read_run(out))
+
     return out
+
+
+def _link_rest(run: Path, out: Path) -> None:
+    """Link what is of no single cell, or says why one failed."""
+    for stage in ("regression", "compare", "failed"):
+        for path in (run / stage).glob("[!.]*"):
+            _link(path, out / stage / path.name)
 
 
 def _require_alike(frames: Sequence[RunFrames]) -> None:
@@ -92,6 +98,8 @@ def _choose_cells(frames: Sequence[RunFrames]) -> list[tuple[RunFrames, str]]:
             first, first_address = chosen.setdefault(identity, (frame, address))
             cell = frame.current(address)
             first_cell = first.current(first_address)
+
+            # Rows of two runs side by side must answer the same examples in the same way.
             difference = _describe_difference(first_cell, cell)
             if difference is not None:
                 which = " ".join(map(str, identity))
@@ -99,8 +107,10 @@ def _choose_cells(frames: Sequence[RunFrames]) -> list[tuple[RunFrames, str]]:
                     f"{first.path} and {frame.path} have different cells of {which} "
                     f"({difference}): compare them with smmd-bench compare."
                 )
+
             if first_cell.metrics is None and cell.metrics is not None:
                 chosen[identity] = (frame, address)
+
     return [*chosen.values()]
 
 
@@ -109,6 +119,8 @@ def _describe_difference(one: StoredCell, other: StoredCell) -> str | None:
     if one.key != other.key:
         stages = [stage for stage, part in one.parts.items() if other.parts.get(stage) != part]
         return f"they differ from the stage {[*stages, 'select'][0]} on"
+
+    # Weights that nobody has selected yet contradict nothing.
     if one.tested is None or other.tested is None or one.tested == other.tested:
         return None
     return "they test other weights"

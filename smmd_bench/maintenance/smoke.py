@@ -49,6 +49,7 @@ def main(method: str, dtype: str, engine: str) -> None:
                 memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             decode(experiment.cells, run.path)
             measure(experiment.cells, run.path)
+
         took = time.monotonic() - trained
         print(
             f"{method} in {dtype}: trained in {trained - began:.0f} s with {memory / 1e9:.2f} GB, "
@@ -73,6 +74,7 @@ def count_flips(base: Cell) -> int:
         for prompt, in_batch in zip(prompts, together, strict=True):
             (alone,) = session.generate([prompt], checkpoint=checkpoint, max_new_tokens=32)
             flips += alone.token_ids != in_batch.token_ids
+
     return flips
 
 

@@ -31,6 +31,8 @@ def cell_to_json(cell: Cell) -> CellRecord:
         "recipe": recipe_content(cell.recipe),
     }
     _add_family(record, cell)
+
+    # What is as usual is left out, so that manifests of then and now are the same.
     if cell.card.place is not None:
         record["model_path"] = cell.card.place
     if cell.task != cell.task_label:
@@ -41,6 +43,7 @@ def cell_to_json(cell: Cell) -> CellRecord:
         record["grid"] = [
             {**point._asdict(), "settings": dict(point.settings)} for point in cell.grid
         ]
+
     if cell.trial is not None:
         record["trial"] = cell.trial
     if cell.decoders:
@@ -68,6 +71,7 @@ def cell_from_json(content: CellRecord) -> Cell:
     for point in content.get("grid") or ():
         settings = (*point["settings"].items(),)
         grid.append(Configuration(point["text"], point["loss"], settings))
+
     return Cell(
         model=content["model"],
         task=content.get("task_spec", content["task"]),
@@ -94,22 +98,25 @@ def describe_cells(cells: Sequence[Cell]) -> list[CellRecord]:
         key = (cell.task, cell.data_seed, *sizes)
         if key not in data_of:
             data_of[key] = _describe_data(cell)
+
         record = cell_to_json(cell)
         record["identity"] = dict(cell.card.identity)
         record["data"] = data_of[key]
         record["generation"] = _describe_generation(cell)
         _add_outside_plugins(record, cell)
         records.append(record)
+
     return records
 
 
 def _describe_data(cell: Cell) -> dict[str, Any]:
     """Describe licence and splits, what a cell uses of them, and what the copy has."""
-    there = {split: cell.rows_there(split) for split in cell.splits}
+    # Generated examples have no end, and so no number of rows.
+    rows = {split: cell.rows_there(split) for split in cell.splits}
     return {
         "licence": getattr(cell.task_plugin, "licence", "not stated"),
         "sizes": {split: cell.examples_there(split) for split in cell.splits},
-        "there": {split: size for split, size in there.items() if size is not None},
+        "there": {split: size for split, size in rows.items() if size is not None},
         "identity": {s: take_identity(cell.task_plugin, s, cell.data_seed) for s in cell.splits},
     }
 
@@ -146,5 +153,6 @@ def _add_outside_plugins(record: CellRecord, cell: Cell) -> None:
         package = package_of(group, plugin.name)
         if package is not None:
             packages[label] = package
+
     if packages:
         record["packages"] = packages

@@ -29,6 +29,7 @@ def measure_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[
         error = measure_cell(stored, cell.task_plugin, cell.decoders)
         if error is not None:
             failures[cell] = error
+
     progress("measure", len(cells), len(cells))
     return failures
 
@@ -48,6 +49,7 @@ def measure_cell(stored: StoredCell, task: Task, rules: Sequence[str] = ()) -> E
     except Exception as error:
         record_failure(stored.run, stored.key, "measure", error)
         return error
+
     with making(stored.measured) as folder:
         write_parquet(folder / "scores.parquet", scores)
         write_json(folder / "metrics.json", metrics)
@@ -81,9 +83,11 @@ def write_comparisons(
             plugin = task(pair.mine["task"])
         except UserError:
             continue
+
         places = (cell.place("scores"), opponent.place("scores"))
         scores = [read_parquet(place).to_pandas() for place in places if place is not None]
         with making(cell.compared_with(opponent, COMPARISON)) as folder:
             write_json(folder / "comparison.json", compare(plugin, *scores, resamples=resamples))
         has_written = True
+
     return has_written

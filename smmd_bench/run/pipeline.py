@@ -76,8 +76,10 @@ def run_file(
     runner: Executor = load("executors", executor)
     with run.locked():
         run.require_own(plan.experiments, extend=extend)
+
         with display() as progress:
             missing = check(run, plan.cells, runner, progress, None)
+
         run.claim(plan.experiments, plan.name)
         decoded_before = [*_find_unmeasured(run, plan.cells)]
 
@@ -91,16 +93,19 @@ def run_file(
                 schedule = Schedule(run, [*plan.cells, *decoded_before], runner.slots, track)
                 for result in runner.run(schedule, out, progress):
                     schedule.end(result)
+
         outcome.worked |= compare(out)
 
     for cell in plan.cells:
         notes = run.notes(cell)
         if notes:
             outcome.notes[cell.label] = notes
+
         failure = run.failure(cell)
         if failure:
             reasons = outcome.skipped if failure.get("skipped") else outcome.failed
             reasons[cell.label] = f"{failure['stage']}: {failure['error']}"
+
     return outcome
 
 
@@ -131,8 +136,8 @@ def check(
 
 def _with_fewer(cell: Cell, most: int) -> Cell:
     """The cell with at most so many examples of each split whose examples are generated."""
-    made = [split for split in cell.splits if cell.rows_there(split, 1) is None]
-    sizes = {f"{split}_examples": min(most, cell.size(split)) for split in made}
+    generated = [split for split in cell.splits if cell.rows_there(split, 1) is None]
+    sizes = {f"{split}_examples": min(most, cell.size(split)) for split in generated}
     return replace(cell, recipe=cell.recipe.changed(sizes))
 
 

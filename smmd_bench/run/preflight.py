@@ -64,10 +64,13 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
             if reading in checked:
                 continue
             checked.add(reading)
+
             processor = None
             if cell.reads_images:
                 pixels = (settings.min_pixels, settings.max_pixels)
                 processor = load_processor_once(cell.card.folder, *pixels)
+
+            # A tokenizer of another model, say, gives texts back that nobody wrote.
             tokenizer = tokenizers[cell.model]
             require_round_trip(
                 examples[:_ENCODED],
@@ -120,15 +123,19 @@ def _take_examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Exa
     progress(f"examples of {cell.task}, {split}", 0, 1)
     examples = take_examples(cell.task_plugin, split, cell.data_seed, cell.size(split))
     progress(f"examples of {cell.task}, {split}", 1, 1)
+
     if not len(examples):
         raise UserError(
             f"{cell.task} has no example of the {split} split: ask for at least one with "
             f"--{split}-examples, or copy its data again."
         )
+
     if cell.reads_images:
         files = (file for example in examples for file in example.images)
-        what = f"images of {cell.task}, {split}"
-        check_images(files, lambda _, done, total: progress(what, done, total))
+        label = f"images of {cell.task}, {split}"
+        check_images(files, lambda _, done, total: progress(label, done, total))
+
+    # To read every target of a large training split would take minutes.
     rehearse(cell, split, [*islice(examples, _READ)] if split == "train" else examples)
     return examples
 
@@ -173,15 +180,16 @@ def _require_readable(cell: Cell, split: Split, examples: Sequence[Example]) -> 
 
 def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
     """Raise UserError where the targets are not one number each, which decoding rules need."""
-    asked = f"--decoders {','.join(cell.decoders)}"
+    option = f"--decoders {','.join(cell.decoders)}"
     if any(e.answer_start for e in examples) or all(e.answer is None for e in examples):
         raise UserError(
-            f"{cell.task} has targets that are not one number: {asked} needs a task whose "
+            f"{cell.task} has targets that are not one number: {option} needs a task whose "
             "completion is the answer alone, such as arithmetic."
         )
+
     if not metrics_under(cell.task_plugin, cell.decoders[0]):
         raise UserError(
-            f"{cell.task} has no metric of the error, such as MAE: {asked} would change nothing."
+            f"{cell.task} has no metric of the error, such as MAE: {option} would change nothing."
         )
 
 
@@ -214,6 +222,7 @@ def _require_room(
         length = 0 if split == "validation" else len(target)
         needs.append((prompt + max(least, length), prompt, example.uid))
 
+    # The longest example names the remedy with which all fit.
     needed, prompt, uid = max(needs)
     if needed > room:
         length = needed - least
@@ -241,9 +250,11 @@ def _require_unstopped(
 
     targets: token ids of the examples' targets.
     """
-    stop = {*stop_token_ids(cell.card.folder, tokenizer)}
+    stop_ids = {*stop_token_ids(cell.card.folder, tokenizer)}
+
     for example, target in zip(examples, targets, strict=True):
-        inside = [token for token in target[:-1] if token in stop]
+        # The last token closes the target.
+        inside = [token for token in target[:-1] if token in stop_ids]
         if inside:
             raise UserError(
                 f"{cell.task}, {split}: the target of example {example.uid} holds "

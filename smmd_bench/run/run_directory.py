@@ -82,6 +82,7 @@ class RunDirectory:
             stage = _find_missing_stage(cell, stored, needed_trainings)
             if stage is not None:
                 missing[cell] = stage
+
         return missing
 
     def _find_needed_training(self, cell: Cell, stored: StoredCell) -> str | None:
@@ -114,6 +115,7 @@ class RunDirectory:
                 f"The output folder {self.path} cannot be made, as {nearest} is no folder that may "
                 "be written: choose another with --out."
             )
+
         # A kill left what it had begun of a manifest.
         strange = [
             path.name
@@ -136,13 +138,15 @@ class RunDirectory:
         lock = self.path / ".lock"  # whose time says when a command left the folder last
         since = lock.stat().st_mtime if lock.exists() else 0
         try:
-            held = FileLock(lock).acquire(timeout=0)
+            acquired = FileLock(lock).acquire(timeout=0)
         except Timeout:
             raise UserError(
                 f"Another process is working on {self.path}: wait for it, or choose another folder "
                 "with --out."
             ) from None
-        with held:
+
+        with acquired:
+            # What a command before this one wrote and left in peace is whole.
             set_damaged_aside((self.path / stage for stage in HELD), since)
             yield
             lock.touch()  # what this command has written is whole
@@ -165,6 +169,7 @@ class RunDirectory:
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
             )
+
         if manifest:
             require_plugins(read_run(self.path))
 
@@ -174,38 +179,43 @@ class RunDirectory:
         `name` is that of a new run. A cell takes the place of an earlier one with the same model,
         task, loss and seed, whose folders stay, and a test of transfer goes with its source.
         """
-        before = self.manifest
+        old = self.manifest
         planned = each_once(cell for experiment in experiments for cell in experiment.cells)
         records = describe_cells([cell for cell in planned if cell.trial is None])
-
-        # By address first: a cell is the same where its model's path is spelled otherwise.
-        by_address = {record["address"]: record for record in records}
-        by_identity = {identity_of(record): record for record in records}
-        cells: dict[str, CellRecord] = {}
-        for record in before.get("cells", ()):
-            same = by_address.get(record["address"]) or by_identity.get(identity_of(record))
-            kept = same or self._measure_anew(record)
-            cells[kept["address"]] = kept
-        cells |= by_address
-
-        # A test of transfer goes with the cell whose weights it tests.
-        written = []
-        for record in cells.values():
-            if "source" not in record or record["source"]["address"] in cells:
-                written.append(record)
-
         described = [experiment.to_dict() for experiment in experiments]
         manifest: dict[str, Any] = {
             "format": FORMAT,
-            "name": before.get("name") or name or experiments[0].name,
-            "experiments": distinct([*before.get("experiments", ()), *described]),
+            "name": old.get("name") or name or experiments[0].name,
+            "experiments": distinct([*old.get("experiments", ()), *described]),
             **describe_run(),
-            **{key: before[key] for key in ("command", "created") if key in before},
-            "cells": written,
+            **{key: old[key] for key in ("command", "created") if key in old},
+            "cells": self._merge_cells(old.get("cells", ()), records),
         }
-        if address(manifest) != address(before):  # as JSON, where a tuple is a list
+        if address(manifest) != address(old):  # as JSON, where a tuple is a list
             write_json(self.path / "manifest.json", manifest)
         self._copy_plugins(experiments)
+
+    def _merge_cells(
+        self, old: Sequence[CellRecord], records: Sequence[CellRecord]
+    ) -> list[CellRecord]:
+        """Put the cells that are asked for in the place of those with the same identity."""
+        # By address first: a cell is the same where its model's path is spelled otherwise.
+        by_address = {record["address"]: record for record in records}
+        by_identity = {identity_of(record): record for record in records}
+        merged: dict[str, CellRecord] = {}
+        for record in old:
+            replacing = by_address.get(record["address"]) or by_identity.get(identity_of(record))
+            kept = replacing or self._measure_anew(record)
+            merged[kept["address"]] = kept
+
+        merged |= by_address
+
+        # A test of transfer goes with the cell whose weights it tests.
+        return [
+            record
+            for record in merged.values()
+            if "source" not in record or record["source"]["address"] in merged
+        ]
 
     def _copy_plugins(self, experiments: Sequence[Experiment]) -> None:
         """Keep a copy of every plugin's file, for who gets the folder without it."""
@@ -223,6 +233,7 @@ class RunDirectory:
             parts = cell.parts
         except UserError:
             return record
+
         if cell.address != record["address"]:
             return record
         stages = {*parts, *record["parts"]}
@@ -235,6 +246,7 @@ class RunDirectory:
                 settle(other, self.path)
             if cell.stored(self.path).is_decoded:
                 return {**record, **cell_to_json(cell)}
+
         return record
 
 
@@ -274,15 +286,18 @@ def record_failure(run: Path, key: str, stage: str, error: BaseException | str) 
 
     key: of a cell, `StoredCell.key`, so that it counts as long as the cell is asked for as now.
     """
-    known = traceback.format_exception(error) if isinstance(error, BaseException) else [error]
     sentence = str(error).strip() or type(error).__name__
     if "No space left on device" in sentence:
         sentence += f": free some space on the disk of {run}"
+    lines = [str(error)]
+    if isinstance(error, BaseException):
+        lines = traceback.format_exception(error)
+
     failure = {
         "stage": stage,
         "error": sentence,
         "skipped": isinstance(error, CellSkippedError),
         "user_error": isinstance(error, UserError) and not isinstance(error, DamagedError),
-        "traceback": "".join(known),
+        "traceback": "".join(lines),
     }
     write_json(failure_file(run, key), failure)

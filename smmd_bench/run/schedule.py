@@ -76,6 +76,7 @@ class Schedule(JobQueue):
                 logs = self.run.path / "logs"
                 reason = result.failure or f"it left no result, see {logs}"
                 self._fail(cell, stage, reason)
+
         self._update()
 
     def _update(self) -> None:
@@ -96,6 +97,7 @@ class Schedule(JobQueue):
             job = self._make_job(stage, cells)
             self.cells[job.name] = cells
             self.waiting.append(job)
+
         self.waiting.sort(key=self._rank)
 
     def _busy_cells(self) -> set[Cell]:
@@ -236,6 +238,7 @@ def explain_failure(
         if stops_training and base_of(other) == base_of(cell):
             return error
         return None
+
     if lacks != "decode":
         return None
 
@@ -245,6 +248,7 @@ def explain_failure(
         if cell.parts.get("train") in trainings:
             return f"{error} (in the trial {cell.short_label})"
         return None
+
     if other.source == cell:
         return f"{error} (in training on {other.trained_on})"
     return None
@@ -269,6 +273,7 @@ def resources_of(stage: str, cell: Cell) -> Resources:
         memory = _PROCESS_GB + _FLOATS_A_WEIGHT[cell.recipe.method] * weights_gb
     else:
         memory = _PROCESS_GB + weights_gb + cell.engine_settings.memory_gb
+
     return Resources(gpus=1, threads=1 if weights < _SMALL[stage] else None, memory_gb=memory)
 
 

@@ -153,8 +153,9 @@ class StoredCell:
     @cached_property
     def validated(self) -> Path | None:
         """The folder of the validation; None: the cell has none, or is not trained."""
-        known = self.receipt is not None and "validate" in self.parts
-        return self._folder("validate", sorted(self.weights.items())) if known else None
+        if self.receipt is None or "validate" not in self.parts:
+            return None
+        return self._folder("validate", sorted(self.weights.items()))
 
     @property
     def has_validation(self) -> bool:
@@ -165,9 +166,10 @@ class StoredCell:
     def selected(self) -> Path | None:
         """The folder of the selection; None: what it follows from is not there."""
         if self.trials:
-            chosen = [trial.selected for trial in self.trials if trial.selection is not None]
-            known = len(chosen) == len(self.trials)
-            return self._folder("select", [path.name for path in chosen if path]) if known else None
+            if any(trial.selection is None for trial in self.trials):
+                return None
+            selections = [trial.selected for trial in self.trials]
+            return self._folder("select", [path.name for path in selections if path])
         return None if self.validated is None else self._folder("select", self.validated.name)
 
     @cached_property
@@ -194,6 +196,7 @@ class StoredCell:
             return self.home.tested
         if "train" not in self.parts:
             return None if self.trials or self.source else Weights(0, "")
+        # The base trains nothing, but its canary must be there before it is decoded.
         if self.is_base:
             return Weights(0, BASE) if self.receipt is not None else None
         if self.selection is None:
@@ -239,20 +242,20 @@ class StoredCell:
     @cached_property
     def metrics(self) -> dict[str, Any] | None:
         """What metrics.json says; None unless completions and scores are there, too."""
-        whole = self.is_decoded and self.has("scores")
-        return self._json(self.measured, "metrics") if whole else None
+        if not self.is_decoded or not self.has("scores"):
+            return None
+        return self._json(self.measured, "metrics")
 
     @property
     def key(self) -> str:
         """What follows from all parts of the cell: the name of its failure."""
-        others = [cell.key for cell in self.others]
-        return address({"parts": self.parts, "others": others})
+        return address({"parts": self.parts, "others": [cell.key for cell in self.others]})
 
     @cached_property
     def failure(self) -> dict[str, Any]:
         """What failed/KEY.json says; empty: the cell did not fail, or has results since."""
-        found = read_own_json(failure_file(self.run, self.key))
-        return {} if found is None or self.metrics is not None else found
+        failure = read_own_json(failure_file(self.run, self.key))
+        return {} if failure is None or self.metrics is not None else failure
 
     def compared_with(self, other: StoredCell, statistic: str) -> Path:
         """The folder of how this measured cell differs from another one, by a version of the
@@ -286,8 +289,8 @@ class StoredCell:
         for cell in self.family:
             if "train" in cell.parts:
                 yield cell.trained
-            found = (cell.validated, cell.selected, cell.decoded, cell.beamed, cell.measured)
-            yield from (path for path in found if path is not None)
+            folders = (cell.validated, cell.selected, cell.decoded, cell.beamed, cell.measured)
+            yield from (path for path in folders if path is not None)
 
     def _tested(self, stage: str) -> Path | None:
         if stage not in self.parts or self.tested is None:

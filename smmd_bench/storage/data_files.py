@@ -85,6 +85,7 @@ class DataSource:
             for saved in (place / parts[0] for place in places):
                 if (saved / "state.json").is_file():
                     return saved
+
         raise UserError(
             f"The data folder {folder} has no {self.name}/{self.local[split][0]}: put the file "
             f"there, or leave out --data-dir (and {VARIABLE}) to fetch it from the hub."

@@ -64,15 +64,16 @@ def part_of(folder: Path) -> Path:
 def making(folder: Path) -> Iterator[Path]:
     """Yield the folder's `.part`, with what a killed call left there; on success rename it. Of
     several processes that make one folder, the first one renames."""
-    part = part_of(folder)
-    part.mkdir(parents=True, exist_ok=True)
+    unfinished = part_of(folder)
+    unfinished.mkdir(parents=True, exist_ok=True)
     try:
-        yield part
-        part.rename(folder)
+        yield unfinished
+        unfinished.rename(folder)
     except OSError:
+        # What a path holds follows from its name: another process made the same.
         if not folder.exists():
             raise
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def remove_tree(folder: Path) -> None:
@@ -142,6 +143,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
         return None
     except (ValueError, RecursionError) as error:
         raise DamagedError(path, f"not valid JSON ({error})") from error
+
     if not isinstance(value, dict):
         raise DamagedError(path, "not a JSON object")
     return value
@@ -224,6 +226,7 @@ def read_manifest(run: Path) -> dict[str, Any]:
             f"{run} is in the format {content.get('format')} of another version of smmd-bench, "
             f"and this one reads {FORMAT}: convert it with {CONVERTER}."
         )
+
     cells = content.get("cells", [])
     if not all(isinstance(c, dict) and {"address", "parts"} <= c.keys() for c in cells):
         raise DamagedError(file, "not the manifest of a run", "copy it again")

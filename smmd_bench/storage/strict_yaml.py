@@ -46,6 +46,7 @@ class _Loader(yaml.SafeLoader):
                     f"the key {name} stands in line {lines[name]} and in line {line}: keep one"
                 )
             lines[name] = line
+
         return mapping
 
 

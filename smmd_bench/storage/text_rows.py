@@ -40,17 +40,19 @@ def spell_rows(
 ) -> list[dict[str, str]]:
     """These columns as texts without blanks around, an absent value as an empty one. Raises
     UserError for a column that the file lacks, and for what is no text, such as a list."""
-    asked = [*dict.fromkeys(columns)]
-    for name in asked:
+    names = [*dict.fromkeys(columns)]
+    for name in names:
         if name not in rows[0]:
             raise UserError(f"{file} has no column '{name}': {did_you_mean(name, rows[0])}")
+
     texts = []
     for number, row in enumerate(rows, start=1):
-        for name in asked:
+        for name in names:
             problem = _describe_wrong_type(row[name])
             if problem is not None:
                 raise UserError(f"{file}, row {number}: its {name} {problem}.")
-        texts.append({name: spell_value(row[name]) for name in asked})
+        texts.append({name: spell_value(row[name]) for name in names})
+
     return texts
 
 
@@ -183,6 +185,7 @@ def _read_parquet(raw: bytes) -> list[dict[str, Any]]:
             value = row[field.name]
             if value is not None:
                 row[field.name] = np.float32(value)
+
     return rows
 
 
@@ -240,14 +243,15 @@ def read_csv(
             f"line {first_line}: text follows a closing quote, or a quote is not closed; a quote "
             'within quotes is written twice (""), not as \\"'
         ) from error
+
     return rows
 
 
 def _find_separator(text: str, default: str) -> str:
     """Find what parts the names of the header: the default, or the one other sign that it has."""
     header = next(filter(str.strip, text.splitlines()), "")
-    others = [sign for sign in SEPARATORS.values() if sign in header]
-    return others[0] if default not in header and len(others) == 1 else default
+    signs = [sign for sign in SEPARATORS.values() if sign in header]
+    return signs[0] if default not in header and len(signs) == 1 else default
 
 
 def _describe_problem(
