@@ -38,7 +38,7 @@ from ..models.processor import load_processor
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
 from ..storage.cell import StoredCell
-from ..storage.files import making, write_json, write_parquet
+from ..storage.files import write_folder, write_json, write_parquet
 from .beams import WIDTH, beams_frame, find_beams, require_beams
 from .decode import decode_checkpoint
 from .probe import answer_digits, probe, shifted
@@ -171,10 +171,10 @@ def _decode_cell(cell: Cell, run: Path, running: _Open, name: str) -> None:
     now = cell.stored(run)
     assert now.decoded is not None
     if not now.decoded.exists():
-        with making(now.decoded) as folder:
+        with write_folder(now.decoded) as folder:
             _test(cell, checkpoint, examples, folder, running, name)
     if now.beamed is not None and not now.beamed.exists():
-        with making(now.beamed) as folder:
+        with write_folder(now.beamed) as folder:
             frame = _beams(cell, checkpoint, examples, running, name)
             write_parquet(folder / "beams.parquet", frame)
 
@@ -244,7 +244,7 @@ def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
     kind = now.receipt["kind"]
     assert now.validated is not None
     if not now.has_validation:
-        with making(now.validated) as folder:
+        with write_folder(now.validated) as folder:
             frame = _validate(cell, now, canaries, running, name)
             write_parquet(folder / "validation.parquet", frame)
     settle(cell, run)

@@ -43,10 +43,10 @@ class Part:
     @cached_property
     def size(self) -> int:
         """Bytes of all the files; of a link, not what it leads to."""
-        return sum(map(size_of, self.paths))
+        return sum(map(count_bytes, self.paths))
 
     def to_dict(self) -> dict[str, Any]:
-        """All of it, as JSON takes it."""
+        """Describe all of it, as JSON takes it."""
         return {
             "part": self.name,
             "what": PARTS[self.name],
@@ -122,7 +122,7 @@ def remove(paths: Iterable[Path]) -> int:
     """Remove files, folders and links (not what they lead to); returns the bytes that went."""
     freed = 0
     for path in paths:
-        freed += size_of(path)
+        freed += count_bytes(path)
         if path.is_dir() and not path.is_symlink():
             remove_tree(path)
         else:
@@ -130,8 +130,8 @@ def remove(paths: Iterable[Path]) -> int:
     return freed
 
 
-def size_of(path: Path) -> int:
-    """Bytes of a file, or of all the files below a folder; links count as themselves."""
+def count_bytes(path: Path) -> int:
+    """Count the bytes of a file, or of all the files below a folder; links count as themselves."""
     if path.is_symlink() or not path.is_dir():
         return path.lstat().st_size if os.path.lexists(path) else 0
-    return sum(size_of(below) for below in path.iterdir())
+    return sum(count_bytes(below) for below in path.iterdir())

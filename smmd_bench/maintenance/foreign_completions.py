@@ -31,7 +31,7 @@ from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
 from ..storage.cell import CellRecord, failure_file, stored_cell
-from ..storage.files import FORMAT, making, write_json, write_parquet
+from ..storage.files import FORMAT, write_folder, write_json, write_parquet
 
 _SAMPLES = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
 """Stems as of lm-eval's samples_gsm8k_2026-11-20T10-31-09.123456, and lighteval's details."""
@@ -150,7 +150,7 @@ def _score_into(
             failure_file(out, stored.key).unlink(missing_ok=True)
             assert stored.decoded is not None
             if not stored.decoded.exists():
-                with making(stored.decoded) as part:
+                with write_folder(stored.decoded) as part:
                     write_parquet(part / "completions.parquet", frame)
             error = measure_cell(stored, task)
             if error is not None:

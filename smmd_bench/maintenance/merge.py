@@ -12,7 +12,7 @@ from ..results.summary import distinct
 from ..run.comparison import write_comparisons
 from ..run.run_directory import RunDirectory, identity_of
 from ..storage.cell import StoredCell
-from ..storage.files import making, read_json, read_manifest, write_json, write_text
+from ..storage.files import read_json, read_manifest, write_folder, write_json, write_text
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:
@@ -132,7 +132,7 @@ def _link(source: Path, target: Path) -> None:
         write_text(target, source.read_text(encoding="utf-8"))
     elif source.exists() and not target.exists():
         ignored = shutil.ignore_patterns(".*", "epochs")
-        with making(target) as part:
+        with write_folder(target) as part:
             shutil.rmtree(part)  # with what a killed call left
             shutil.copytree(source, part, ignore=ignored, copy_function=_link_file)
 

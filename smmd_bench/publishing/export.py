@@ -23,7 +23,7 @@ from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
 from ..results.summary import card_of_run, describe_retraining
 from ..storage.addresses import file_word
-from ..storage.files import making, part_of, read_given_json, write_json, write_text
+from ..storage.files import part_of, read_given_json, write_folder, write_json, write_text
 from .tables import DASH, number
 
 Row = Mapping[str, Any]
@@ -47,7 +47,7 @@ def write_export(
     notes: dict[str, None] = {}
     for row, folder in zip(cells, folders, strict=True):
         shutil.rmtree(part_of(folder), ignore_errors=True)  # of another export, perhaps
-        with making(folder) as part:
+        with write_folder(folder) as part:
             note = write_weights(run, row, part, merged=merged)
             write_model_card(run, row, part, folder.name)
             write_lm_eval_results(run, row, part, folder.name)

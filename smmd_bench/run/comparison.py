@@ -14,7 +14,7 @@ from ..results.frames import RunFrames
 from ..scoring.measure import COMPARISON, compare, measure
 from ..scoring.statistics import RESAMPLES
 from ..storage.cell import StoredCell
-from ..storage.files import making, read_parquet, write_json, write_parquet
+from ..storage.files import read_parquet, write_folder, write_json, write_parquet
 from .run_directory import record_failure
 
 
@@ -50,7 +50,7 @@ def measure_cell(stored: StoredCell, task: Task, rules: Sequence[str] = ()) -> E
         record_failure(stored.run, stored.key, "measure", error)
         return error
 
-    with making(stored.measured) as folder:
+    with write_folder(stored.measured) as folder:
         write_parquet(folder / "scores.parquet", scores)
         write_json(folder / "metrics.json", metrics)
     return None
@@ -86,7 +86,7 @@ def write_comparisons(
 
         places = (cell.place("scores"), opponent.place("scores"))
         scores = [read_parquet(place).to_pandas() for place in places if place is not None]
-        with making(cell.compared_with(opponent, COMPARISON)) as folder:
+        with write_folder(cell.compared_with(opponent, COMPARISON)) as folder:
             write_json(folder / "comparison.json", compare(plugin, *scores, resamples=resamples))
         has_written = True
 

@@ -112,7 +112,7 @@ def run_file(
 def check_file(
     run: RunDirectory, plan: ExperimentFile, runner: Executor, progress: Progress, *, extend: bool
 ) -> dict[Cell, Stage]:
-    """The first stage that each cell lacks. Raises UserError for what `run_file` would refuse;
+    """Find the first stage that each cell lacks. Raises UserError for what `run_file` would refuse;
     nothing is written, and of examples that are generated, the first `_LOOKED_AT` of a split stand
     for all."""
     run.require_place()
@@ -135,7 +135,7 @@ def check(
 
 
 def _with_fewer(cell: Cell, most: int) -> Cell:
-    """The cell with at most so many examples of each split whose examples are generated."""
+    """Shorten a cell to at most so many examples of each split whose examples are generated."""
     generated = [split for split in cell.splits if cell.rows_there(split, 1) is None]
     sizes = {f"{split}_examples": min(most, cell.size(split)) for split in generated}
     return replace(cell, recipe=cell.recipe.changed(sizes))

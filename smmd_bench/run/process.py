@@ -65,7 +65,7 @@ class WorkerProcess:
         self.found: dict[str, Any] = {}  # of a row of `smmd-bench overhead`
 
     def hear(self) -> dict[str, Any] | None:
-        """The next event; None: there will be none."""
+        """Read the next event; None: there will be none."""
         line = self._events.readline()
         event = dict(json.loads(line)) if line.endswith("\n") else None
         if event is not None and event["event"] == "failed":
@@ -74,14 +74,15 @@ class WorkerProcess:
         return event
 
     def follow(self, progress: Progress) -> str | None:
-        """Pass the progress on until the process ends; how it ended, as `ending` says it."""
+        """Pass the progress on until the process ends; how it ended, as `describe_end` says it."""
         while (event := self.hear()) is not None:
             if event["event"] == "progress":
                 progress(event["what"], event["done"], event["total"])
-        return self.ending()
+        return self.describe_end()
 
-    def ending(self) -> str | None:
-        """How the process ended, in its own words or the last line of its log; None: well."""
+    def describe_end(self) -> str | None:
+        """Describe how the process ended, in its own words or the last line of its log; None:
+        well."""
         code = self.process.wait()
         if code < 0:
             name = signal.Signals(-code).name
@@ -132,7 +133,7 @@ class SeveralGpus:
             raise UserError("strategy=fsdp2 needs several GPUs: give gpus_per_cell=2 or more, too.")
 
     def environment(self, job: Job, threads: int | None) -> dict[str, str]:
-        """That of a job with so many threads, and with several GPUs if it uses any."""
+        """Make that of a job with so many threads, and with several GPUs if it uses any."""
         variables = {}
         if threads is not None:
             variables["OMP_NUM_THREADS"] = str(threads)
@@ -156,7 +157,7 @@ class Events:
             faulthandler.dump_traceback_later(self.stall, exit=True)
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """At most five events a second for each `what`, and always the last."""
+        """Send at most five events a second for each `what`, and always the last."""
         moment = time.monotonic()
         if done < total and moment - self.last.get(what, 0.0) < 0.2:
             return
@@ -167,7 +168,7 @@ class Events:
         self.send({"event": "progress", "what": what, "done": done, "total": total})
 
     def send(self, event: dict[str, object]) -> None:
-        """One JSON line."""
+        """Write one JSON line."""
         try:
             print(json.dumps(event), file=self.stream, flush=True)
         except BrokenPipeError:
@@ -183,8 +184,8 @@ class Events:
 
 @contextlib.contextmanager
 def start() -> Iterator[tuple[dict[str, Any], Events]]:
-    """The request and the events of this process, where a WorkerProcess started it. Ctrl-C on a
-    terminal is left to its parent, which ends it: it would record a failure that is none."""
+    """Give the request and the events of this process, where a WorkerProcess started it. Ctrl-C on
+    a terminal is left to its parent, which ends it: it would record a failure that is none."""
     gc.set_threshold(50_000)  # as the command line does
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":

@@ -58,11 +58,12 @@ class RunDirectory:
     restore: bool = False
 
     def current(self, cell: Cell) -> StoredCell:
-        """The cell's folders as they are now."""
+        """Find the cell's folders as they are now."""
         return cell.stored(self.path)
 
     def missing(self, cells: Iterable[Cell]) -> dict[Cell, Stage]:
-        """The first stage that each of these cells still lacks; those that lack none are left out.
+        """Find the first stage that each of these cells still lacks; those that lack none are left
+        out.
 
         A trial is finished once an epoch is selected. A test of transfer and a tuned cell train
         nothing: until others have trained the weights, they are still to be decoded. What is
@@ -93,11 +94,11 @@ class RunDirectory:
         return None if home is None or home.tested is None else home.parts.get("train")
 
     def failure(self, cell: Cell) -> dict[str, Any]:
-        """What failed/KEY.json says; empty: the cell did not fail."""
+        """Read what failed/KEY.json says; empty: the cell did not fail."""
         return self.current(cell).failure
 
     def notes(self, cell: Cell) -> list[str]:
-        """What training, selection and decoding noted for people."""
+        """Read what training, selection and decoding noted for people."""
         stored = self.current(cell)
         notes = []
         for content in (stored.receipt, stored.selection, stored.decoding):
@@ -271,7 +272,8 @@ def _find_missing_stage(
 
 
 def lacks_weights(stored: StoredCell) -> bool:
-    """Whether weights that a cell trains are neither selected and there, nor there to select."""
+    """Check whether weights that a cell trains are neither selected and there, nor there to
+    select."""
     if stored.is_base:
         return stored.receipt is None
     if stored.checkpoint is not None:

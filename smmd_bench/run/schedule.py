@@ -134,7 +134,7 @@ class Schedule(JobQueue):
                 continue
             reason = explain_failure(cell, failure, other, lacks)
             if reason is not None and not self.run.failure(other):
-                self._fail(other, str(failure["stage"]), _error_like(failure, reason))
+                self._fail(other, str(failure["stage"]), _make_similar_error(failure, reason))
 
     def _find_measurements(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
         unmeasured = [c for c, stage in missing.items() if stage == "measure" and c not in busy]
@@ -207,7 +207,7 @@ class Schedule(JobQueue):
                 "cells": [cell_to_json(cell) for cell in cells],
                 "track": self.track,
             },
-            resources=resources_of(stage, first),
+            resources=estimate_resources(stage, first),
             place=place if self.has_several_places and stage != "measure" else "",
         )
 
@@ -254,14 +254,14 @@ def explain_failure(
     return None
 
 
-def _error_like(failure: Mapping[str, Any], sentence: str) -> Exception | str:
+def _make_similar_error(failure: Mapping[str, Any], sentence: str) -> Exception | str:
     """Make an error of the same kind as that of a failure, so that a skipped cell skips others."""
     if failure["skipped"]:
         return CellSkippedError(sentence)
     return UserError(sentence) if failure["user_error"] else sentence
 
 
-def resources_of(stage: str, cell: Cell) -> Resources:
+def estimate_resources(stage: str, cell: Cell) -> Resources:
     """Estimate what a job of that stage needs for the model of a cell."""
     if stage == "measure":
         return Resources(memory_gb=_PROCESS_GB)

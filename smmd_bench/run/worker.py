@@ -33,7 +33,8 @@ def main() -> int:
 
 
 def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseException]:
-    """Do a job; the error of each cell that failed in its stage, by the key of its failure."""
+    """Do a job; returns the error of each cell that failed in its stage, by the key of its
+    failure."""
     folder = Path(request["run"])
     failures: dict[str, BaseException] = {}
     ready: list[Cell] = []

@@ -266,7 +266,8 @@ class StoredCell:
         return self.run / "compare" / address({**measured, "statistic": statistic})
 
     def comparison(self, other: StoredCell, statistic: str) -> dict[str, Any] | None:
-        """How this cell differs from another, as both are now; None: nobody has compared them."""
+        """Read how this cell differs from another, as both are now; None: nobody has compared
+        them."""
         return self._json(self.compared_with(other, statistic), "comparison")
 
     def place(self, file: CellFile) -> Path | None:
@@ -305,12 +306,12 @@ class StoredCell:
 
 
 def failure_file(run: Path, key: str) -> Path:
-    """Where a run says why a cell (`StoredCell.key`) or an evaluation (its address) failed."""
+    """Name where a run says why a cell (`StoredCell.key`) or an evaluation (its address) failed."""
     return run / "failed" / f"{key}.json"
 
 
 def stored_cell(run: Path, content: FolderRecord) -> StoredCell:
-    """The folders in a run of the cell that a record describes."""
+    """Find the folders in a run of the cell that a record describes."""
     return StoredCell(
         run,
         content["address"],

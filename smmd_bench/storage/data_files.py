@@ -35,7 +35,7 @@ def give_folder(folder: Path | None) -> None:
 
 
 def data_folder() -> Path | None:
-    """The folder with local copies of data sets; None: there is none."""
+    """Find the folder with local copies of data sets; None: there is none."""
     folder = os.environ.get(VARIABLE)
     return Path(folder) if folder else None
 
@@ -69,8 +69,9 @@ class DataSource:
     columns: tuple[str, ...] = ()
 
     def file(self, split: str) -> Path:
-        """The file with the rows of a split, of a local copy or in the cache, where it is fetched.
-        Raises UserError if the folder of local copies lacks it, or if it cannot be fetched."""
+        """Find the file with the rows of a split, of a local copy or in the cache, where it is
+        fetched. Raises UserError if the folder of local copies lacks it, or if it cannot be
+        fetched."""
         folder = data_folder()
         if folder is None:
             return self._fetch(split)
@@ -98,23 +99,23 @@ class DataSource:
         kept.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(kept.with_suffix(".lock")):
             if not kept.is_file():
-                lines = [json.dumps(row, ensure_ascii=False) for row in self._from_hub(split)]
+                lines = [json.dumps(row, ensure_ascii=False) for row in self._read_hub(split)]
                 write_text(kept, "".join(f"{line}\n" for line in lines))
         return kept
 
     def rows(self, split: str) -> list[dict[str, Any]]:
-        """The rows of a split, in the order of the file; see `read_rows`."""
+        """Read the rows of a split, in the order of the file; see `read_rows`."""
         from .text_rows import read_rows  # numpy, which `smmd-bench --help` need not have
 
         return read_rows(self.file(split), self.columns)
 
     def identity(self, split: str) -> dict[str, Any]:
-        """What identifies the rows: the digest of the file."""
+        """Name what identifies the rows: the digest of the file."""
         file = self.file(split)
         digest = digest_of_files(parts_of(file), file.parent)
         return {"source": self.name, "split": split, "digest": digest}
 
-    def _from_hub(self, split: str) -> list[dict[str, Any]]:
+    def _read_hub(self, split: str) -> list[dict[str, Any]]:
         from datasets import load_dataset
 
         hub = self.hub
@@ -134,12 +135,12 @@ class DataSource:
 
 
 def parts_of(file: Path) -> list[Path]:
-    """What holds the rows of `DataSource.file`: itself, or the Arrow files of a folder."""
+    """Find what holds the rows of `DataSource.file`: itself, or the Arrow files of a folder."""
     return sorted(file.glob("*.arrow")) if file.is_dir() else [file]
 
 
 def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> Path:
-    """The folder of a snapshot from the hub. Raises UserError if `what` cannot be fetched."""
+    """Fetch the folder of a snapshot from the hub. Raises UserError if `what` cannot be fetched."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 

@@ -56,12 +56,12 @@ def atomic(path: Path) -> Iterator[Path]:
 
 
 def part_of(folder: Path) -> Path:
-    """Where the content of a folder lies while it is made: `STAGE/.KEY.part`."""
+    """Name where the content of a folder lies while it is made: `STAGE/.KEY.part`."""
     return folder.with_name(f".{folder.name}.part")
 
 
 @contextmanager
-def making(folder: Path) -> Iterator[Path]:
+def write_folder(folder: Path) -> Iterator[Path]:
     """Yield the folder's `.part`, with what a killed call left there; on success rename it. Of
     several processes that make one folder, the first one renames."""
     unfinished = part_of(folder)
@@ -85,7 +85,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def files_of(stages: Iterable[Path]) -> Iterator[Path]:
-    """The files in the whole folders of these stages."""
+    """Find the files in the whole folders of these stages."""
     for stage in stages:
         yield from (file for file in stage.glob("*/*.*") if "." not in file.parent.name)
 
@@ -136,7 +136,7 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The JSON object of a file, which may be damaged; None where there is no file."""
+    """Read the JSON object of a file, which may be damaged; None where there is no file."""
     try:
         value = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -150,7 +150,7 @@ def read_json(path: Path) -> dict[str, Any] | None:
 
 
 def read_given_json(path: Path) -> dict[str, Any]:
-    """The same for a file of the user's; empty where there is no file."""
+    """Read the same of a file of the user's; empty where there is no file."""
     try:
         return read_json(path) or {}
     except DamagedError as error:
@@ -158,7 +158,7 @@ def read_given_json(path: Path) -> dict[str, Any]:
 
 
 def read_own_json(path: Path) -> dict[str, Any] | None:
-    """The same for a file in a stage's folder, which counts as absent where it is damaged."""
+    """Read the same of a file in a stage's folder, which counts as absent where it is damaged."""
     try:
         return read_json(path)
     except DamagedError as error:
@@ -188,8 +188,8 @@ def write_parquet(path: Path, frame: pd.DataFrame) -> None:
 def read_parquet(
     path: Path, columns: Collection[str] | None = None, without: Collection[str] = ()
 ) -> pa.Table:
-    """Those of these columns that a Parquet file has, verified. None: all, `without` some. Raises
-    DamagedError where it is damaged."""
+    """Read those of these columns that a Parquet file has, verified. None: all, `without` some.
+    Raises DamagedError where it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -215,8 +215,8 @@ def _touch(damaged: Path) -> None:
 
 
 def read_manifest(run: Path) -> dict[str, Any]:
-    """What RUN/manifest.json says; empty where there is none. Raises UserError where it is damaged,
-    or in the format of another version of this package."""
+    """Read what RUN/manifest.json says; empty where there is none. Raises UserError where it is
+    damaged, or in the format of another version of this package."""
     file = run / "manifest.json"
     content = read_json(file) or {}
     if content and not {"format", "overhead"} & content.keys():

@@ -24,12 +24,14 @@ _LONGEST_FIELD = 2**31 - 1
 
 
 def read_texts(file: Path, columns: Sequence[str], **how: Any) -> list[dict[str, str]]:
-    """These columns of the rows of a file, as texts; see `spell_rows`. `how` is of `read_rows`."""
+    """Read these columns of the rows of a file, as texts; see `spell_rows`. `how` is of
+    `read_rows`."""
     return spell_rows(file, read_named_rows(file, **how), columns)
 
 
 def read_named_rows(file: Path, **how: Any) -> list[dict[str, Any]]:
-    """The rows of `read_rows`, each with the columns of all, whose names have no blanks around."""
+    """Read the rows of `read_rows`, each with the columns of all, whose names have no blanks
+    around."""
     rows = read_rows(file, strict=True, **how)
     names = {name: str(name).strip() for row in rows for name in row}
     return [{name: row.get(column) for column, name in names.items()} for row in rows]
@@ -38,7 +40,7 @@ def read_named_rows(file: Path, **how: Any) -> list[dict[str, Any]]:
 def spell_rows(
     file: Path, rows: Sequence[Mapping[str, Any]], columns: Iterable[str]
 ) -> list[dict[str, str]]:
-    """These columns as texts without blanks around, an absent value as an empty one. Raises
+    """Spell these columns without blanks around, an absent value as an empty one. Raises
     UserError for a column that the file lacks, and for what is no text, such as a list."""
     names = [*dict.fromkeys(columns)]
     for name in names:
@@ -57,14 +59,14 @@ def spell_rows(
 
 
 def _describe_wrong_type(value: Any) -> str | None:
-    """Why a value cannot be a text, and the remedy."""
+    """Describe why a value cannot be a text, and the remedy."""
     if isinstance(value, list | dict | bytes):
         return f"is a {type(value).__name__}: name a column of texts or numbers"
     return None
 
 
 def spell_value(value: Any) -> str:
-    """A value as text. A number has the fewest digits that give it in its type, and no exponent:
+    """Spell a value. A number has the fewest digits that give it in its type, and no exponent:
     18.0 is `18`, 2.5e-05 `0.000025`, and 5.2 is `5.2` in 32 bits, too."""
     if value is None or value != value:  # NaN, and NaT of a date
         return ""
