@@ -66,7 +66,7 @@ def find_run_parts(path: Path) -> list[Part]:
     replaced = []
     for stage in FOLDERS:
         for folder in sorted((path / stage).glob("*")):
-            # A stopped training goes on from its .KEY.part; what is set aside has two dots more.
+            # A stopped training goes on from its .KEY.part; what is being removed has a third dot.
             if stage == "train" and folder.suffix == ".part" and folder.name.count(".") == 2:
                 weights.append(folder)
             elif folder.suffix in (".part", ".damaged"):
@@ -79,7 +79,7 @@ def find_run_parts(path: Path) -> list[Part]:
     if not damaged:
         leftovers += replaced
 
-    for folder in reached:
+    for folder in sorted(reached):
         leftovers += sorted(folder.glob("epochs/.*.part"))
         weights += sorted(folder.glob("epochs/[0-9]*"))
 
@@ -88,25 +88,24 @@ def find_run_parts(path: Path) -> list[Part]:
         existing = tuple(filter(Path.exists, paths))
         if existing:
             parts.append(Part(name, path, existing))
-
     return parts
 
 
-def _find_reached_folders(run: RunFrames) -> list[Path]:
+def _find_reached_folders(run: RunFrames) -> set[Path]:
     """Find the folders that the cells of the tables lead to."""
-    reached: list[Path] = []
+    reached: set[Path] = set()
     for address in run.described:
-        reached += run.current(address).folders
+        reached |= {*run.current(address).folders}
 
     # A comparison is reached from two cells, and from two evaluations.
     for pair in run.compared:
         cell = run.current(pair.mine["address"])
         opponent = run.current(pair.other["address"])
-        reached.append(cell.compared_with(opponent, COMPARISON))
+        reached.add(cell.compared_with(opponent, COMPARISON))
 
     for one, another in compared_evaluations(current_evaluations(run)):
-        reached.append(comparison_folder(run.path, one, another))
-    return [*dict.fromkeys(reached)]
+        reached.add(comparison_folder(run.path, one, another))
+    return reached
 
 
 def find_cache_parts() -> list[Part]:
