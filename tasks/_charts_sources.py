@@ -20,7 +20,7 @@ from typing import Any, ClassVar
 
 from smmd_bench.contracts import UserError, data_folder, first_number, parse_number
 from smmd_bench.storage.addresses import content_digest, digest_of_files
-from smmd_bench.storage.data_files import read_rows
+from smmd_bench.storage.text_rows import read_rows
 
 FOLDERS = ("ChartQA Dataset", "chartqa/ChartQA Dataset", ".")
 OFFICIAL_NAMES = {"train": "train", "validation": "val", "test": "test"}

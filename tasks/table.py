@@ -33,7 +33,7 @@ from smmd_bench.contracts import (
 )
 from smmd_bench.plugin_system.parameters import canonical
 from smmd_bench.storage.addresses import digest_of_files
-from smmd_bench.storage.csv_files import SEPARATORS
+from smmd_bench.storage.text_rows import SEPARATORS
 
 from ._table_numbers import Spelling, read_numbers, spelling_of
 from ._table_rows import SPLITS, Columns, check_rows, read_table, template_of

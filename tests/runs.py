@@ -23,8 +23,7 @@ from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.scoring.measure import measure
 from smmd_bench.storage.cell import BASE, StoredCell, stored_cell
-from smmd_bench.storage.files import read_json, write_json, write_parquet
-from smmd_bench.storage.manifest import FORMAT
+from smmd_bench.storage.files import FORMAT, read_json, write_json, write_parquet
 from tests import arithmetic_problems, others
 from tests.training_frames import probes_of, train_log_of
 

@@ -34,26 +34,37 @@ def command(
 
     \b
     Examples:
-      smmd-bench clean runs/NAME --what logs,failed --yes
+      smmd-bench clean runs/NAME --what leftovers,weights --yes
     """
-    from ..maintenance.clean import PARTS, cache_parts, run_parts
+    from ..maintenance.clean import PARTS, find_cache_parts, find_run_parts, remove
+    from ..results.frames import read_run
+    from ..run.run_directory import RunDirectory
 
+    known = (*PARTS, "all")
     for name in what:
-        if name not in (known := (*PARTS, "all")):
+        if name not in known:
             raise UserError(f"Unknown part '{name}': {did_you_mean(name, known)}")
     if yes and dry_run:
         raise UserError("--yes removes, and --dry-run only lists: keep one of them.")
     if yes and not what:
         raise UserError("--yes removes what --what names: name parts with --what, or all.")
+
     there = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
-    parts = [part for folder in dict.fromkeys(runs or there) for part in run_parts(folder)]
-    if not runs or any(name.startswith("cache-") for name in what):
-        parts += cache_parts()
-    parts = [part for part in parts if not what or "all" in what or part.name in what]
-    if not as_json:
-        _print(parts)
-    listed = [part.to_dict() for part in parts]  # with the sizes before removal
-    freed = _remove(parts) if yes else 0
+    folders = [*dict.fromkeys(runs or there)]
+    with ExitStack() as locks:
+        for folder in folders if yes else ():
+            read_run(folder)  # a lock would make the folder where there is none
+            locks.enter_context(RunDirectory(folder).locked())
+        parts = [part for folder in folders for part in find_run_parts(folder)]
+        if not runs or "cache" in what:
+            parts += find_cache_parts()
+        if what and "all" not in what:
+            parts = [part for part in parts if part.name in what]
+        listed = [part.to_dict() for part in parts]  # with the sizes before removal
+        if not as_json:
+            _print(parts)
+        freed = remove(path for part in parts for path in part.paths) if yes else 0
+
     if as_json:
         print_json({"parts": listed, "removed_bytes": freed})
     elif yes:
@@ -64,21 +75,6 @@ def command(
         click.echo("Nothing was removed: --what PART,... --yes removes.")
 
 
-def _remove(parts: Sequence[Part]) -> int:
-    """Remove parts and return the bytes that frees; raises UserError, and removes nothing, if
-    another process works on one of the runs. What a run has come to need since stays."""
-    from ..maintenance.clean import remove, run_parts
-    from ..run.run_directory import RunDirectory
-
-    runs = dict.fromkeys(part.run for part in parts if part.run is not None)
-    with ExitStack() as locks:
-        for run in runs:
-            locks.enter_context(RunDirectory(run).locked())
-        now = {(p.run, p.name, at) for run in runs for p in run_parts(run) for at in p.paths}
-        listed = ((p.run, p.name, at) for p in parts for at in p.paths)
-        return remove(one[2] for one in listed if one[0] is None or one in now)
-
-
 def _print(parts: Sequence[Part]) -> None:
     from rich.filesize import decimal
 
@@ -87,7 +83,11 @@ def _print(parts: Sequence[Part]) -> None:
     console = new_console()
     for place in dict.fromkeys(part.place for part in parts):
         console.print(str(place), style="bold", soft_wrap=True)
-        for name, size in ((part.name, part.size) for part in parts if part.place == place):
-            console.print(f"  {name:<15}  {decimal(size):>9}  {PARTS[name]}", soft_wrap=True)
-            console.print(f"    -> {COSTS[name]}", style="dim", soft_wrap=True)
+        for part in parts:
+            if part.place != place:
+                continue
+            size = decimal(part.size)
+            console.print(f"  {part.name:<9}  {size:>9}  {PARTS[part.name]}", soft_wrap=True)
+            console.print(f"    -> {COSTS[part.name]}", style="dim", soft_wrap=True)
+
     click.echo(f"In all {decimal(sum(part.size for part in parts))}.")

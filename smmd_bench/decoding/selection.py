@@ -25,7 +25,7 @@ from ..scoring.score import score_frame
 from ..scoring.statistics import interval
 from ..storage.addresses import digest_of_weights
 from ..storage.cell import StoredCell
-from ..storage.files import DamagedError, making, read_parquet, remove_tree, write_json
+from ..storage.files import DamagedError, read_parquet, remove_tree, write_folder, write_json
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -107,7 +107,7 @@ def select_weights(cell: Cell, run: Path) -> None:
         content = _decide(cell, now)
     if content is not None:
         assert now.selected is not None
-        with making(now.selected) as folder:
+        with write_folder(now.selected) as folder:
             write_json(folder / "selection.json", content)
     if not cell.grid and not cell.recipe.keep_epochs:
         _keep_selected(cell.stored(run))

@@ -38,7 +38,7 @@ from ..models.processor import load_processor
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
 from ..storage.cell import StoredCell
-from ..storage.files import making, write_json, write_parquet
+from ..storage.files import write_folder, write_json, write_parquet
 from .beams import WIDTH, beams_frame, find_beams, require_beams
 from .decode import decode_checkpoint
 from .probe import answer_digits, probe, shifted
@@ -172,10 +172,10 @@ def _decode_cell(cell: Cell, run: Path, running: _Open, name: str) -> None:
     stored = cell.stored(run)
     assert stored.decoded is not None
     if not stored.decoded.exists():
-        with making(stored.decoded) as folder:
+        with write_folder(stored.decoded) as folder:
             _test(cell, checkpoint, examples, folder, running, name)
     if stored.beamed is not None and not stored.beamed.exists():
-        with making(stored.beamed) as folder:
+        with write_folder(stored.beamed) as folder:
             frame = _beams(cell, checkpoint, examples, running, name)
             write_parquet(folder / "beams.parquet", frame)
 
@@ -249,7 +249,7 @@ def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
     kind = stored.receipt["kind"]
     assert stored.validated is not None
     if not stored.has_validation:
-        with making(stored.validated) as folder:
+        with write_folder(stored.validated) as folder:
             frame = _validate(cell, stored, canaries, running, name)
             write_parquet(folder / "validation.parquet", frame)
 

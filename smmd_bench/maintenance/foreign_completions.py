@@ -30,9 +30,8 @@ from ..scoring.matching import follows_user_file, match
 from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
-from ..storage.cell import failure_file, stored_cell
-from ..storage.files import making, write_json, write_parquet
-from ..storage.manifest import FORMAT
+from ..storage.cell import CellRecord, failure_file, stored_cell
+from ..storage.files import FORMAT, write_folder, write_json, write_parquet
 
 _SAMPLES = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
 """Stems as of lm-eval's samples_gsm8k_2026-11-20T10-31-09.123456, and lighteval's details."""
@@ -62,44 +61,54 @@ def score_predictions(
 
     Raises UserError for a file that is not right, and for a folder that holds something else.
     """
-    plugin, names = load_task(task), _labels(files, labels)
-    read = [
-        read_predictions(file, id_column=id_column, completion_column=completion_column)
-        for file in files
-    ]
+    plugin = load_task(task)
+    names = _choose_labels(files, labels)
+    columns = {"id_column": id_column, "completion_column": completion_column}
+    predictions = [read_predictions(file, **columns) for file in files]
+
     # Those beyond `limit` tell a file of the whole split from one of another split.
     # Positions count in the whole of a user's file.
-    whole_split = limit is None or follows_user_file(plugin)
-    wanted = None if whole_split else max(limit or 0, *(len(file.rows) for file in read))
-    examples = take_examples(plugin, split, data_seed, wanted)
+    number_taken = None
+    if limit is not None and not follows_user_file(plugin):
+        number_taken = max(limit, *(len(file.rows) for file in predictions))
+    examples = take_examples(plugin, split, data_seed, number_taken)
     require_seed([(plugin, [split])], data_seed)
     for note in notes_of(plugin):
         say(note)
-    asked = len(examples) if limit is None else min(limit, len(examples))
-    scope = f"the {asked:,} examples of {label_of(plugin)}, {split}"
-    sample = f"smmd-bench sample {shlex.quote(task)} --split {split} --json -n {asked}"
+
+    number_asked = len(examples) if limit is None else min(limit, len(examples))
+    scope = f"the {number_asked:,} examples of {label_of(plugin)}, {split}"
+    sample = f"smmd-bench sample {shlex.quote(task)} --split {split} --json -n {number_asked}"
     matched = [
         match(file, plugin, examples, scope, first=limit, partial=partial, sample=sample)
-        for file in read
+        for file in predictions
     ]
-    kept = [at for at in range(asked) if all(at in file.found for file in matched)]
-    if not kept:
+    scored = [at for at in range(number_asked) if all(at in file.found for file in matched)]
+    if not scored:
         raise UserError(f"No example has a completion in every file, of {scope}: check the files.")
     for file in matched:
         _say_match(file, say)
-    if len(kept) < asked:
-        say(f"Scored are the {len(kept):,} of {scope} that every file has.")
-    settings: dict[str, Any] = {"task": label_of(plugin), "split": split, "data_seed": data_seed}
-    settings |= {"limit": limit, "model": model, "labels": names}
+    if len(scored) < number_asked:
+        say(f"Scored are the {len(scored):,} of {scope} that every file has.")
+
+    settings: dict[str, Any] = {
+        "task": label_of(plugin),
+        "split": split,
+        "data_seed": data_seed,
+        "limit": limit,
+        "model": model,
+        "labels": names,
+    }
     if keep_reasoning:  # a part of the address of these scores alone
         settings["keep_reasoning"] = True
-    frames = [file.frame(examples, kept, keep_reasoning=keep_reasoning) for file in matched]
+    frames = [file.frame(examples, scored, keep_reasoning=keep_reasoning) for file in matched]
     return _score_into(out, plugin, settings, matched, frames)
 
 
 def _say_match(file: Predictions, say: Callable[[str], Any]) -> None:
     say(f"{file.path}: {len(file.found):,} completions by {file.by}.")
-    if (reason := file.unknown_reason()) is not None:
+    reason = file.unknown_reason()
+    if reason is not None:
         say(
             f"{file.path}: no truncation rate, because nothing says whether the finish reason "
             f"{reason!r} means cut off: write length or stop."
@@ -114,38 +123,25 @@ def _score_into(
     frames: Sequence[pd.DataFrame],
 ) -> Outcome:
     """Score the files, the first being the reference of the others, and write what is missing."""
-    pairs = zip(settings["labels"], files, frames, strict=True)
-    cells = [_describe_cell(task, settings, *pair) for pair in pairs]
+    files_with_frames = zip(settings["labels"], files, frames, strict=True)
+    cells = [_describe_cell(task, settings, *labelled) for labelled in files_with_frames]
     if out is None:
         content = {**settings, "completions": [cell["parts"]["decode"] for cell in cells]}
-        words = "score", settings["task"], *settings["labels"]
+        words = ("score", settings["task"], *settings["labels"])
         out = Path("runs") / folder_name(words, content)
-    run, outcome = RunDirectory(out), Outcome(out)
+
+    run = RunDirectory(out)
+    outcome = Outcome(out)
     with run.locked():
         if run.manifest and run.manifest.get("predictions") != settings:
             raise UserError(
                 f"The output folder {out} belongs to another command "
                 f"({run.manifest.get('command')}): choose another with --out."
             )
+
         if run.manifest.get("cells") != cells:
-            now, split = describe_run(), settings["split"]
-            data = {
-                "licence": getattr(task, "licence", "not stated"),
-                "sizes": {split: len(frames[0])},
-                "identity": {split: take_identity(task, split, settings["data_seed"])},
-            }
-            content = {
-                "format": FORMAT,
-                "name": out.name,
-                "experiment": {"losses": settings["labels"]},
-                "experiments": [],  # none that `train-eval` could add to
-                "predictions": settings,
-                **now,
-                "created": (run.manifest or now)["created"],
-                "data": {settings["task"]: data},
-                "cells": cells,
-            }
-            write_json(out / "manifest.json", content)
+            _write_manifest(run, task, settings, cells, len(frames[0]))
+
         for cell, frame in zip(cells, frames, strict=True):
             stored = stored_cell(out, cell)
             if stored.metrics is not None:
@@ -154,40 +150,74 @@ def _score_into(
             failure_file(out, stored.key).unlink(missing_ok=True)
             assert stored.decoded is not None
             if not stored.decoded.exists():
-                with making(stored.decoded) as part:
+                with write_folder(stored.decoded) as part:
                     write_parquet(part / "completions.parquet", frame)
-            if (error := measure_cell(stored, task)) is not None:
+            error = measure_cell(stored, task)
+            if error is not None:
                 outcome.failed[cell["loss"]] = f"{type(error).__name__}: {error}"
+
         outcome.worked |= write_comparisons(read_run(out))
+
     return outcome
 
 
-def _labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
-    """What tables call the files: by default their stems, without what lm-eval and lighteval
+def _write_manifest(
+    run: RunDirectory,
+    task: Task,
+    settings: Mapping[str, Any],
+    cells: Sequence[CellRecord],
+    number_of_examples: int,
+) -> None:
+    split = settings["split"]
+    data = {
+        "licence": getattr(task, "licence", "not stated"),
+        "sizes": {split: number_of_examples},
+        "identity": {split: take_identity(task, split, settings["data_seed"])},
+    }
+    provenance = describe_run()
+    content = {
+        "format": FORMAT,
+        "name": run.path.name,
+        "experiment": {"losses": settings["labels"]},
+        "experiments": [],  # none that `train-eval` could add to
+        "predictions": settings,
+        **provenance,
+        "created": run.manifest.get("created", provenance["created"]),
+        "data": {settings["task"]: data},
+        "cells": cells,
+    }
+    write_json(run.path / "manifest.json", content)
+
+
+def _choose_labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
+    """Choose what tables call the files: by default their stems, without what lm-eval and lighteval
     write around the task in them; where files of several folders have one name, the folders'."""
     if given and len(given) != len(files):
         raise UserError(
             f"--label is given {len(given)} times and --predictions {len(files)} times: give one "
             "--label a file, in the same order, or none."
         )
+
     labels = [label.strip() for label in given]
     if not labels:
         stems = [Path(file.name.removesuffix(".gz")).stem for file in files]
         labels = [_SAMPLES.sub(r"\1", stem) for stem in stems]
         if len({*labels}) == 1 < len(files):
             labels = [file.resolve().parent.name for file in files]
+
     if len({label.casefold() for label in labels}) < len(files):  # tables write ce as CE
         raise UserError(
             f"Two files have one label, in capitals or not, of {', '.join(labels)}: name each file "
             "with a --label of its own."
         )
+
     return labels
 
 
 def _describe_cell(
     task: Task, settings: Mapping[str, Any], label: str, file: Predictions, frame: pd.DataFrame
-) -> dict[str, Any]:
-    """What the manifest says of a file: its label stands where a run has its loss."""
+) -> CellRecord:
+    """Describe a file as a cell: its label stands where a run has its loss."""
     data = take_identity(task, settings["split"], settings["data_seed"])
     decode = {"data": data, "completions": frame.to_json(orient="split", index=False)}
     return {

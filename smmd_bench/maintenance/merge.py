@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +12,7 @@ from ..results.summary import distinct
 from ..run.comparison import write_comparisons
 from ..run.run_directory import RunDirectory, identity_of
 from ..storage.cell import StoredCell
-from ..storage.files import making, read_json, write_json, write_text
-from ..storage.manifest import read_manifest
+from ..storage.files import read_json, read_manifest, write_folder, write_json, write_text
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:
@@ -25,68 +24,106 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     """
     frames = [read_run(run) for run in runs]
     names = [str(run.resolve()) for run in runs]
-    before = read_json(out / "manifest.json")
-    if out.exists() and any(out.iterdir()) and (before or {}).get("merged") != names:
+    merged_before = (read_json(out / "manifest.json") or {}).get("merged")
+    if out.exists() and any(out.iterdir()) and merged_before != names:
         raise UserError(f"{out} is there and not made from these runs: choose another with --out.")
-    for run, frame in zip(runs, frames, strict=True):
-        if frame.cells.empty:
-            raise UserError(f"{run} has no cells (it may be of smmd-bench overhead): leave it out.")
-        if ("predictions" in frame.manifest) != ("predictions" in frames[0].manifest):
-            raise UserError("Scored predictions and trained losses share no table: report each.")
-    chosen = _chosen(frames)
-    described = [frame.described[address] for frame, address in chosen]
-    others = [(frame, address) for frame in frames for address in frame.cells["address"]]
-    manifests = [frame.manifest for frame in frames]
-    manifest = {
-        **read_manifest(runs[0]),
+    _require_alike(frames)
+
+    chosen = _choose_cells(frames)
+    manifest = _merge_manifests([frame.manifest for frame in frames])
+    manifest |= {
         "name": out.name,
         "merged": names,
-        "data": {task: said for m in manifests for task, said in m["data"].items()},
-        "experiments": distinct(e for m in manifests for e in m.get("experiments") or ()),
-        "command": "; ".join(dict.fromkeys(str(m.get("command")) for m in manifests)),
+        "cells": [frame.described[address] for frame, address in chosen],
     }
-    manifest.pop("experiment", None)  # follows from the cells
+    all_cells = [(frame, address) for frame in frames for address in frame.described]
     with RunDirectory(out).locked():
-        write_json(out / "manifest.json", {**manifest, "cells": described})
-        for frame, address in (*chosen, *others):  # the first folder of a name stays
+        content = {**read_manifest(runs[0]), **manifest}
+        content.pop("experiment", None)  # follows from the cells
+        write_json(out / "manifest.json", content)
+        # Of folders with one name the first stays: that of the chosen cell.
+        for frame, address in (*chosen, *all_cells):
             for folder in frame.current(address).folders:
                 _link(folder, out / folder.relative_to(frame.path))
         for frame in frames:
-            for stage in ("regression", "compare", "failed"):
-                for path in (frame.path / stage).glob("[!.]*"):
-                    _link(path, out / stage / path.name)
+            _link_rest(frame.path, out)
         write_comparisons(read_run(out))
+
     return out
 
 
-def _chosen(frames: Sequence[RunFrames]) -> list[tuple[RunFrames, str]]:
-    """Each cell's run, in order, and its address there: the first run that has its results. Raises
-    UserError where two runs have one cell with other stages, such as another test split, engine or
-    recipe, or with other weights: the rows of one table could not be set side by side."""
-    found: dict[tuple[Any, ...], tuple[RunFrames, str]] = {}
+def _link_rest(run: Path, out: Path) -> None:
+    """Link what is of no single cell, or says why one failed."""
+    for stage in ("regression", "compare", "failed"):
+        for path in (run / stage).glob("[!.]*"):
+            _link(path, out / stage / path.name)
+
+
+def _require_alike(frames: Sequence[RunFrames]) -> None:
+    """Raise UserError where runs share no table, or have no cells."""
+    kinds = {"predictions" in frame.manifest for frame in frames}
     for frame in frames:
-        for cell in frame.cells.to_dict("records"):
-            address = str(cell["address"])
-            key, now = identity_of(cell), frame.current(address)
-            first, known = found.setdefault(key, (frame, address))
-            if other := _difference(first.current(known), now):
-                which = " ".join(map(str, key))
+        if not frame.described:
+            raise UserError(
+                f"{frame.path} has no cells (it may be of smmd-bench overhead): leave it out."
+            )
+    if len(kinds) > 1:
+        raise UserError("Scored predictions and trained losses share no table: report each.")
+
+
+def _merge_manifests(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Merge what manifests say beside their cells; what follows from these is made anew."""
+    data: dict[str, Any] = {}
+    experiments: list[Any] = []
+    for manifest in manifests:
+        data |= manifest["data"]
+        experiments += manifest.get("experiments") or ()
+    commands = dict.fromkeys(str(manifest.get("command")) for manifest in manifests)
+    return {
+        "data": data,
+        "experiments": distinct(experiments),
+        "command": "; ".join(commands),
+    }
+
+
+def _choose_cells(frames: Sequence[RunFrames]) -> list[tuple[RunFrames, str]]:
+    """Choose each cell's run, in order, and its address there: the first run with its results.
+    Raises UserError where two runs have one cell with other stages, such as another test split,
+    engine or recipe, or with other weights: no table could set their rows side by side."""
+    chosen: dict[tuple[Any, ...], tuple[RunFrames, str]] = {}
+    for frame in frames:
+        for row in frame.cells.to_dict("records"):
+            address = str(row["address"])
+            identity = identity_of(row)
+            first, first_address = chosen.setdefault(identity, (frame, address))
+            cell = frame.current(address)
+            first_cell = first.current(first_address)
+
+            # Rows of two runs side by side must answer the same examples in the same way.
+            difference = _describe_difference(first_cell, cell)
+            if difference is not None:
+                which = " ".join(map(str, identity))
                 raise UserError(
-                    f"{first.path} and {frame.path} have different cells of {which} ({other}): "
-                    "compare them with smmd-bench compare."
+                    f"{first.path} and {frame.path} have different cells of {which} "
+                    f"({difference}): compare them with smmd-bench compare."
                 )
-            if first.current(known).metrics is None and now.metrics is not None:
-                found[key] = (frame, address)
-    return list(found.values())
+
+            if first_cell.metrics is None and cell.metrics is not None:
+                chosen[identity] = (frame, address)
+
+    return [*chosen.values()]
 
 
-def _difference(one: StoredCell, other: StoredCell) -> str | None:
-    """How the results of a cell in two runs differ, in words; None: they do not."""
+def _describe_difference(one: StoredCell, other: StoredCell) -> str | None:
+    """Describe how the results of a cell in two runs differ; None: they do not."""
     if one.key != other.key:
-        stages = [s for s, part in one.parts.items() if other.parts.get(s) != part]
+        stages = [stage for stage, part in one.parts.items() if other.parts.get(stage) != part]
         return f"they differ from the stage {[*stages, 'select'][0]} on"
-    known = [cell.tested for cell in (one, other) if cell.tested is not None]
-    return "they test other weights" if len({*known}) > 1 else None
+
+    # Weights that nobody has selected yet contradict nothing.
+    if one.tested is None or other.tested is None or one.tested == other.tested:
+        return None
+    return "they test other weights"
 
 
 def _link(source: Path, target: Path) -> None:
@@ -95,7 +132,7 @@ def _link(source: Path, target: Path) -> None:
         write_text(target, source.read_text(encoding="utf-8"))
     elif source.exists() and not target.exists():
         ignored = shutil.ignore_patterns(".*", "epochs")
-        with making(target) as part:
+        with write_folder(target) as part:
             shutil.rmtree(part)  # with what a killed call left
             shutil.copytree(source, part, ignore=ignored, copy_function=_link_file)
 

@@ -12,7 +12,6 @@ import resource
 import sys
 import tempfile
 import time
-from functools import partial
 from pathlib import Path
 
 from ..contracts import Checkpoint, EngineSettings
@@ -50,6 +49,7 @@ def main(method: str, dtype: str, engine: str) -> None:
                 memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             decode(experiment.cells, run.path)
             measure(experiment.cells, run.path)
+
         took = time.monotonic() - trained
         print(
             f"{method} in {dtype}: trained in {trained - began:.0f} s with {memory / 1e9:.2f} GB, "
@@ -60,16 +60,22 @@ def main(method: str, dtype: str, engine: str) -> None:
 
 
 def count_flips(base: Cell) -> int:
-    """How many answers of an untuned model change where it is asked for them one by one."""
-    model, size = base.card.folder, base.size("test")
-    examples = base.task_plugin.examples("test", base.data_seed, size)
-    prompts = load_tokenizer(model)([example.prompt for example in examples])["input_ids"]
+    """Count the answers of an untuned model that change where it is asked for them one by one."""
+    model = base.card.folder
+    examples = base.task_plugin.examples("test", base.data_seed, base.size("test"))
+    texts = [example.prompt for example in examples]
+    prompts = load_tokenizer(model)(texts)["input_ids"]
     settings = EngineSettings(max_model_length=256, dtype=base.recipe.dtype)
+    checkpoint = Checkpoint("base", "base", model)
+
+    flips = 0
     with load_engine(base.engine).open(model, settings) as session:
-        ask = partial(session.generate, checkpoint=Checkpoint("base", "base", model))
-        together = ask(prompts, max_new_tokens=32)
-        alone = [ask([prompt], max_new_tokens=32)[0] for prompt in prompts]
-    return sum(one.token_ids != other.token_ids for one, other in zip(together, alone, strict=True))
+        together = session.generate(prompts, checkpoint=checkpoint, max_new_tokens=32)
+        for prompt, in_batch in zip(prompts, together, strict=True):
+            (alone,) = session.generate([prompt], checkpoint=checkpoint, max_new_tokens=32)
+            flips += alone.token_ids != in_batch.token_ids
+
+    return flips
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 from ..contracts import Answer, Example, Metric, Split, Task
 from ..errors import UserError, quoted, reason_of
-from ..storage.data_files import has_lone_surrogate
+from ..storage.files import has_lone_surrogate
 from .parameters import canonical
 
 

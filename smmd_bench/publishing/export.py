@@ -24,7 +24,7 @@ from ..plugin_system.registry import load_task
 from ..results.frames import RunFrames
 from ..results.summary import card_of_run, describe_retraining
 from ..storage.addresses import file_word
-from ..storage.files import making, part_of, read_given_json, write_json, write_text
+from ..storage.files import part_of, read_given_json, write_folder, write_json, write_text
 from .tables import DASH, with_interval
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def write_export(
     for row, folder in zip(cells, folders, strict=True):
         # Another export may have been killed here.
         shutil.rmtree(part_of(folder), ignore_errors=True)
-        with making(folder) as part:
+        with write_folder(folder) as part:
             note = write_weights(run, row, part, merged=merged)
             write_model_card(run, row, part, folder.name)
             write_lm_eval_results(run, row, part, folder.name)

@@ -20,7 +20,7 @@ from ..results.regression import (
     regression_samples,
 )
 from ..scoring.statistics import paired_difference
-from ..storage.files import making, write_json
+from ..storage.files import write_folder, write_json
 
 RIGHT_OR_WRONG = frozenset(("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match", "em"))
 """Metrics that are 0 or 1 for each document."""
@@ -53,7 +53,7 @@ def write_comparisons(run: RunFrames) -> None:
                 comparison = compare(ours, theirs, metric)
                 if comparison:
                     metrics[metric] = comparison
-        with making(place) as folder:
+        with write_folder(place) as folder:
             write_json(folder / "comparison.json", {"metrics": metrics})
 
 

@@ -28,7 +28,7 @@ from ..models.loading import load_merged, load_model, quiet_libraries, save_merg
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
 from ..run.process import start
-from ..storage.files import making, write_json, write_parquet
+from ..storage.files import write_folder, write_json, write_parquet
 from .comparison import is_share
 from .evaluation import Evaluation, Target
 from .suites import Suite, lm_eval_tasks
@@ -143,7 +143,7 @@ def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress)
         "context": int(model.max_length),
         "rows": _collect_results(output, samples),
     }
-    with making(evaluation.folder(run)) as folder:
+    with write_folder(evaluation.folder(run)) as folder:
         write_json(folder / "suite.json", {"address": evaluation.address, **evaluation.facts})
         write_parquet(folder / "samples.parquet", samples)
         write_json(folder / "results.json", results)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
 
 from ..plugin_system.parameters import tuned_label, untuned_label
-from ..storage.cell import BASE
+from ..storage.cell import BASE, CellRecord
 
 REFERENCE = "ce"
 
@@ -35,7 +35,7 @@ class CellKey(NamedTuple):
     budget: int = 0
 
 
-def cell_key(cell: Mapping[str, Any]) -> CellKey:
+def cell_key(cell: CellRecord) -> CellKey:
     """The key of a cell, from what a manifest says of it."""
     loss, reference = str(cell["loss"]), cell.get("reference")
     recipe = {k: v for k, v in (cell.get("recipe") or {}).items() if k not in WITHOUT_EFFECT}
@@ -99,12 +99,12 @@ class Compared(NamedTuple):
     """Two cells, as the manifest says them, and of which kind: a loss and its opponent
     ("comparison"), or cross-entropy of two seeds ("noise")."""
 
-    mine: dict[str, Any]
-    other: dict[str, Any]
+    mine: CellRecord
+    other: CellRecord
     kind: str
 
 
-def all_compared(cells: Iterable[dict[str, Any]]) -> list[Compared]:
+def all_compared(cells: Iterable[CellRecord]) -> list[Compared]:
     """Every pair of these measured cells that is compared."""
     held = {cell_key(content): content for content in cells}
     pairs = [(*pair, "comparison") for pair in find_baselines(held).items()]

@@ -11,7 +11,7 @@ from ..plugin_system.registry import load_task
 from ..scoring.gain import LEVEL, gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
-from ..storage.cell import BASE, StoredCell
+from ..storage.cell import BASE, CellRecord, StoredCell
 from .baselines import WITHOUT_EFFECT, cell_key
 from .tie_groups import tie_letters
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..contracts import Metric
     from .frames import RunFrames
 
-    Side = tuple[RunFrames, dict[str, Any]]
+    Side = tuple[RunFrames, CellRecord]
     """A run, and what its manifest says of a cell."""
 
 COLUMNS = (
@@ -157,7 +157,7 @@ def _describe_settings(left: Side, right: Side) -> Iterator[str]:
             yield f"{name} is {value} and {settings[name]}"
 
 
-def _read_settings(run: RunFrames, cell: dict[str, Any]) -> dict[str, Any]:
+def _read_settings(run: RunFrames, cell: CellRecord) -> dict[str, Any]:
     """Read what a result may depend on besides the loss, as far as it is known."""
     task = cell["task"]
     settings: dict[str, Any] = {}
@@ -255,9 +255,7 @@ def _require_comparable(run: RunFrames, losses: Sequence[str], metric: str | Non
         raise UserError(f"--losses names {losses[0]} alone: give another loss to compare it with.")
 
 
-def _pair_cells(
-    run: RunFrames, loss: str, other: str
-) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+def _pair_cells(run: RunFrames, loss: str, other: str) -> Iterator[tuple[CellRecord, CellRecord]]:
     """Pair the measured cells of a loss with those of the other of the same recipe and seed."""
     by_key = {cell_key(cell): cell for cell in run.measured}
     budgets = {key.budget for key in by_key if key.loss == other}

@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
 from ..scoring.measure import COMPARISON
-from ..storage.cell import CellFile, StoredCell, stored_cell
-from ..storage.manifest import read_manifest
+from ..storage.cell import CellFile, CellRecord, StoredCell, stored_cell
+from ..storage.files import read_manifest
 from .baselines import Compared, all_compared
 from .summary import (
     CELL_COLUMNS,
@@ -88,12 +88,12 @@ class RunFrames:
         return self._current[address]
 
     @cached_property
-    def described(self) -> dict[str, dict[str, Any]]:
+    def described(self) -> dict[str, CellRecord]:
         """What the manifest says of each row of the tables, by address, in no order."""
         return {str(cell["address"]): cell for cell in self.manifest.get("cells") or ()}
 
     @property
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> list[CellRecord]:
         """The same without the addresses."""
         return [*self.described.values()]
 
@@ -283,7 +283,7 @@ class RunFrames:
         return all_compared(self.measured)
 
     @property
-    def measured(self) -> list[dict[str, Any]]:
+    def measured(self) -> list[CellRecord]:
         """What the manifest says of each measured cell."""
         return [content for content in self.rows if self.current(content["address"]).metrics]
 

@@ -12,7 +12,7 @@ from ..models.cards import ModelCard, card_at, model_card
 from ..plugin_system.parameters import is_tuned, parameters_of, spell, split_spec, untuned_label
 from ..plugin_system.plugin_source import source_digest
 from ..plugin_system.registry import Group, entry, load_loss, names, own_points, singular
-from ..storage.cell import BASE, CellFile, StoredCell
+from ..storage.cell import BASE, CellFile, CellRecord, StoredCell
 from ..storage.files import read_parquet
 from .baselines import WITHOUT_EFFECT
 
@@ -124,7 +124,7 @@ def sort_cells(
     return sorted(cells, key=rank)
 
 
-def cell_row(content: Mapping[str, Any], cell: StoredCell) -> dict[str, Any]:
+def cell_row(content: CellRecord, cell: StoredCell) -> dict[str, Any]:
     """Make the row of a cell, from what a manifest says of it."""
     # Completions made elsewhere have neither a recipe nor data of ours.
     return {

@@ -137,7 +137,7 @@ def _group_addresses(run: Run, cells: pd.DataFrame) -> dict[CellKey, dict[str, s
     by_key: dict[CellKey, dict[str, str]] = {}
     in_order = cells.sort_values("loss")
     for address, loss in zip(in_order["address"], in_order["loss"], strict=True):
-        key = cell_key({**described[address], "reference": None})
+        key = cell_key(described[address])._replace(reference=None)
         # How many trials a loss was tuned over is a part of that loss here.
         by_key.setdefault(key._replace(loss="", budget=0), {})[loss] = address
     return by_key

@@ -71,37 +71,48 @@ def run_file(
     selected weights that are gone are missing, too. Raises UserError for the user's mistakes, in
     any of the experiments, before anything is written; a cell that fails is in the outcome.
     """
-    run, outcome = RunDirectory(out, restore), Outcome(out)
+    run = RunDirectory(out, restore)
+    outcome = Outcome(out)
     runner: Executor = load("executors", executor)
     with run.locked():
         run.require_own(plan.experiments, extend=extend)
+
         with display() as progress:
-            lacking = check(run, plan.cells, runner, progress, None)
+            missing = check(run, plan.cells, runner, progress, None)
+
         run.claim(plan.experiments, plan.name)
-        others = list(_to_measure(run, plan.cells))
-        cells = [*plan.cells, *others]
-        outcome.worked = bool(lacking) or any(
-            not run.failure(cell).get("skipped") for cell in others
-        )
+        decoded_before = [*_find_unmeasured(run, plan.cells)]
+
+        # A loss that cannot apply is no work, however often it is asked for.
+        outcome.worked = bool(missing)
+        for cell in decoded_before:
+            outcome.worked |= not run.failure(cell).get("skipped")
         if outcome.worked:
             with display() as progress:
                 # train, select, decode, measure
-                schedule = Schedule(run, cells, runner.slots, track)
+                schedule = Schedule(run, [*plan.cells, *decoded_before], runner.slots, track)
                 for result in runner.run(schedule, out, progress):
                     schedule.end(result)
+
         outcome.worked |= compare(out)
-    outcome.notes |= {cell.label: notes for cell in plan.cells if (notes := run.notes(cell))}
+
     for cell in plan.cells:
-        if failure := run.failure(cell):
+        notes = run.notes(cell)
+        if notes:
+            outcome.notes[cell.label] = notes
+
+        failure = run.failure(cell)
+        if failure:
             reasons = outcome.skipped if failure.get("skipped") else outcome.failed
             reasons[cell.label] = f"{failure['stage']}: {failure['error']}"
+
     return outcome
 
 
 def check_file(
     run: RunDirectory, plan: ExperimentFile, runner: Executor, progress: Progress, *, extend: bool
 ) -> dict[Cell, Stage]:
-    """The first stage that each cell lacks. Raises UserError for what `run_file` would refuse;
+    """Find the first stage that each cell lacks. Raises UserError for what `run_file` would refuse;
     nothing is written, and of examples that are generated, the first `_LOOKED_AT` of a split stand
     for all."""
     run.require_place()
@@ -115,25 +126,29 @@ def check(
     """Find the user's mistakes in the cells that are not decoded yet; the first stage that each
     cell lacks. most: of generated examples so many a split are looked at (None: all)."""
     missing = run.missing(cell for cell in cells if not run.failure(cell).get("skipped"))
-    if todo := [cell for cell, stage in missing.items() if stage != "measure"]:
-        looked_at = todo if most is None else [_with_fewer(cell, most) for cell in todo]
-        preflight(looked_at, progress, getattr(runner, "gpus_per_cell", 1))
+    undecoded = [cell for cell, stage in missing.items() if stage != "measure"]
+    if most is not None:
+        undecoded = [_with_fewer(cell, most) for cell in undecoded]
+    if undecoded:
+        preflight(undecoded, progress, getattr(runner, "gpus_per_cell", 1))
     return missing
 
 
 def _with_fewer(cell: Cell, most: int) -> Cell:
-    """The cell with at most so many examples of each split whose examples are generated."""
-    made = [split for split in cell.splits if cell.rows_there(split, 1) is None]
-    sizes = {f"{split}_examples": min(most, cell.size(split)) for split in made}
+    """Shorten a cell to at most so many examples of each split whose examples are generated."""
+    generated = [split for split in cell.splits if cell.rows_there(split, 1) is None]
+    sizes = {f"{split}_examples": min(most, cell.size(split)) for split in generated}
     return replace(cell, recipe=cell.recipe.changed(sizes))
 
 
-def _to_measure(run: RunDirectory, own: Collection[Cell]) -> Iterator[Cell]:
-    """The cells of the folder's other experiments whose completions are not measured yet."""
-    mine = {cell.address for cell in own}
-    for content in run.manifest["cells"]:
-        now = stored_cell(run.path, content)
-        if content["address"] not in mine and now.is_decoded and now.metrics is None:
-            with suppress(UserError):  # its plugin or model is gone
-                if (cell := cell_from_json(content)).parts == content["parts"]:
-                    yield cell
+def _find_unmeasured(run: RunDirectory, planned: Collection[Cell]) -> Iterator[Cell]:
+    """Find the cells of the folder's other experiments that are decoded and not measured yet."""
+    addresses = {cell.address for cell in planned}
+    for record in run.manifest["cells"]:
+        stored = stored_cell(run.path, record)
+        if record["address"] in addresses or not stored.is_decoded or stored.metrics is not None:
+            continue
+        with suppress(UserError):  # its plugin or model is gone
+            cell = cell_from_json(record)
+            if cell.parts == record["parts"]:
+                yield cell

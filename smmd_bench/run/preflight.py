@@ -18,7 +18,6 @@ from ..decoding.decode import completions_frame
 from ..encoding.images import check_images
 from ..encoding.prompts import (
     encode_examples,
-    encode_prompts,
     encode_targets,
     expanded_lengths,
     images_of,
@@ -38,8 +37,8 @@ from ..plugin_system.checked_task import take_examples
 from ..plugin_system.registry import load_engine
 from ..scoring.deciding import selecting_metrics
 from ..scoring.decoding_rules import metrics_under
-from ..scoring.score import reads_numbers, score_frame, value_of
-from ..scoring.statistics import metric_values
+from ..scoring.measure import measure
+from ..scoring.score import reads_numbers, value_of
 
 _SCORED, _READ, _ENCODED = 4, 1000, 100
 """Targets of a split that are scored; training targets that are read; examples that are encoded."""
@@ -51,84 +50,97 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
     gpus: of an engine. Raises UserError for the first mistake; of examples of a split that are too
     long, the longest.
     """
-    started = ((cell.engine, cell.card.folder, cell.engine_settings) for cell in cells)
-    for name, base, settings in dict.fromkeys(started):
-        if hasattr(engine := load_engine(name), "require"):
-            engine.require(base, settings, gpus)
-    tokenizers, processor_of = check_models(cells), cache(load_processor)
-    made: dict[Any, Sequence[Example]] = {}
-    read: set[Any] = set()
+    _require_engines(cells, gpus)
+    tokenizers = _check_models(cells)
+    load_processor_once = cache(load_processor)
+    examples_of: dict[Any, Sequence[Example]] = {}
+    checked: set[Any] = set()
     for cell in sorted(cells, key=lambda cell: cell.is_base):  # a task without training data first
         for split in cell.splits:
             data = (cell.task, split, cell.data_seed, cell.size(split))
-            if data not in made:
-                made[data] = _examples(cell, split, progress)
+            if data not in examples_of:
+                examples_of[data] = _take_examples(cell, split, progress)
+            examples = examples_of[data]
             if split == "test" and cell.decoders:
-                _require_numbers(cell, made[data])
+                _require_numbers(cell, examples)
+
             settings = cell.engine_settings
             reading = (*data, cell.model, settings, cell.recipe.chat_template)
-            if reading in read:
+            if reading in checked:
                 continue
-            read.add(reading)
-            pixels = settings.min_pixels, settings.max_pixels
-            processor = processor_of(cell.card.folder, *pixels) if cell.reads_images else None
+            checked.add(reading)
+
+            processor = None
+            if cell.reads_images:
+                pixels = (settings.min_pixels, settings.max_pixels)
+                processor = load_processor_once(cell.card.folder, *pixels)
+
+            # A tokenizer of another model, say, gives texts back that nobody wrote.
             tokenizer = tokenizers[cell.model]
             require_round_trip(
-                made[data][:_ENCODED],
+                examples[:_ENCODED],
                 tokenizer,
                 processor,
                 chat=cell.recipe.chat_template,
                 embeddings=embedding_rows(cell.card.folder),
                 model=cell.model,
             )
-            if beyond := require_room(cell, split, made[data], tokenizer, processor):
-                said = (
-                    f"{cell.task}, {split}: {beyond:,} of {len(made[data]):,} targets need more "
-                    f"than {cell.task_plugin.max_new_tokens} new tokens of {cell.model}, so these "
-                    "examples cannot be answered right."
-                )
-                progress(said, 0, 0)
+            _require_room(cell, split, examples, tokenizer, processor)
 
 
-def check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
+def _require_engines(cells: Sequence[Cell], gpus: int) -> None:
+    """Let each engine say why it cannot start as the cells need it."""
+    starts = ((cell.engine, cell.card.folder, cell.engine_settings) for cell in cells)
+    for name, base, settings in dict.fromkeys(starts):
+        engine = load_engine(name)
+        if hasattr(engine, "require"):
+            engine.require(base, settings, gpus)
+
+
+def _check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
     """Check the models of cells, and their weights where these are here; returns the tokenizers.
     Raises UserError for the first mistake."""
     from ..encoding.numbers import numeric_vocabulary  # torch, which a finished run need not have
     from ..models.loading import require_all_weights, require_lora_targets
 
     models = {cell.model: cell.card for cell in cells}
-    for model, attention in dict.fromkeys((c.model, c.recipe.attn_implementation) for c in cells):
-        if (card := models[model]).weights_are_here:
+    attentions = dict.fromkeys((cell.model, cell.recipe.attn_implementation) for cell in cells)
+    for model, attention in attentions:
+        card = models[model]
+        if card.weights_are_here:
             require_safetensors(Checkpoint(card.name, "base", card.folder))
             require_all_weights(card.folder, attention)
+
     tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
-    settings = ((c.model, c.recipe.numeric_rule, c.recipe.chat_template) for c in cells)
-    for model, rule, chat in dict.fromkeys(settings):
-        tokenizer = tokenizers[model]
-        numeric_vocabulary(tokenizer, rule)
-        models[model].require_numeric_tokens(len(numeric_vocabulary(tokenizer, "integer")))
-        encode_prompts(tokenizer, ["0"], chat=chat)
-        encode_targets(tokenizer, ["0"], chat=chat)
-    trained = [cell.owner for cell in cells if not cell.is_base and cell.recipe.method == "lora"]
-    for model, targets in dict.fromkeys((c.model, c.recipe.lora_targets) for c in trained):
+    for model, rule in dict.fromkeys((cell.model, cell.recipe.numeric_rule) for cell in cells):
+        numeric_vocabulary(tokenizers[model], rule)
+        integers = numeric_vocabulary(tokenizers[model], "integer")
+        models[model].require_numeric_tokens(len(integers))
+
+    adapted = [cell.owner for cell in cells if not cell.is_base and cell.recipe.method == "lora"]
+    for model, targets in dict.fromkeys((cell.model, cell.recipe.lora_targets) for cell in adapted):
         require_lora_targets(models[model], targets)
     return tokenizers
 
 
-def _examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:
-    """The examples of a split, with images that can be read and names that scoring can take."""
+def _take_examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:
+    """Take the examples of a split; its images can be read, and its targets scored."""
     progress(f"examples of {cell.task}, {split}", 0, 1)
     examples = take_examples(cell.task_plugin, split, cell.data_seed, cell.size(split))
     progress(f"examples of {cell.task}, {split}", 1, 1)
+
     if not len(examples):
         raise UserError(
             f"{cell.task} has no example of the {split} split: ask for at least one with "
             f"--{split}-examples, or copy its data again."
         )
+
     if cell.reads_images:
         files = (file for example in examples for file in example.images)
-        what = f"images of {cell.task}, {split}"
-        check_images(files, lambda _, done, total: progress(what, done, total))
+        label = f"images of {cell.task}, {split}"
+        check_images(files, lambda _, done, total: progress(label, done, total))
+
+    # To read every target of a large training split would take minutes.
     rehearse(cell, split, [*islice(examples, _READ)] if split == "train" else examples)
     return examples
 
@@ -140,22 +152,13 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
     texts = [Completion(example.target, (), "stop") for example in examples]
     frame = completions_frame(examples, texts, [0] * len(examples))
     try:
-        scores = score_frame(cell.task_plugin, frame.head(_SCORED))
+        scores, _ = measure(cell.task_plugin, frame.head(_SCORED), resamples=2)
         for table in (frame, scores):
             pa.Table.from_pandas(table)
-        for example in examples if reads_numbers(cell.task_plugin) else ():
-            found = value_of(cell.task_plugin, example.target)
-            answer = None if example.answer is None else example.answer.value
-            if found is None or found != answer:
-                raise UserError(
-                    f"{cell.task}, {split}: the task reads {found} in the target of example "
-                    f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {answer}: let "
-                    "parse() of the task read it, or correct the answer; `smmd-bench validate "
-                    f"{cell.task_plugin.name}` says more."
-                )
         for metric in selecting_metrics(cell.task_plugin, cell.recipe.select_by):
-            _ = scores[[*metric.columns, *([metric.subset] if metric.subset else [])]]
-        metric_values(cell.task_plugin, scores, resamples=2)
+            _ = scores[[*metric.columns]]  # the epoch could not be selected without them
+        if reads_numbers(cell.task_plugin):
+            _require_readable(cell, split, examples)
     except UserError:
         raise
     except Exception as error:
@@ -166,32 +169,45 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
         ) from error
 
 
+def _require_readable(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
+    """Raise UserError for the first target in which the task reads another answer."""
+    for example in examples:
+        value = value_of(cell.task_plugin, example.target)
+        answer = None if example.answer is None else example.answer.value
+        if value is None or value != answer:
+            raise UserError(
+                f"{cell.task}, {split}: the task reads {value} in the target of example "
+                f"{example.uid}, {quoted(example.target[-60:])}, whose answer is {answer}: let "
+                "parse() of the task read it, or correct the answer; `smmd-bench validate "
+                f"{cell.task_plugin.name}` says more."
+            )
+
+
 def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
     """Raise UserError where the targets are not one number each, which decoding rules need."""
-    asked = f"--decoders {','.join(cell.decoders)}"
+    option = f"--decoders {','.join(cell.decoders)}"
     if any(e.answer_start for e in examples) or all(e.answer is None for e in examples):
         raise UserError(
-            f"{cell.task} has targets that are not one number: {asked} needs a task whose "
+            f"{cell.task} has targets that are not one number: {option} needs a task whose "
             "completion is the answer alone, such as arithmetic."
         )
+
     if not metrics_under(cell.task_plugin, cell.decoders[0]):
         raise UserError(
-            f"{cell.task} has no metric of the error, such as MAE: {asked} would change nothing."
+            f"{cell.task} has no metric of the error, such as MAE: {option} would change nothing."
         )
 
 
-def require_room(
+def _require_room(
     cell: Cell, split: Split, examples: Sequence[Example], tokenizer: Any, processor: Any | None
-) -> int:
+) -> None:
     """Raise UserError for the example that needs the most room, where there is less; and for a
-    prompt to decode that has no token. Returns how many targets no completion can equal, because
-    they are longer than one may be."""
-    training = split == "train"
-    new = cell.task_plugin.max_new_tokens
-    if training:
-        most = at_most_positions(cell.card.folder, cell.recipe.max_length)
+    prompt to decode that has no token."""
+    is_training = split == "train"
+    if is_training:
+        room = at_most_positions(cell.card.folder, cell.recipe.max_length)
     else:
-        most = at_most_positions(cell.card.folder, cell.engine_settings.max_model_length)
+        room = at_most_positions(cell.card.folder, cell.engine_settings.max_model_length)
 
     chat = cell.recipe.chat_template
     encoded = encode_examples(tokenizer, processor, examples, chat=chat)
@@ -199,19 +215,21 @@ def require_room(
     targets = encode_targets(tokenizer, [example.target for example in examples], chat=chat)
     _require_unstopped(cell, split, examples, targets, tokenizer)
 
-    uids = (example.uid for example in examples)
-    counts = [*zip(uids, prompts, map(len, targets), strict=True)]
-    if not training and (empty := [uid for uid, prompt, _ in counts if not prompt]):
-        raise UserError(
-            f"{cell.task}, {split}: the prompt of example {empty[0]} has no token with the "
-            f"tokenizer of {cell.model}: give it a text, or take the example out of the data."
-        )
+    needs = []
+    least = 0 if is_training else cell.task_plugin.max_new_tokens
+    for example, prompt, target in zip(examples, prompts, targets, strict=True):
+        if not prompt and not is_training:
+            raise UserError(
+                f"{cell.task}, {split}: the prompt of example {example.uid} has no token with the "
+                f"tokenizer of {cell.model}: give it a text, or take the example out of the data."
+            )
+        # Targets of the validation split are never read by the model.
+        length = 0 if split == "validation" else len(target)
+        needs.append((prompt + max(least, length), prompt, example.uid))
 
-    least = 0 if training else new
-    is_read = training or split == "test"
-    needs = [(prompt + max(least, target * is_read), prompt, uid) for uid, prompt, target in counts]
+    # The longest example names the remedy with which all fit.
     needed, prompt, uid = max(needs)
-    if needed > most:
+    if needed > room:
         length = needed - least
         remedy = f"raise max_length to {length} with --set max_length={length}"
         if at_most_positions(cell.card.folder, needed) < needed:
@@ -220,10 +238,9 @@ def require_room(
             remedy += ", or give fewer pixels of an image with --set max_pixels=N"
         raise UserError(
             f"{cell.task}, {split}: example {uid} needs the most room, {needed} tokens (a prompt "
-            f"of {prompt} and {needed - prompt} after it), but {cell.model} has room for {most}, "
+            f"of {prompt} and {needed - prompt} after it), but {cell.model} has room for {room}, "
             f"and nothing is ever cut: {remedy}."
         )
-    return 0 if training else sum(target - 1 > new for _, _, target in counts)
 
 
 def _require_unstopped(
@@ -238,9 +255,11 @@ def _require_unstopped(
 
     targets: token ids of the examples' targets.
     """
-    stop = {*stop_token_ids(cell.card.folder, tokenizer)}
+    stop_ids = {*stop_token_ids(cell.card.folder, tokenizer)}
+
     for example, target in zip(examples, targets, strict=True):
-        inside = [token for token in target[:-1] if token in stop]
+        # The last token closes the target.
+        inside = [token for token in target[:-1] if token in stop_ids]
         if inside:
             raise UserError(
                 f"{cell.task}, {split}: the target of example {example.uid} holds "

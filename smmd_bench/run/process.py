@@ -42,9 +42,11 @@ class WorkerProcess:
         *,
         environment: Mapping[str, str] | None = None,
     ) -> None:
-        file, self.log = logs / f"{name}.json", logs / f"{name}.log"
+        self.log = logs / f"{name}.log"
+        file = logs / f"{name}.json"
         write_json(file, request)
         reading, writing = os.pipe()
+
         # Threads that spin while they wait make a shared machine several times slower.
         with self.log.open("wb") as output:
             self.process = subprocess.Popen(
@@ -55,13 +57,15 @@ class WorkerProcess:
                 pass_fds=[writing],
                 env={"OMP_WAIT_POLICY": "PASSIVE", **os.environ, **(environment or {})},
             )
+
+        # The end that writes is the process's own: without it, the last event is an end of file.
         os.close(writing)
         self._events = os.fdopen(reading, encoding="utf-8")
         self._failure: str | None = None
         self.found: dict[str, Any] = {}  # of a row of `smmd-bench overhead`
 
     def hear(self) -> dict[str, Any] | None:
-        """The next event; None: there will be none."""
+        """Read the next event; None: there will be none."""
         line = self._events.readline()
         event = dict(json.loads(line)) if line.endswith("\n") else None
         if event is not None and event["event"] == "failed":
@@ -70,26 +74,32 @@ class WorkerProcess:
         return event
 
     def follow(self, progress: Progress) -> str | None:
-        """Pass the progress on until the process ends; how it ended, as `ending` says it."""
+        """Pass the progress on until the process ends; how it ended, as `describe_end` says it."""
         while (event := self.hear()) is not None:
             if event["event"] == "progress":
                 progress(event["what"], event["done"], event["total"])
-        return self.ending()
+        return self.describe_end()
 
-    def ending(self) -> str | None:
-        """How the process ended, in its own words or the last line of its log; None: well."""
+    def describe_end(self) -> str | None:
+        """Describe how the process ended, in its own words or the last line of its log; None:
+        well."""
         code = self.process.wait()
         if code < 0:
             name = signal.Signals(-code).name
             hint = " (out of memory?)" if name == "SIGKILL" else ""
             return f"the process was killed by {name}{hint}, see {self.log}"
+
+        # Its own words say more than its status.
         if self._failure is not None:
             return self._failure
         if not code:
             return None
+
         lines = self.log.read_text(encoding="utf-8", errors="replace").split("\n")
         if any(line.startswith(_STALLED) for line in lines):
             return f"the process said nothing for too long (--stall) and was ended, see {self.log}"
+
+        # A library that fails often prints blank lines after what it says.
         last = next((line.strip(" .") for line in reversed(lines) if line.strip()), "no output")
         return f"the process ended with status {code} ({last[:300]}), see {self.log}"
 
@@ -123,11 +133,14 @@ class SeveralGpus:
             raise UserError("strategy=fsdp2 needs several GPUs: give gpus_per_cell=2 or more, too.")
 
     def environment(self, job: Job, threads: int | None) -> dict[str, str]:
-        """That of a job with so many threads, and with several GPUs if it uses any."""
-        several = {PROCESSES: str(self.gpus_per_cell), STRATEGY: self.strategy}
-        is_one = self.gpus_per_cell == 1 or not job.resources.gpus
-        on_cpu = {} if threads is None else {"OMP_NUM_THREADS": str(threads)}
-        return {**on_cpu, **({} if is_one else several)}
+        """Make that of a job with so many threads, and with several GPUs if it uses any."""
+        variables = {}
+        if threads is not None:
+            variables["OMP_NUM_THREADS"] = str(threads)
+        if self.gpus_per_cell > 1 and job.resources.gpus:
+            variables[PROCESSES] = str(self.gpus_per_cell)
+            variables[STRATEGY] = self.strategy
+        return variables
 
 
 class Events:
@@ -144,17 +157,18 @@ class Events:
             faulthandler.dump_traceback_later(self.stall, exit=True)
 
     def progress(self, what: str, done: int, total: int) -> None:
-        """At most five events a second for each `what`, and always the last."""
-        now = time.monotonic()
-        if done < total and now - self.last.get(what, 0.0) < 0.2:
+        """Send at most five events a second for each `what`, and always the last."""
+        moment = time.monotonic()
+        if done < total and moment - self.last.get(what, 0.0) < 0.2:
             return
-        self.last[what] = now
+        self.last[what] = moment
+
         if self.stall:
             faulthandler.dump_traceback_later(self.stall, exit=True)
         self.send({"event": "progress", "what": what, "done": done, "total": total})
 
     def send(self, event: dict[str, object]) -> None:
-        """One JSON line."""
+        """Write one JSON line."""
         try:
             print(json.dumps(event), file=self.stream, flush=True)
         except BrokenPipeError:
@@ -170,16 +184,18 @@ class Events:
 
 @contextlib.contextmanager
 def start() -> Iterator[tuple[dict[str, Any], Events]]:
-    """The request and the events of this process, where a WorkerProcess started it. Ctrl-C on a
-    terminal is left to its parent, which ends it: it would record a failure that is none."""
+    """Give the request and the events of this process, where a WorkerProcess started it. Ctrl-C on
+    a terminal is left to its parent, which ends it: it would record a failure that is none."""
     gc.set_threshold(50_000)  # as the command line does
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
+
     request = read_json(Path(sys.argv[1]))
     assert request is not None
     with os.fdopen(int(sys.argv[2]), "w", encoding="utf-8") as stream:
         for file in request["plugins"]:
             load_plugin_file(Path(file))
         yield request, Events(stream)
+
     faulthandler.cancel_dump_traceback_later()

@@ -19,9 +19,15 @@ from ..experiment.provenance import describe_run
 from ..results.frames import read_run
 from ..results.summary import distinct, require_plugins
 from ..storage.addresses import address
-from ..storage.cell import FOLDERS, StoredCell, failure_file
-from ..storage.files import DamagedError, set_damaged_aside, write_json, write_text
-from ..storage.manifest import FORMAT, read_manifest
+from ..storage.cell import FOLDERS, CellRecord, StoredCell, failure_file
+from ..storage.files import (
+    FORMAT,
+    DamagedError,
+    read_manifest,
+    set_damaged_aside,
+    write_json,
+    write_text,
+)
 from .cell_json import cell_from_json, cell_to_json, describe_cells
 
 Stage = Literal["train", "decode", "measure"]
@@ -52,67 +58,75 @@ class RunDirectory:
     restore: bool = False
 
     def current(self, cell: Cell) -> StoredCell:
-        """The cell's folders as they are now."""
+        """Find the cell's folders as they are now."""
         return cell.stored(self.path)
 
     def missing(self, cells: Iterable[Cell]) -> dict[Cell, Stage]:
-        """The first stage that each of these cells still lacks; those that lack none are left out.
+        """Find the first stage that each of these cells still lacks; those that lack none are left
+        out.
 
         A trial is finished once an epoch is selected. A test of transfer and a tuned cell train
         nothing: until others have trained the weights, they are still to be decoded. What is
         validated is taken as selected, as a run selects before it does anything else.
         """
-        states = {cell: self._foreseen(cell) for cell in cells}
-        wanted = set(filter(None, (self._wanted(*pair) for pair in states.items())))
-        stages = ((cell, self._stage(cell, now, wanted)) for cell, now in states.items())
-        return {cell: stage for cell, stage in stages if stage is not None}
+        states = {}
+        needed_trainings = set()
+        for cell in cells:
+            stored = self.current(cell)
+            with suppress(Exception):  # of a task's own code, which the run records as a failure
+                foresee(cell, stored)
+            states[cell] = stored
+            needed_trainings.add(self._find_needed_training(cell, stored))
 
-    def _foreseen(self, cell: Cell) -> StoredCell:
-        now = self.current(cell)
-        with suppress(Exception):  # of a task's own code, which the run records as a failure
-            foresee(cell, now)
-        return now
+        missing: dict[Cell, Stage] = {}
+        for cell, stored in states.items():
+            stage = _find_missing_stage(cell, stored, needed_trainings)
+            if stage is not None:
+                missing[cell] = stage
 
-    def _wanted(self, cell: Cell, now: StoredCell) -> str | None:
-        """The training whose selected weights a cell needs, as far as it is known."""
-        if cell.trial is not None or (now.is_decoded and not self.restore):
+        return missing
+
+    def _find_needed_training(self, cell: Cell, stored: StoredCell) -> str | None:
+        """Find the training whose selected weights a cell needs, as far as it is known."""
+        if cell.trial is not None or (stored.is_decoded and not self.restore):
             return None
-        home = now.home
+        home = stored.home
         return None if home is None or home.tested is None else home.parts.get("train")
 
-    @staticmethod
-    def _stage(cell: Cell, now: StoredCell, wanted: Collection[str]) -> Stage | None:
-        lacks = cell.source is None and not cell.grid and lacks_weights(now)
-        done = now.selection is not None if cell.trial is not None else now.is_decoded
-        if not done or (lacks and cell.parts["train"] in wanted):
-            return "train" if lacks else "decode"
-        return "measure" if cell.trial is None and now.metrics is None else None
-
     def failure(self, cell: Cell) -> dict[str, Any]:
-        """What failed/KEY.json says; empty: the cell did not fail."""
+        """Read what failed/KEY.json says; empty: the cell did not fail."""
         return self.current(cell).failure
 
     def notes(self, cell: Cell) -> list[str]:
-        """What training, selection and decoding noted for people."""
-        now = self.current(cell)
-        stages = (now.receipt, now.selection, now.decoding)
-        return [note for content in stages if content for note in content.get("notes", [])]
+        """Read what training, selection and decoding noted for people."""
+        stored = self.current(cell)
+        notes = []
+        for content in (stored.receipt, stored.selection, stored.decoding):
+            notes += (content or {}).get("notes", [])
+        return notes
 
     def require_place(self) -> None:
         """Raise UserError if the folder holds something that is not a run, or cannot be made."""
         if (self.path / "manifest.json").exists():  # a plan of it needs no permission to write
             return
-        there = next(path for path in (self.path, *self.path.absolute().parents) if path.exists())
-        if not (there.is_dir() and os.access(there, os.W_OK | os.X_OK)):
+        parents = (self.path, *self.path.absolute().parents)
+        nearest = next(path for path in parents if path.exists())
+        if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
             raise UserError(
-                f"The output folder {self.path} cannot be made, as {there} is no folder that may "
+                f"The output folder {self.path} cannot be made, as {nearest} is no folder that may "
                 "be written: choose another with --out."
             )
-        own = (".lock", ".manifest.json.")  # a kill left what it had begun of a manifest
-        for other in sorted(p.name for p in self.path.glob("*") if not p.name.startswith(own)):
+
+        # A kill left what it had begun of a manifest.
+        strange = [
+            path.name
+            for path in self.path.glob("*")
+            if not path.name.startswith((".lock", ".manifest.json."))
+        ]
+        if strange:
             raise UserError(
-                f"The output folder {self.path} is not empty and holds no run ({other}): choose "
-                "another with --out."
+                f"The output folder {self.path} is not empty and holds no run ({min(strange)}): "
+                "choose another with --out."
             )
 
     @contextmanager
@@ -125,13 +139,15 @@ class RunDirectory:
         lock = self.path / ".lock"  # whose time says when a command left the folder last
         since = lock.stat().st_mtime if lock.exists() else 0
         try:
-            held = FileLock(lock).acquire(timeout=0)
+            acquired = FileLock(lock).acquire(timeout=0)
         except Timeout:
             raise UserError(
                 f"Another process is working on {self.path}: wait for it, or choose another folder "
                 "with --out."
             ) from None
-        with held:
+
+        with acquired:
+            # What a command before this one wrote and left in peace is whole.
             set_damaged_aside((self.path / stage for stage in HELD), since)
             yield
             lock.touch()  # what this command has written is whole
@@ -145,14 +161,16 @@ class RunDirectory:
         """Raise UserError if the folder belongs to another experiment than the first of these and
         `extend` does not add to it, and if it has cells of plugins that are not here, which its
         reports need."""
-        if "predictions" in (manifest := self.manifest):
+        manifest = self.manifest
+        if "predictions" in manifest:
             raise UserError(f"{self.path} holds scored predictions: choose another with --out.")
-        known = [{**asked, "plugins": []} for asked in manifest.get("experiments", ())]
-        if manifest and not extend and experiments[0].identity not in known:
+        identities = [{**one, "plugins": []} for one in manifest.get("experiments", ())]
+        if manifest and not extend and experiments[0].identity not in identities:
             raise UserError(
                 f"The output folder {self.path} belongs to another experiment "
                 f"({manifest['name']}): choose another with --out, or add to it with --extend."
             )
+
         if manifest:
             require_plugins(read_run(self.path))
 
@@ -162,57 +180,107 @@ class RunDirectory:
         `name` is that of a new run. A cell takes the place of an earlier one with the same model,
         task, loss and seed, whose folders stay, and a test of transfer goes with its source.
         """
-        before = self.manifest
-        asked = each_once(cell for experiment in experiments for cell in experiment.cells)
-        own = describe_cells([cell for cell in asked if cell.trial is None])
-        replacing = {identity_of(content): content for content in own}
-        same = {content["address"]: content for content in own}  # a model's path, spelled otherwise
-        earlier = [
-            same.get(c["address"]) or replacing.get(identity_of(c)) or self._measured_anew(c)
-            for c in before.get("cells", ())
-        ]
-        held = {content["address"]: content for content in [*earlier, *own]}
-        cells = [c for c in held.values() if "source" not in c or c["source"]["address"] in held]
-        written = [experiment.to_dict() for experiment in experiments]
+        old = self.manifest
+        planned = each_once(cell for experiment in experiments for cell in experiment.cells)
+        records = describe_cells([cell for cell in planned if cell.trial is None])
+        described = [experiment.to_dict() for experiment in experiments]
         manifest: dict[str, Any] = {
             "format": FORMAT,
-            "name": before.get("name") or name or experiments[0].name,
-            "experiments": distinct([*before.get("experiments", ()), *written]),
+            "name": old.get("name") or name or experiments[0].name,
+            "experiments": distinct([*old.get("experiments", ()), *described]),
             **describe_run(),
-            **{key: before[key] for key in ("command", "created") if key in before},
-            "cells": cells,
+            **{key: old[key] for key in ("command", "created") if key in old},
+            "cells": self._merge_cells(old.get("cells", ()), records),
         }
-        if address(manifest) != address(before):  # as JSON, where a tuple is a list
+        if address(manifest) != address(old):  # as JSON, where a tuple is a list
             write_json(self.path / "manifest.json", manifest)
-        for file in sorted({Path(file) for e in experiments for file in e.plugins}):
-            copy = self.path / "plugins" / address({"file": str(file)}) / file.name
-            write_text(copy, file.read_text(encoding="utf-8"))
+        self._copy_plugins(experiments)
 
-    def _measured_anew(self, content: dict[str, Any]) -> dict[str, Any]:
-        """A cell of an earlier experiment, to be measured as this version of the software does it;
-        without its plugin or model, the cell as it is."""
+    def _merge_cells(
+        self, old: Sequence[CellRecord], records: Sequence[CellRecord]
+    ) -> list[CellRecord]:
+        """Put the cells that are asked for in the place of those with the same identity."""
+        # By address first: a cell is the same where its model's path is spelled otherwise.
+        by_address = {record["address"]: record for record in records}
+        by_identity = {identity_of(record): record for record in records}
+        merged: dict[str, CellRecord] = {}
+        for record in old:
+            replacing = by_address.get(record["address"]) or by_identity.get(identity_of(record))
+            kept = replacing or self._measure_anew(record)
+            merged[kept["address"]] = kept
+
+        merged |= by_address
+
+        # A test of transfer goes with the cell whose weights it tests.
+        return [
+            record
+            for record in merged.values()
+            if "source" not in record or record["source"]["address"] in merged
+        ]
+
+    def _copy_plugins(self, experiments: Sequence[Experiment]) -> None:
+        """Keep a copy of every plugin's file, for who gets the folder without it."""
+        for experiment in experiments:
+            for name in experiment.plugins:
+                file = Path(name)
+                copy = self.path / "plugins" / address({"file": str(file)}) / file.name
+                write_text(copy, file.read_text(encoding="utf-8"))
+
+    def _measure_anew(self, record: CellRecord) -> CellRecord:
+        """Let a cell of an earlier experiment be measured as this version of the software does it;
+        without its plugin or model, the cell stays as it is."""
         try:
-            cell = cell_from_json(content)
+            cell = cell_from_json(record)
             parts = cell.parts
         except UserError:
-            return content
-        new = {k for k in {*parts, *content["parts"]} if parts.get(k) != content["parts"].get(k)}
-        if not new or cell.address != content["address"] or not new <= {"select", "measure"}:
-            return content
+            return record
+
+        if cell.address != record["address"]:
+            return record
+        stages = {*parts, *record["parts"]}
+        changed = {stage for stage in stages if parts.get(stage) != record["parts"].get(stage)}
+        if not changed or not changed <= {"select", "measure"}:
+            return record
+
         with suppress(Exception):  # of a plugin's own code
-            for one in (*cell.owner.trials, cell.owner):
-                select_weights(one, self.path)
+            for other in (*cell.owner.trials, cell.owner):
+                select_weights(other, self.path)
             if cell.stored(self.path).is_decoded:
-                return {**content, **cell_to_json(cell)}
-        return content
+                return {**record, **cell_to_json(cell)}
+
+        return record
 
 
-def lacks_weights(now: StoredCell) -> bool:
-    """Whether weights that a cell trains are neither selected and there, nor there to select."""
-    if now.is_base:
-        return now.receipt is None
-    has_every_epoch = now.weights and all(map(now.has_weights, now.weights))
-    return now.checkpoint is None and (now.tested is not None or not has_every_epoch)
+def _find_missing_stage(
+    cell: Cell, stored: StoredCell, needed_trainings: Collection[str | None]
+) -> Stage | None:
+    """Find the first stage that a cell lacks.
+
+    needed_trainings: those whose selected weights another cell needs, too.
+    """
+    is_trained_here = cell.source is None and not cell.grid
+    lacks = is_trained_here and lacks_weights(stored)
+    is_tried = cell.trial is not None
+    is_finished = stored.selection is not None if is_tried else stored.is_decoded
+    if lacks and (not is_finished or cell.parts["train"] in needed_trainings):
+        return "train"
+    if not is_finished:
+        return "decode"
+    if stored.metrics is None and not is_tried:
+        return "measure"
+    return None
+
+
+def lacks_weights(stored: StoredCell) -> bool:
+    """Check whether weights that a cell trains are neither selected and there, nor there to
+    select."""
+    if stored.is_base:
+        return stored.receipt is None
+    if stored.checkpoint is not None:
+        return False
+    # Every epoch must be there for one to be selected.
+    has_every_epoch = stored.weights and all(map(stored.has_weights, stored.weights))
+    return stored.tested is not None or not has_every_epoch
 
 
 def record_failure(run: Path, key: str, stage: str, error: BaseException | str) -> None:
@@ -220,15 +288,18 @@ def record_failure(run: Path, key: str, stage: str, error: BaseException | str) 
 
     key: of a cell, `StoredCell.key`, so that it counts as long as the cell is asked for as now.
     """
-    known = traceback.format_exception(error) if isinstance(error, BaseException) else [error]
     sentence = str(error).strip() or type(error).__name__
     if "No space left on device" in sentence:
         sentence += f": free some space on the disk of {run}"
+    lines = [str(error)]
+    if isinstance(error, BaseException):
+        lines = traceback.format_exception(error)
+
     failure = {
         "stage": stage,
         "error": sentence,
         "skipped": isinstance(error, CellSkippedError),
         "user_error": isinstance(error, UserError) and not isinstance(error, DamagedError),
-        "traceback": "".join(known),
+        "traceback": "".join(lines),
     }
     write_json(failure_file(run, key), failure)

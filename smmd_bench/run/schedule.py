@@ -76,6 +76,7 @@ class Schedule(JobQueue):
                 logs = self.run.path / "logs"
                 reason = result.failure or f"it left no result, see {logs}"
                 self._fail(cell, stage, reason)
+
         self._update()
 
     def _update(self) -> None:
@@ -96,6 +97,7 @@ class Schedule(JobQueue):
             job = self._make_job(stage, cells)
             self.cells[job.name] = cells
             self.waiting.append(job)
+
         self.waiting.sort(key=self._rank)
 
     def _busy_cells(self) -> set[Cell]:
@@ -132,7 +134,7 @@ class Schedule(JobQueue):
                 continue
             reason = explain_failure(cell, failure, other, lacks)
             if reason is not None and not self.run.failure(other):
-                self._fail(other, str(failure["stage"]), _error_like(failure, reason))
+                self._fail(other, str(failure["stage"]), _make_similar_error(failure, reason))
 
     def _find_measurements(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
         unmeasured = [c for c, stage in missing.items() if stage == "measure" and c not in busy]
@@ -205,7 +207,7 @@ class Schedule(JobQueue):
                 "cells": [cell_to_json(cell) for cell in cells],
                 "track": self.track,
             },
-            resources=resources_of(stage, first),
+            resources=estimate_resources(stage, first),
             place=place if self.has_several_places and stage != "measure" else "",
         )
 
@@ -236,6 +238,7 @@ def explain_failure(
         if stops_training and base_of(other) == base_of(cell):
             return error
         return None
+
     if lacks != "decode":
         return None
 
@@ -245,19 +248,20 @@ def explain_failure(
         if cell.parts.get("train") in trainings:
             return f"{error} (in the trial {cell.short_label})"
         return None
+
     if other.source == cell:
         return f"{error} (in training on {other.trained_on})"
     return None
 
 
-def _error_like(failure: Mapping[str, Any], sentence: str) -> Exception | str:
+def _make_similar_error(failure: Mapping[str, Any], sentence: str) -> Exception | str:
     """Make an error of the same kind as that of a failure, so that a skipped cell skips others."""
     if failure["skipped"]:
         return CellSkippedError(sentence)
     return UserError(sentence) if failure["user_error"] else sentence
 
 
-def resources_of(stage: str, cell: Cell) -> Resources:
+def estimate_resources(stage: str, cell: Cell) -> Resources:
     """Estimate what a job of that stage needs for the model of a cell."""
     if stage == "measure":
         return Resources(memory_gb=_PROCESS_GB)
@@ -269,6 +273,7 @@ def resources_of(stage: str, cell: Cell) -> Resources:
         memory = _PROCESS_GB + _FLOATS_A_WEIGHT[cell.recipe.method] * weights_gb
     else:
         memory = _PROCESS_GB + weights_gb + cell.engine_settings.memory_gb
+
     return Resources(gpus=1, threads=1 if weights < _SMALL[stage] else None, memory_gb=memory)
 
 

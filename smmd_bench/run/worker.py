@@ -7,7 +7,7 @@ file descriptor as JSON lines. A cell that fails is recorded in the run's failed
 import os
 import sys
 import traceback
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,41 +33,61 @@ def main() -> int:
 
 
 def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseException]:
-    """Do a job; the error of each cell that failed in its stage, by the key of its failure."""
+    """Do a job; returns the error of each cell that failed in its stage, by the key of its
+    failure."""
+    folder = Path(request["run"])
     failures: dict[str, BaseException] = {}
-    folder, stage, ready = Path(request["run"]), request["stage"], []
-    for content in request["cells"]:
-        planned = stored_cell(folder, content)
+    ready: list[Cell] = []
+    for record in request["cells"]:
+        planned = stored_cell(folder, record)
         try:
-            cell = cell_from_json(content)
+            cell = cell_from_json(record)
             _require_planned(cell, planned)
             ready.append(cell)
         except Exception as error:
             failures[planned.key] = error
+
     try:
         _require_gpu()
-        if stage == "train":
-            from ..training.stage import train_cell
-
-            for cell in ready:
-                start_rank = partial(_start_rank, request, cell, folder)
-                with with_others(start_rank, partial(_fail, cell, folder)):
-                    train_cell(cell, folder, progress, request.get("track"))
-            return failures
-        failed: dict[Cell, Exception] = {}
-        if stage == "decode" and ready:
-            from ..decoding.stage import decode_cells
-
-            failed = decode_cells(ready, folder, progress)
-        failures |= {cell.stored(folder).key: error for cell, error in failed.items()}
-        from .comparison import measure_cells
-
-        measured = [cell for cell in ready if cell not in failed and cell.trial is None]
-        measure_cells(measured, folder, progress)
+        if request["stage"] == "train":
+            _train(request, ready, progress)
+        else:
+            failed = _finish(request, ready, progress)
+            failures |= {cell.stored(folder).key: error for cell, error in failed.items()}
     except (Exception, KeyboardInterrupt) as error:  # a job trains one cell, or has no engine
         traceback.print_exc()
         failures |= {cell.stored(folder).key: error for cell in ready}
+
     return failures
+
+
+def _train(request: Mapping[str, Any], cells: Sequence[Cell], progress: Progress) -> None:
+    from ..training.stage import train_cell
+
+    folder = Path(request["run"])
+    for cell in cells:
+        start_rank = partial(_start_rank, request, cell, folder)
+        with with_others(start_rank, partial(_fail, cell, folder)):
+            train_cell(cell, folder, progress, request.get("track"))
+
+
+def _finish(
+    request: Mapping[str, Any], cells: Sequence[Cell], progress: Progress
+) -> dict[Cell, Exception]:
+    """Decode cells, where that is the stage, and measure them; the errors of their decoding."""
+    from .comparison import measure_cells
+
+    folder = Path(request["run"])
+    failed: dict[Cell, Exception] = {}
+    if request["stage"] == "decode" and cells:
+        from ..decoding.stage import decode_cells
+
+        failed = decode_cells(cells, folder, progress)
+
+    # A trial has no test. Whose measuring fails is recorded there.
+    decoded = [cell for cell in cells if cell not in failed and cell.trial is None]
+    measure_cells(decoded, folder, progress)
+    return failed
 
 
 def _start_rank(
@@ -87,15 +107,15 @@ def _fail(cell: Cell, run: Path, reason: str) -> None:
 
 def _require_gpu() -> None:
     """Raise UserError where this job was given a GPU that torch cannot use."""
-    given = os.environ.get("CUDA_VISIBLE_DEVICES", "")
-    if given in ("", "-1", "NoDevFiles"):
+    devices = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    if devices in ("", "-1", "NoDevFiles"):
         return
     import torch
 
     if not torch.cuda.is_available():
         raise UserError(
-            f"This job was given the GPU {given} (CUDA_VISIBLE_DEVICES), and torch cannot use it: "
-            "`smmd-bench doctor` says why. Set CUDA_VISIBLE_DEVICES= to work on the CPU."
+            f"This job was given the GPU {devices} (CUDA_VISIBLE_DEVICES), and torch cannot use "
+            "it: `smmd-bench doctor` says why. Set CUDA_VISIBLE_DEVICES= to work on the CPU."
         )
 
 

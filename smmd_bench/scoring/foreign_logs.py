@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from zipfile import ZIP_STORED, ZipFile
 
 from ..errors import UserError, reason_of
-from ..storage.data_files import read_rows
+from ..storage.text_rows import read_rows
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -20,7 +20,7 @@ _CLOCK_STEP = 2 * 10**9
 
 
 def address(content: Mapping[str, Any]) -> str:
-    """16 hexadecimal digits of the BLAKE2b digest of the content's canonical JSON."""
+    """Give 16 hexadecimal digits of the BLAKE2b digest of the content's canonical JSON."""
     # sets are sorted: Python's own order is another one in each process
     plain = partial(sorted, key=repr)
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=plain)
@@ -28,35 +28,37 @@ def address(content: Mapping[str, Any]) -> str:
 
 
 def folder_name(words: Iterable[str], content: Mapping[str, Any]) -> str:
-    """A readable name for a folder that follows from its content: words, and six digits of it."""
+    """Make a readable name for a folder that follows from its content: words, and six digits of
+    it."""
     readable = "_".join(map(file_word, words))
     return f"{readable[:80]}_{address(content)[:6]}"
 
 
 def file_word(word: str) -> str:
-    """A word as a part of a file's name: other characters than letters, digits, "." become "-"."""
+    """Spell a word as a part of a file's name: other characters than letters, digits, "." become
+    "-"."""
     return "".join(c if c.isalnum() or c in ".-" else "-" for c in word).strip("-")
 
 
 def digest_of_files(files: Iterable[Path], root: Path) -> str:
-    """One digest of the files' contents and names relative to `root`; that of each is cached."""
+    """Digest all of the files' contents and names relative to `root`; that of each is cached."""
     return address({str(file.relative_to(root)): _digest(file) for file in sorted(files)})
 
 
 def digest_of_weights(folder: Path) -> str:
-    """A digest of the contents of the safetensors files in a checkpoint's folder."""
+    """Digest the contents of the safetensors files in a checkpoint's folder."""
     files = sorted(folder.glob("*.safetensors"))
     return address({file.name: content_digest(file) for file in files})
 
 
 def cache_folder() -> Path:
-    """`$SMMD_BENCH_CACHE`, else `~/.cache/smmd-bench`."""
+    """Find the cache: `$SMMD_BENCH_CACHE`, else `~/.cache/smmd-bench`."""
     root = os.environ.get("SMMD_BENCH_CACHE")
     return Path(root) if root else Path.home() / ".cache" / "smmd-bench"
 
 
 def _digest(file: Path) -> str:
-    """The digest of a file's content, which is read again whenever the file may have changed."""
+    """Digest a file's content, which is read again whenever the file may have changed."""
     status = file.stat()
     # No program can set the time of the last change back: a copy that keeps size and date has
     # another one, or another inode.
@@ -64,11 +66,11 @@ def _digest(file: Path) -> str:
     # A file that was changed just now may change again without another time.
     if time.time_ns() - status.st_ctime_ns < _CLOCK_STEP:
         return content_digest(file)
-    return _known_digest(file.resolve(), *seen)
+    return _recall_digest(file.resolve(), *seen)
 
 
 @cache  # of this process
-def _known_digest(path: Path, size: int, mtime: int, ctime: int, inode: int) -> str:
+def _recall_digest(path: Path, size: int, mtime: int, ctime: int, inode: int) -> str:
     if size <= _ALWAYS_READ:
         return content_digest(path)
     seen = {"path": str(path), "size": size, "mtime": mtime, "ctime": ctime, "inode": inode}
@@ -81,6 +83,6 @@ def _known_digest(path: Path, size: int, mtime: int, ctime: int, inode: int) -> 
 
 
 def content_digest(file: Path) -> str:
-    """32 hexadecimal digits of the BLAKE2b digest of a file's content."""
+    """Give 32 hexadecimal digits of the BLAKE2b digest of a file's content."""
     with file.open("rb") as stream:
         return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()

@@ -27,7 +27,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, NotRequired, TypedDict
 
 from .addresses import address
 from .files import read_own_json
@@ -37,6 +37,50 @@ BASE = "base"
 """The loss of a cell that trains nothing, and the digest of the weights that it is tested with."""
 FOLDERS = ("train", "validate", "select", "decode", "beams", "measure", "compare")
 """The folders of a run that hold one folder a key."""
+
+
+class FolderRecord(TypedDict):
+    """What the folders of a cell follow from, as the manifest holds it."""
+
+    address: str
+    parts: dict[str, str]
+    source: NotRequired[FolderRecord]
+    trials: NotRequired[list[FolderRecord]]
+
+
+class CellRecord(FolderRecord):
+    """A cell as the manifest, the request of a job and `RunFrames.described` hold it.
+
+    `run.cell_json` writes it and makes the `Cell` again, `stored_cell` finds its folders,
+    `cell_row` makes its row of `run.cells`, and `cell_key` tells what it is compared with.
+    Completions made elsewhere have a `reference` in place of all that training needs.
+    """
+
+    model: str
+    task: str
+    task_name: str
+    loss: str
+    seed: int
+    trained_on: NotRequired[str | None]
+    model_label: NotRequired[str]
+    model_path: NotRequired[str]
+    params: NotRequired[int | None]
+    task_spec: NotRequired[str]
+    loss_name: NotRequired[str]
+    data_seed: NotRequired[int]
+    engine: NotRequired[str]
+    engine_note: NotRequired[str]
+    recipe: NotRequired[dict[str, Any]]
+    grid: NotRequired[list[dict[str, Any]]]
+    trial: NotRequired[str]
+    decoders: NotRequired[list[str]]
+    identity: NotRequired[dict[str, Any]]
+    data: NotRequired[dict[str, Any]]
+    generation: NotRequired[dict[str, Any]]
+    plugins: NotRequired[dict[str, str]]
+    packages: NotRequired[dict[str, str]]
+    reference: NotRequired[str]
+    file: NotRequired[dict[str, Any]]
 
 
 class Weights(NamedTuple):
@@ -109,8 +153,9 @@ class StoredCell:
     @cached_property
     def validated(self) -> Path | None:
         """The folder of the validation; None: the cell has none, or is not trained."""
-        known = self.receipt is not None and "validate" in self.parts
-        return self._folder("validate", sorted(self.weights.items())) if known else None
+        if self.receipt is None or "validate" not in self.parts:
+            return None
+        return self._folder("validate", sorted(self.weights.items()))
 
     @property
     def has_validation(self) -> bool:
@@ -121,9 +166,10 @@ class StoredCell:
     def selected(self) -> Path | None:
         """The folder of the selection; None: what it follows from is not there."""
         if self.trials:
-            chosen = [trial.selected for trial in self.trials if trial.selection is not None]
-            known = len(chosen) == len(self.trials)
-            return self._folder("select", [path.name for path in chosen if path]) if known else None
+            if any(trial.selection is None for trial in self.trials):
+                return None
+            selections = [trial.selected for trial in self.trials]
+            return self._folder("select", [path.name for path in selections if path])
         return None if self.validated is None else self._folder("select", self.validated.name)
 
     @cached_property
@@ -150,6 +196,7 @@ class StoredCell:
             return self.home.tested
         if "train" not in self.parts:
             return None if self.trials or self.source else Weights(0, "")
+        # The base trains nothing, but its canary must be there before it is decoded.
         if self.is_base:
             return Weights(0, BASE) if self.receipt is not None else None
         if self.selection is None:
@@ -195,20 +242,20 @@ class StoredCell:
     @cached_property
     def metrics(self) -> dict[str, Any] | None:
         """What metrics.json says; None unless completions and scores are there, too."""
-        whole = self.is_decoded and self.has("scores")
-        return self._json(self.measured, "metrics") if whole else None
+        if not self.is_decoded or not self.has("scores"):
+            return None
+        return self._json(self.measured, "metrics")
 
     @property
     def key(self) -> str:
         """What follows from all parts of the cell: the name of its failure."""
-        others = [cell.key for cell in self.others]
-        return address({"parts": self.parts, "others": others})
+        return address({"parts": self.parts, "others": [cell.key for cell in self.others]})
 
     @cached_property
     def failure(self) -> dict[str, Any]:
         """What failed/KEY.json says; empty: the cell did not fail, or has results since."""
-        found = read_own_json(failure_file(self.run, self.key))
-        return {} if found is None or self.metrics is not None else found
+        failure = read_own_json(failure_file(self.run, self.key))
+        return {} if failure is None or self.metrics is not None else failure
 
     def compared_with(self, other: StoredCell, statistic: str) -> Path:
         """The folder of how this measured cell differs from another one, by a version of the
@@ -219,7 +266,8 @@ class StoredCell:
         return self.run / "compare" / address({**measured, "statistic": statistic})
 
     def comparison(self, other: StoredCell, statistic: str) -> dict[str, Any] | None:
-        """How this cell differs from another, as both are now; None: nobody has compared them."""
+        """Read how this cell differs from another, as both are now; None: nobody has compared
+        them."""
         return self._json(self.compared_with(other, statistic), "comparison")
 
     def place(self, file: CellFile) -> Path | None:
@@ -242,8 +290,8 @@ class StoredCell:
         for cell in self.family:
             if "train" in cell.parts:
                 yield cell.trained
-            found = (cell.validated, cell.selected, cell.decoded, cell.beamed, cell.measured)
-            yield from (path for path in found if path is not None)
+            folders = (cell.validated, cell.selected, cell.decoded, cell.beamed, cell.measured)
+            yield from (path for path in folders if path is not None)
 
     def _tested(self, stage: str) -> Path | None:
         if stage not in self.parts or self.tested is None:
@@ -258,12 +306,12 @@ class StoredCell:
 
 
 def failure_file(run: Path, key: str) -> Path:
-    """Where a run says why a cell (`StoredCell.key`) or an evaluation (its address) failed."""
+    """Name where a run says why a cell (`StoredCell.key`) or an evaluation (its address) failed."""
     return run / "failed" / f"{key}.json"
 
 
-def stored_cell(run: Path, content: Mapping[str, Any]) -> StoredCell:
-    """The cell that a manifest describes."""
+def stored_cell(run: Path, content: FolderRecord) -> StoredCell:
+    """Find the folders in a run of the cell that a record describes."""
     return StoredCell(
         run,
         content["address"],

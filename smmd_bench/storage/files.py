@@ -31,6 +31,9 @@ _NEEDED = {
     "compare": ("comparison.json",),
 }
 """Files without which a folder of a stage counts as damaged."""
+FORMAT = 3
+"""Of a run folder. Raise it when what is written there is read in another way."""
+CONVERTER = "scripts/convert_run.py of commit c0df192"
 
 
 @contextmanager
@@ -53,23 +56,24 @@ def atomic(path: Path) -> Iterator[Path]:
 
 
 def part_of(folder: Path) -> Path:
-    """Where the content of a folder lies while it is made: `STAGE/.KEY.part`."""
+    """Name where the content of a folder lies while it is made: `STAGE/.KEY.part`."""
     return folder.with_name(f".{folder.name}.part")
 
 
 @contextmanager
-def making(folder: Path) -> Iterator[Path]:
+def write_folder(folder: Path) -> Iterator[Path]:
     """Yield the folder's `.part`, with what a killed call left there; on success rename it. Of
     several processes that make one folder, the first one renames."""
-    part = part_of(folder)
-    part.mkdir(parents=True, exist_ok=True)
+    unfinished = part_of(folder)
+    unfinished.mkdir(parents=True, exist_ok=True)
     try:
-        yield part
-        part.rename(folder)
+        yield unfinished
+        unfinished.rename(folder)
     except OSError:
+        # What a path holds follows from its name: another process made the same.
         if not folder.exists():
             raise
-        shutil.rmtree(part, ignore_errors=True)
+        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def remove_tree(folder: Path) -> None:
@@ -81,7 +85,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def files_of(stages: Iterable[Path]) -> Iterator[Path]:
-    """The files in the whole folders of these stages."""
+    """Find the files in the whole folders of these stages."""
     for stage in stages:
         yield from (file for file in stage.glob("*/*.*") if "." not in file.parent.name)
 
@@ -91,15 +95,24 @@ def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
     Files that have not changed `since` are taken to be whole. It needs the run's lock."""
     stages = [*stages]
     for stage in stages:
-        for folder in (folder for folder in stage.glob("*/") if "." not in folder.name):
-            lacking = [n for n in _NEEDED.get(stage.name, ()) if not (folder / n).exists()]
-            if lacking:
-                _set_aside(folder / lacking[0], "missing")
+        for folder in stage.glob("*/"):
+            if "." in folder.name:
+                continue
+            for name in _NEEDED.get(stage.name, ()):
+                if not (folder / name).exists():
+                    _set_aside(folder / name, "missing")
+                    break
+
     readers: dict[str, Callable[[Path], Any]] = {".json": read_json, ".parquet": read_parquet}
-    found = (f for f in files_of(stages) if f.suffix in readers and f.name not in _SIDE)
-    for file in filter(Path.exists, sorted(f for f in found if f.stat().st_ctime >= since)):
+    for file in sorted(files_of(stages)):
+        reader = readers.get(file.suffix)
+        if reader is None or file.name in _SIDE:
+            continue
+        # Its folder may have been set aside for another file.
+        if not file.exists() or file.stat().st_ctime < since:
+            continue
         try:
-            readers[file.suffix](file)
+            reader(file)
         except DamagedError as error:
             _set_aside(file, error.how)
 
@@ -123,20 +136,21 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The JSON object of a file, which may be damaged; None where there is no file."""
+    """Read the JSON object of a file, which may be damaged; None where there is no file."""
     try:
         value = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
         return None
     except (ValueError, RecursionError) as error:
         raise DamagedError(path, f"not valid JSON ({error})") from error
+
     if not isinstance(value, dict):
         raise DamagedError(path, "not a JSON object")
     return value
 
 
 def read_given_json(path: Path) -> dict[str, Any]:
-    """The same for a file of the user's; empty where there is no file."""
+    """Read the same of a file of the user's; empty where there is no file."""
     try:
         return read_json(path) or {}
     except DamagedError as error:
@@ -144,7 +158,7 @@ def read_given_json(path: Path) -> dict[str, Any]:
 
 
 def read_own_json(path: Path) -> dict[str, Any] | None:
-    """The same for a file in a stage's folder, which counts as absent where it is damaged."""
+    """Read the same of a file in a stage's folder, which counts as absent where it is damaged."""
     try:
         return read_json(path)
     except DamagedError as error:
@@ -174,8 +188,8 @@ def write_parquet(path: Path, frame: pd.DataFrame) -> None:
 def read_parquet(
     path: Path, columns: Collection[str] | None = None, without: Collection[str] = ()
 ) -> pa.Table:
-    """Those of these columns that a Parquet file has, verified. None: all, `without` some. Raises
-    DamagedError where it is damaged."""
+    """Read those of these columns that a Parquet file has, verified. None: all, `without` some.
+    Raises DamagedError where it is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -198,3 +212,31 @@ def _touch(damaged: Path) -> None:
     """Let a file count as changed, so that the next `set_damaged_aside` looks at it."""
     with suppress(OSError):
         os.utime(damaged)
+
+
+def read_manifest(run: Path) -> dict[str, Any]:
+    """Read what RUN/manifest.json says; empty where there is none. Raises UserError where it is
+    damaged, or in the format of another version of this package."""
+    file = run / "manifest.json"
+    content = read_json(file) or {}
+    if content and not {"format", "overhead"} & content.keys():
+        raise UserError(f"{file} is not that of a run: choose another folder.")
+    if content.get("format", FORMAT) != FORMAT:
+        raise UserError(
+            f"{run} is in the format {content.get('format')} of another version of smmd-bench, "
+            f"and this one reads {FORMAT}: convert it with {CONVERTER}."
+        )
+
+    cells = content.get("cells", [])
+    if not all(isinstance(c, dict) and {"address", "parts"} <= c.keys() for c in cells):
+        raise DamagedError(file, "not the manifest of a run", "copy it again")
+    return content
+
+
+def has_lone_surrogate(text: str) -> bool:
+    """Whether a text holds half a surrogate pair, which no file or tokenizer can write."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return True
+    return False

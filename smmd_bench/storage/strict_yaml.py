@@ -36,7 +36,7 @@ class _Loader(yaml.SafeLoader):
     """Refuses a key that stands twice."""
 
     def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
-        """The mapping of a text, before `<<` merges others into it."""
+        """Compose the mapping of a text, before `<<` merges others into it."""
         mapping: yaml.MappingNode = super().compose_mapping_node(anchor)
         lines: dict[str, int] = {}
         for key, _ in mapping.value:
@@ -46,6 +46,7 @@ class _Loader(yaml.SafeLoader):
                     f"the key {name} stands in line {lines[name]} and in line {line}: keep one"
                 )
             lines[name] = line
+
         return mapping
 
 
@@ -60,10 +61,10 @@ for _type, (_pattern, _first) in _PLAIN.items():
 
 
 def read_yaml(text: str | bytes) -> Any:
-    """What a YAML text holds. Raises an error of PyYAML, or DuplicateKeyError."""
+    """Read what a YAML text holds. Raises an error of PyYAML, or DuplicateKeyError."""
     return yaml.load(text, _Loader)
 
 
 def write_yaml(content: Any) -> str:
-    """The YAML of plain data, which any reader of YAML reads as it was."""
+    """Write the YAML of plain data, which any reader of YAML reads as it was."""
     return yaml.dump(content, Dumper=_Dumper, sort_keys=False)

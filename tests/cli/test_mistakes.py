@@ -52,7 +52,7 @@ FILES = {
         ("validate arithmatic", "did you mean arithmetic"),
         ("ls loses", "'loses' is not one of"),
         ("clean --yes", "name parts with --what"),
-        ("clean --what lgs", "did you mean logs?"),
+        ("clean --what weigths", "did you mean weights?"),
         ("clean nowhere", "is not a run folder"),
         # values
         (f"{TEXT} --seeds a", "seeds[0] must be an integer, not 'a'"),

@@ -11,7 +11,7 @@ from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.checked_task import take_examples
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.scoring.score import value_of
-from smmd_bench.storage.data_files import read_rows
+from smmd_bench.storage.text_rows import read_rows
 
 from ..conftest import DATA
 

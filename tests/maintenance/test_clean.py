@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 import smmd_bench as sb
 from smmd_bench.cli import cli
 from smmd_bench.errors import UserError
-from smmd_bench.maintenance.clean import run_parts
+from smmd_bench.maintenance.clean import find_run_parts
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import part_of, write_json
 from tests.changed_runs import with_manifest
@@ -19,7 +19,7 @@ from tests.conftest import read_files
 from tests.tuned_runs import tuned_run
 
 WEIGHTS = b"w" * 5000
-PARTS = ("leftovers", "logs", "failed", "replaced", "unfinished", "epochs", "checkpoints")
+PARTS = ("leftovers", "weights")
 
 
 def stored(run, loss, seed):
@@ -79,22 +79,19 @@ def test_every_part_is_listed_with_its_size_and_nothing_is_touched(run, tmp_path
     before = read_files(tmp_path)
     listed = json.loads(clean("--json").output)
     sizes = {part["part"]: part["bytes"] // len(WEIGHTS) for part in listed["parts"]}
-    assert sizes.pop("replaced") >= 1
-    assert sizes == {
-        "leftovers": 2, "logs": 1, "failed": 0, "unfinished": 1, "epochs": 1, "checkpoints": 3,
-        "cache-generated": 3, "cache-digests": 1, "cache-fetched": 1,
-    }  # fmt: skip
+    assert sizes.pop("leftovers") >= 4
+    assert sizes == {"weights": 5, "cache": 5}
     text = clean("--dry-run").output
     assert all(part["part"] in text for part in listed["parts"])
     assert "Nothing was removed" in text
-    assert "Nothing was removed" in clean(run, "--what", "logs").output
+    assert "Nothing was removed" in clean(run, "--what", "weights").output
     assert read_files(tmp_path) == before
 
 
 def test_what_a_part_names_goes_and_all_else_stays(run):
     for name in PARTS:
         before = read_files(run)
-        (part,) = [part for part in run_parts(run) if part.name == name]
+        (part,) = [part for part in find_run_parts(run) if part.name == name]
         gone = {str(path.relative_to(run)) for path in part.paths}
         clean(run, "--what", name, "--yes")
         assert read_files(run) == {
@@ -103,7 +100,7 @@ def test_what_a_part_names_goes_and_all_else_stays(run):
             if not any(file == g or file.startswith(f"{g}/") for g in gone)
         }
         assert before != read_files(run)
-    assert run_parts(run) == []
+    assert find_run_parts(run) == []
 
 
 def test_what_reports_read_of_the_cells_that_count_stays(run, cache):
@@ -126,8 +123,8 @@ def test_a_run_that_another_process_works_on_is_left_as_it_is(run):
 
 def test_trials_are_of_the_tuned_loss_that_names_them(tmp_path):
     run = tuned_run(tmp_path / "run")
-    clean(run.path, "--what", "replaced", "--yes")
+    clean(run.path, "--what", "leftovers", "--yes")
     trial = next(run.current(c["address"]).trials[0] for c in run.rows if "trials" in c)
     put(trial.epoch(4) / "model.safetensors")
-    (part,) = run_parts(run.path)
-    assert (part.name, part.paths) == ("checkpoints", (trial.epoch(4),))
+    (part,) = find_run_parts(run.path)
+    assert (part.name, part.paths) == ("weights", (trial.epoch(4),))

@@ -30,8 +30,7 @@ from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.run_directory import Outcome, lacks_weights
 from smmd_bench.scoring import statistics
-from smmd_bench.storage.files import read_json, write_json
-from smmd_bench.storage.manifest import FORMAT
+from smmd_bench.storage.files import FORMAT, read_json, write_json
 
 PLUGINS = Path(__file__).parent / "plugins"
 EDITED = {"toy_task.py": "SHIFT = 0", "mine.py": "STRENGTH = 0"}

@@ -25,7 +25,7 @@ pytestmark = pytest.mark.slow
 CE = Asked(("ce",))
 BOTH = Asked(("ce", "smmd"))
 OTHER = "stub[flavour=2]"
-CLEAN = ("clean", "one", "checkpoints")
+CLEAN = ("clean", "one", "weights")
 MOVE = ("move_to_another_machine", 1)
 
 
@@ -123,7 +123,7 @@ def test_weights_that_were_removed_come_back_only_when_they_are_asked_for(comman
     for asked in (BOTH, tuned("ce", "0.1,0.2")):
         commands.train_eval("one", asked)
         before = weights_of(commands, asked)
-        commands.clean("one", "checkpoints")
+        commands.clean("one", "weights")
         assert not run(asked, commands.root / "one").worked
         assert not weights_of(commands, asked)
         assert run(asked, commands.root / "one", restore=True).worked

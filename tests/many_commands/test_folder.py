@@ -20,7 +20,7 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from smmd_bench.errors import UserError
-from smmd_bench.maintenance.clean import PARTS, remove, run_parts
+from smmd_bench.maintenance.clean import find_run_parts, remove
 from smmd_bench.maintenance.merge import merge_runs
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.run_directory import RunDirectory
@@ -125,10 +125,10 @@ class ManyCommands(RuleBasedStateMachine):
         with suppress(Killed, UserError), killed_at(count):
             run(asked, self.root / folder)
 
-    @rule(folder=FOLDERS, part=st.sampled_from(sorted(p for p in PARTS if "cache" not in p)))
+    @rule(folder=FOLDERS, part=st.sampled_from(["leftovers", "weights"]))
     def clean(self, folder, part):
         if self.is_run(folder):
-            for found in run_parts(self.root / folder):
+            for found in find_run_parts(self.root / folder):
                 if found.name == part:
                     remove(found.paths)
             self.touched.add(folder)

@@ -11,8 +11,7 @@ import smmd_bench as sb
 from smmd_bench.overhead.settings import STOCK, OverheadSettings, named_geometries
 from smmd_bench.plugin_system.registry import entries
 from smmd_bench.results.frames import read_run
-from smmd_bench.storage.files import write_json
-from smmd_bench.storage.manifest import FORMAT
+from smmd_bench.storage.files import FORMAT, write_json
 from tests.regression_checks import write_checks
 from tests.reports.conftest import SMALL, TEXT
 from tests.reports.test_goldens import assert_golden

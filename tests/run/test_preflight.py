@@ -171,13 +171,6 @@ def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch):
     assert "the prompt of example nothing has no token" in refusal(experiment)
 
 
-def test_targets_that_no_completion_can_equal_are_said(monkeypatch):
-    monkeypatch.setattr(GSM8K, "max_new_tokens", 40)
-    said = heard(words("builtin/tiny"))
-    (sentence,) = {s for s in said if "cannot be answered right" in s and "test" in s}
-    assert sentence.startswith("gsm8k, test: 2 of 2 targets need more than 40 new tokens")
-
-
 def pictures(model: Path, **recipe: Any) -> Experiment:
     return Experiment(
         ("clock_time[source=synthetic]",), ("ce",), (str(model),), recipe={**FEW, **recipe}

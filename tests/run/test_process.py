@@ -48,7 +48,7 @@ os.write(int(sys.argv[2]), b'{"event": "half')
 """
     found = worker(program, environment={"MINE": "x"})
     assert [event["what"] for event in heard(found)] == [7, ["PASSIVE", "x"]]
-    assert found.ending() is None
+    assert found.describe_end() is None
     assert found.log == tmp_path / "logs" / "job.log"
     assert found.log.read_text() == "of a library\n"
     assert read_json(tmp_path / "logs" / "job.json") == {"a": 7}
@@ -74,7 +74,7 @@ os.write(int(sys.argv[2]), b'{"event": "half')
 def test_the_end_of_a_process_is_told_in_its_words_or_by_its_log(worker, program, said):
     found = worker(program)
     heard(found)
-    assert found.ending() == said.replace("LOG", str(found.log))
+    assert found.describe_end() == said.replace("LOG", str(found.log))
 
 
 def test_a_process_that_does_not_end_is_killed_after_its_grace(worker, monkeypatch):

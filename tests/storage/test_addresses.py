@@ -93,7 +93,7 @@ def test_a_small_file_is_read_once_a_process_and_a_large_one_once(tmp_path, cach
 
     monkeypatch.setattr(addresses, "_ALWAYS_READ", 2)
     for _ in range(2):
-        addresses._known_digest.cache_clear()  # as in another process
+        addresses._recall_digest.cache_clear()  # as in another process
         digest_of_files([file], tmp_path)
     assert len(read) == 2
     (kept,) = (cache / "digests").iterdir()

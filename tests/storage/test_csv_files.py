@@ -3,7 +3,7 @@
 import pytest
 
 from smmd_bench.errors import UserError
-from smmd_bench.storage.data_files import read_rows
+from smmd_bench.storage.text_rows import read_rows
 
 ROWS = [{"question": f"Q {at}?", "answer": str(at)} for at in range(6)]
 

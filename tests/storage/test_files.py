@@ -42,20 +42,20 @@ def test_a_folder_appears_whole_and_goes_on_where_it_was_killed(tmp_path):
     folder = tmp_path / "decode" / "key"
 
     def make() -> None:
-        with files.making(folder) as part:
+        with files.write_folder(folder) as part:
             (part / "first").touch()
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         make()
     assert not folder.exists()
-    with files.making(folder) as part:
+    with files.write_folder(folder) as part:
         assert (part / "first").exists()
         (part / "second").touch()
     assert sorted(file.name for file in folder.iterdir()) == ["first", "second"]
-    with files.making(folder) as part:  # another process was first
+    with files.write_folder(folder) as part:  # another process was first
         (part / "third").touch()
-    with files.making(folder) as part:  # and has renamed what this one was writing in
+    with files.write_folder(folder) as part:  # and has renamed what this one was writing in
         shutil.rmtree(part)
         (part / "third").touch()
     assert sorted(file.name for file in folder.iterdir()) == ["first", "second"]
