@@ -155,11 +155,11 @@ class _IntegrityTerm(NumericLoss):
             sequence = _divide_by_row(sequence, row[spans["numbers"]], spans["rows"])
         return (emd.sum() + sequence.sum()).to(logits.dtype), self.units(numeric)
 
-    def compare_numbers(self, X: Tensor, Y: Tensor) -> Tensor:
+    def compare_numbers(self, predicted: Tensor, truth: Tensor) -> Tensor:
         """alpha L_rel + beta L_mag of predicted and true numbers: [S] each."""
-        high = torch.maximum(X, Y) + self.loss.epsilon
-        low = torch.minimum(X, Y) + self.loss.epsilon
-        relative = (X - Y).abs() / high
+        high = torch.maximum(predicted, truth) + self.loss.epsilon
+        low = torch.minimum(predicted, truth) + self.loss.epsilon
+        relative = (predicted - truth).abs() / high
         magnitude = (high / low).log()
         return self.loss.alpha * relative + self.loss.beta * magnitude
 
