@@ -30,13 +30,19 @@ def draw(chart: Chart, style_seed: int, path: Path) -> None:
     settings = {k: rcParamsDefault[k] for k in rcParamsDefault if k.startswith(_SETTINGS)}
     with rc_context(settings):
         canvas = Canvas(Style(style_seed), SMALL if chart.plain else SIZE)
-        style = canvas.style
-        x = 12 if style.left_title else canvas.width / 2
-        ha = "left" if style.left_title else "center"
-        title, y = f"{chart.quantity} by {chart.dimension}", canvas.height - 17
-        canvas.text((x, y), title, ha=ha, va="baseline", larger=2, weight=style.weight)
-        (_pie if chart.kind == "pie" else _chart_with_axes)(canvas, chart)
+        _title(canvas, f"{chart.quantity} by {chart.dimension}")
+        if chart.kind == "pie":
+            _pie(canvas, chart)
+        else:
+            _chart_with_axes(canvas, chart)
         canvas.save(path)
+
+
+def _title(canvas: Canvas, text: str) -> None:
+    style = canvas.style
+    x, ha = (12, "left") if style.left_title else (canvas.width / 2, "center")
+    at = (x, canvas.height - 17)
+    canvas.text(at, text, ha=ha, va="baseline", larger=2, weight=style.weight)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,21 +81,27 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
     ticks = range(chart.floor, chart.top + 1, chart.step)
     if chart.printed and not style.framed:
         ticks = range(0)
-    named = _LINE if style.named_axes else 0
-    names_width = max(map(len, chart.categories)) * CHARACTER
-    ticks_width = max(len(spell(tick)) for tick in ticks) * CHARACTER + 4 if ticks else 0
+
     left, bottom, right, above = 14.0, 8.0, 16.0, float(_TITLE)
     if chart.series[0]:
-        more = _legend(canvas, chart.series)
-        right, above, bottom = right + more[0], above + more[1], bottom + more[2]
+        legend_right, legend_above, legend_below = _legend(canvas, chart.series)
+        right += legend_right
+        above += legend_above
+        bottom += legend_below
+
+    axis_name = _LINE if style.named_axes else 0
+    names_width = max(map(len, chart.categories)) * CHARACTER
+    ticks_width = max(len(spell(tick)) for tick in ticks) * CHARACTER + 4 if ticks else 0
     width = 0.95 * (canvas.width - left - right - ticks_width)
     narrow = names_width > width / len(chart.categories)
     if sideways:
-        left += names_width + named
-        bottom += (_LINE if ticks else 0) + (named if ticks else 0)
+        left += names_width + axis_name
+        bottom += _LINE + axis_name if ticks else 0
     else:
-        left += ticks_width + (named if ticks else 0)
-        bottom += (names_width * 0.75 + 6 if narrow else _LINE) + named
+        left += ticks_width + (axis_name if ticks else 0)
+        bottom += (names_width * 0.75 + 6 if narrow else _LINE) + axis_name
+
+    # Printed values stand above the bars; those of a stack stand in them.
     room = 0.1 if chart.printed and chart.kind != "stacked" else 0.04
     area = _Area(
         left,
@@ -102,7 +114,10 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
         sideways,
     )
     canvas.rectangle((left, bottom), (area.width, area.height), style.inside, behind=True)
-    (_lines if chart.kind == "line" else _bars)(canvas, chart, area)
+    if chart.kind == "line":
+        _lines(canvas, chart, area)
+    else:
+        _bars(canvas, chart, area)
     _grid(canvas, chart, area, ticks)
     _axes(canvas, chart, area, ticks, narrow=narrow)
 
@@ -119,28 +134,26 @@ def _grid(canvas: Canvas, chart: Chart, area: _Area, ticks: range) -> None:
 
 
 def _axes(canvas: Canvas, chart: Chart, area: _Area, ticks: range, *, narrow: bool) -> None:
+    style = canvas.style
     right, top = area.left + area.width, area.bottom + area.height
     corners = [(area.left, top), (area.left, area.bottom), (right, area.bottom), (right, top)]
-    if canvas.style.framed:
+    if style.framed:
         frame = [*corners, corners[0]]
     else:
         frame = corners[:2] if area.sideways else corners[1:3]
-    canvas.line(frame, canvas.style.ink, lw=1, above=True)
-    for place, name in enumerate(chart.categories):
-        at = area.category(place)
-        if area.sideways:
-            canvas.text((area.left - 5, at), name, ha="right")
-        elif narrow:
-            canvas.text((at + 3, area.bottom - 6), name, ha="right", va="top", rotation=45)
+    canvas.line(frame, style.ink, lw=1, above=True)
+
+    names = [(area.category(place), name) for place, name in enumerate(chart.categories)]
+    labels = [(area.value(tick), spell(tick)) for tick in ticks]
+    beneath, beside = (labels, names) if area.sideways else (names, labels)
+    for y, text in beside:
+        canvas.text((area.left - 5, y), text, ha="right")
+    for x, text in beneath:
+        if narrow and not area.sideways:
+            canvas.text((x + 3, area.bottom - 6), text, ha="right", va="top", rotation=45)
         else:
-            canvas.text((at, area.bottom - 5), name, va="top")
-    for tick in ticks:
-        at = area.value(tick)
-        if area.sideways:
-            canvas.text((at, area.bottom - 5), spell(tick), va="top")
-        else:
-            canvas.text((area.left - 5, at), spell(tick), ha="right")
-    if canvas.style.named_axes:
+            canvas.text((x, area.bottom - 5), text, va="top")
+    if style.named_axes:
         _axis_names(canvas, chart, area, ticked=bool(ticks))
 
 
@@ -163,70 +176,88 @@ def _bars(canvas: Canvas, chart: Chart, area: _Area) -> None:
     for row, (values, colour) in enumerate(zip(chart.values, style.palette, strict=False)):
         shift = 0.0 if stacked else (row - (side_by_side - 1) / 2) * width
         for column, value in enumerate(values):
-            foot, place = feet[column], column + shift
+            foot = feet[column]
+            place = column + shift
             x0, y0 = area.point(place - width / 2, foot)
             x1, y1 = area.point(place + width / 2, foot + value)
-            low = (min(x0, x1), min(y0, y1))
+            corner = (min(x0, x1), min(y0, y1))
             size = (abs(x1 - x0), abs(y1 - y0))
-            canvas.rectangle(low, size, colour, edge=style.ink if style.edged else "")
-            text, along = spell(value), area.category(place)
-            if chart.printed and stacked:
-                middle = area.point(place, foot + value / 2)
-                canvas.text(middle, text, larger=-0.5, color=ink_on(colour))
-            elif chart.printed and area.sideways:
-                canvas.text((x1 + 4, along), text, ha="left", larger=-0.5)
-            elif chart.printed:
-                canvas.text((along, y1 + 3), text, va="baseline", larger=-0.5)
-            feet[column] += value if stacked else 0
+            canvas.rectangle(corner, size, colour, edge=style.ink if style.edged else "")
+            if stacked:
+                feet[column] += value
+            if not chart.printed:
+                continue
+
+            text, middle = spell(value), area.category(place)
+            if stacked:
+                inside = area.point(place, foot + value / 2)
+                canvas.text(inside, text, larger=-0.5, color=ink_on(colour))
+            elif area.sideways:
+                canvas.text((x1 + 4, middle), text, ha="left", larger=-0.5)
+            else:
+                canvas.text((middle, y1 + 3), text, va="baseline", larger=-0.5)
 
 
 def _lines(canvas: Canvas, chart: Chart, area: _Area) -> None:
     style = canvas.style
-    for row, (values, colour) in enumerate(zip(chart.values, style.palette, strict=False)):
+    for row, values in enumerate(chart.values):
         points = [area.point(column, value) for column, value in enumerate(values)]
-        dashes = "--" if style.dashed and row else "-"
-        canvas.line(points, colour, lw=1.6, ls=dashes, marker=_MARKERS[row], above=True)
-        for (x, y), value in zip(points, values, strict=True) if chart.printed else ():
-            at, text = (x, y + 7), spell(value)
-            canvas.text(at, text, va="baseline", larger=-0.5, behind=style.inside)
+        canvas.line(
+            points,
+            style.palette[row],
+            lw=1.6,
+            ls="--" if style.dashed and row else "-",
+            marker=_MARKERS[row],
+            above=True,
+        )
+        if not chart.printed:
+            continue
+        for (x, y), value in zip(points, values, strict=True):
+            text = spell(value)
+            canvas.text((x, y + 7), text, va="baseline", larger=-0.5, behind=style.inside)
 
 
 def _pie(canvas: Canvas, chart: Chart) -> None:
     style = canvas.style
     (values,) = chart.values
-    beside = 0.0
+    key_width = 0.0
     if not style.labels_at_slices:
-        beside = max(map(len, chart.categories)) * CHARACTER + 34
-        _key(canvas, chart.categories, canvas.width - beside, canvas.height / 2 - 10)
+        key_width = max(map(len, chart.categories)) * CHARACTER + 34
+        _key(canvas, chart.categories, canvas.width - key_width, canvas.height / 2 - 10)
     radius = 108 if style.labels_at_slices else 130
-    centre = ((canvas.width - beside) / 2, (canvas.height - _TITLE) / 2)
+    centre_x = (canvas.width - key_width) / 2
+    centre_y = (canvas.height - _TITLE) / 2
+
     angle = float(style.turned)
     for name, value, colour in zip(chart.categories, values, style.palette, strict=False):
         end = angle - 360 * value / sum(values)
-        canvas.slice(centre, radius, (end, angle), colour)
+        canvas.slice((centre_x, centre_y), radius, (end, angle), colour)
         middle = math.radians((angle + end) / 2)
+        angle = end
+
         x, y = math.cos(middle), math.sin(middle)
         text = spell(value) + ("%" if chart.percent else "")
-        inside = (centre[0] + 0.74 * radius * x, centre[1] + 0.74 * radius * y)
+        inside = (centre_x + 0.74 * radius * x, centre_y + 0.74 * radius * y)
         canvas.text(inside, text, color=ink_on(colour))
         if style.labels_at_slices:
-            outside = (centre[0] + (radius + 9) * x, centre[1] + (radius + 12) * y)
+            outside = (centre_x + (radius + 9) * x, centre_y + (radius + 12) * y)
             canvas.text(outside, name, ha="left" if x > 0 else "right")
-        angle = end
 
 
 def _legend(canvas: Canvas, names: tuple[str, ...]) -> tuple[float, float, float]:
     """Draw the legend of the series; returns what it takes right, above and below the area."""
     if canvas.style.legend == "right":
-        wide = max(map(len, names)) * CHARACTER + 30
-        _key(canvas, names, canvas.width - wide - 4, canvas.height / 2)
-        return wide, 0.0, 0.0
+        width = max(map(len, names)) * CHARACTER + 30
+        _key(canvas, names, canvas.width - width - 4, canvas.height / 2)
+        return width, 0.0, 0.0
+
     above = canvas.style.legend == "above"
     y = canvas.height - _TITLE - 5 if above else 12
-    x = (canvas.width - sum(len(name) * CHARACTER + 34 for name in names)) / 2
-    for name, colour in zip(names, canvas.style.palette, strict=False):
+    widths = [len(name) * CHARACTER + 34 for name in names]
+    x = (canvas.width - sum(widths)) / 2
+    for name, width, colour in zip(names, widths, canvas.style.palette, strict=False):
         _swatch(canvas, x, y, name, colour)
-        x += len(name) * CHARACTER + 34
+        x += width
     return (0.0, _LEGEND, 0.0) if above else (0.0, 0.0, _LEGEND)
 
 

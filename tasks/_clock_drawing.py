@@ -42,7 +42,13 @@ NUMERALS = ("arabic", "arabic", "roman", "roman", "quarters", "ticks", "none")
 """Drawn at random; the first two are the most common on real clocks."""
 TEXTURES = ("plain", "plain", "gradient", "grain", "stripes", "rings")
 SHAPES = ("circle", "circle", "circle", "square", "rounded", "octagon")
-HANDS = ("straight", "tapered", "leaf", "arrow")
+HANDS = {
+    "straight": ((0, 0, 1), (1, 0, 1)),
+    "tapered": ((0, 0, 1.3), (1, 0, 0.5)),
+    "leaf": ((0, 0, 0.6), (0.5, 0, 1.5), (1, 0, 0.3)),
+    "arrow": ((0, 0, 0.7), (1, -16, 0.7), (1, -16, 1.8), (1, 0, 0)),
+}
+"""Points of one side: a share of the length, pixels more, and a share of half the width."""
 ACCENTS: tuple[Colour, ...] = (
     (178, 24, 43), (33, 102, 172), (27, 120, 55), (118, 42, 131), (191, 91, 0), (0, 109, 111),
 )  # fmt: skip
@@ -71,7 +77,7 @@ class FaceStyle:
         self.numeral_radius = rng.uniform(70, 86 - self.numeral_size / 4)
         self.minute_ticks = self.numerals != "none" and rng.random() < 0.5
         self.hour_ticks = self.numerals == "ticks" or (lettered and rng.random() < 0.7)
-        self.hand = rng.choice(HANDS)
+        self.hand = rng.choice(tuple(HANDS))
         self.hand_width = rng.uniform(7, 10)
         self.hour_length = rng.uniform(56, 62)
         self.minute_length = rng.uniform(88, 94)
@@ -93,19 +99,12 @@ def _hand(
     draw: ImageDraw.ImageDraw, style: FaceStyle, angle: float, length: float, colour: Colour
 ) -> None:
     half = style.hand_width / 2
-    if style.hand == "straight":
-        sides = [(0.0, half), (length, half)]
-    elif style.hand == "tapered":
-        sides = [(0.0, half * 1.3), (length, half * 0.5)]
-    elif style.hand == "leaf":
-        sides = [(0.0, half * 0.6), (length * 0.5, half * 1.5), (length, half * 0.3)]
-    else:
-        neck = length - 16
-        sides = [(0.0, half * 0.7), (neck, half * 0.7), (neck, half * 1.8), (length, 0.0)]
-    if style.tail:
-        sides = [(-style.tail, half), *sides]
-    right = [_beside(angle, along, across) for along, across in sides]
-    left = [_beside(angle, along, -across) for along, across in reversed(sides)]
+    side = [(-style.tail, half)] if style.tail else []
+    for share, pixels, width in HANDS[style.hand]:
+        side.append((length * share + pixels, half * width))
+
+    right = [_beside(angle, along, across) for along, across in side]
+    left = [_beside(angle, along, -across) for along, across in reversed(side)]
     draw.polygon([*right, *left], colour)
 
 
@@ -182,17 +181,24 @@ def _textured(picture: Image.Image, style: FaceStyle) -> Image.Image:
     rng = np.random.default_rng(style.texture_seed)
     side = SIZE * SHARP
     y, x = np.mgrid[0:side, 0:side] / side - 0.5
+
     if style.texture == "gradient":
         turn = rng.uniform(0, 2 * np.pi)
         pattern = 18 * (x * np.cos(turn) + y * np.sin(turn))
     elif style.texture == "grain":
-        pattern = np.kron(rng.normal(0, 4, (SIZE // 2, SIZE // 2)), np.ones((2 * SHARP, 2 * SHARP)))
+        grains = rng.normal(0, 4, (SIZE // 2, SIZE // 2))
+        pattern = np.kron(grains, np.ones((2 * SHARP, 2 * SHARP)))
     elif style.texture == "stripes":
-        pattern = 6 * np.sin(x * rng.uniform(40, 120))
+        frequency = rng.uniform(40, 120)
+        pattern = 6 * np.sin(x * frequency)
     else:
-        pattern = 6 * np.sin(np.hypot(x, y) * rng.uniform(60, 140))
-    pixels = np.asarray(picture, np.float64) + np.clip(pattern, -10, 10)[..., None]
-    return Image.fromarray(np.clip(np.rint(pixels), 0, 255).astype(np.uint8))
+        frequency = rng.uniform(60, 140)
+        pattern = 6 * np.sin(np.hypot(x, y) * frequency)
+
+    pixels = np.asarray(picture, np.float64)  # [H, W, 3]
+    pixels = pixels + np.clip(pattern, -10, 10)[..., None]
+    pixels = np.clip(np.rint(pixels), 0, 255)
+    return Image.fromarray(pixels.astype(np.uint8))
 
 
 def _ticks(draw: ImageDraw.ImageDraw, style: FaceStyle) -> None:
@@ -202,20 +208,21 @@ def _ticks(draw: ImageDraw.ImageDraw, style: FaceStyle) -> None:
         if not (style.hour_ticks if on_hour else style.minute_ticks):
             continue
         length, width = (8, 3) if on_hour else (4, 1)
-        ends = _spot(6 * minute, outer), _spot(6 * minute, outer - length)
-        draw.line([*ends], style.ink, width * SHARP)
+        start = _spot(6 * minute, outer)
+        end = _spot(6 * minute, outer - length)
+        draw.line([start, end], style.ink, width * SHARP)
 
 
 def _numerals(draw: ImageDraw.ImageDraw, style: FaceStyle) -> None:
     if style.numerals in ("ticks", "none"):
         return
-    size = style.numeral_size * (0.8 if style.numerals == "roman" else 1.0)
+    is_roman = style.numerals == "roman"
+    size = style.numeral_size * (0.8 if is_roman else 1.0)
     font = _font(style.font, round(size * SHARP))
-    for hour in range(12):
-        if style.numerals == "quarters" and hour % 3:
-            continue
-        text = ROMAN[hour] if style.numerals == "roman" else str(hour or 12)
-        draw.text(_spot(30 * hour, style.numeral_radius), text, style.ink, font, anchor="mm")
+    for hour in range(0, 12, 3 if style.numerals == "quarters" else 1):
+        text = ROMAN[hour] if is_roman else str(hour or 12)
+        at = _spot(30 * hour, style.numeral_radius)
+        draw.text(at, text, style.ink, font, anchor="mm")
 
 
 @lru_cache(maxsize=64)

@@ -75,8 +75,8 @@ def draw_numbers(template: Mapping[str, Any], rng: random.Random) -> tuple[_Valu
         for _, name, formula in _STEP.findall(line):
             results[name] = _calculate(formula, {**values, **results})
     numbers = [*values.values(), *results.values()]
-    whole = all(number > 0 and number.denominator == 1 for number in numbers)
-    return (values, results) if whole else None
+    are_whole = all(number > 0 and number.denominator == 1 for number in numbers)
+    return (values, results) if are_whole else None
 
 
 def _calculate(formula: str, values: Mapping[str, Fraction]) -> Fraction:
@@ -93,7 +93,7 @@ def write_problem(
 ) -> WordProblem:
     """The problem of a template with these numbers, in words that `rng` draws."""
     numbers = {**values, **results}
-    slots = {**_drawn_words(rng), **{key: str(value) for key, value in values.items()}}
+    slots = {**_draw_words(rng), **{key: str(value) for key, value in values.items()}}
 
     def note(match: re.Match[str]) -> str:
         unit, result, formula = match.groups()
@@ -110,19 +110,24 @@ def write_problem(
     )
 
 
-def _drawn_words(rng: random.Random) -> dict[str, str]:
+def _draw_words(rng: random.Random) -> dict[str, str]:
     """A word for every slot of a template; those of one kind differ."""
     words = _content()["words"]
     people = [(name, kind) for kind, names in words["name"].items() for name in names]
     slots: dict[str, str] = {}
-    for at, (name, kind) in enumerate(rng.sample(people, 3), 1):
+    for number, (name, kind) in enumerate(rng.sample(people, 3), 1):
         they, them, their = _PRONOUNS[kind]
-        slots |= {f"name{at}": name, f"they{at}": they, f"them{at}": them, f"their{at}": their}
-        slots |= {f"They{at}": they.capitalize(), f"Their{at}": their.capitalize()}
+        person = {"name": name, "they": they, "them": them, "their": their}
+        person |= {"They": they.capitalize(), "Their": their.capitalize()}
+        for word in person:
+            slots[f"{word}{number}"] = person[word]
+
     for kind, choices in words.items():
-        if kind != "name":
-            drawn = rng.sample(choices, 3)
-            if kind == "day":
-                drawn.sort(key=choices.index)  # of one week
-            slots |= {f"{kind}{at}": word for at, word in enumerate(drawn, 1)}
+        if kind == "name":
+            continue
+        drawn = rng.sample(choices, 3)
+        if kind == "day":
+            drawn.sort(key=choices.index)  # in the order of the week
+        for number, word in enumerate(drawn, 1):
+            slots[f"{kind}{number}"] = word
     return slots

@@ -17,7 +17,7 @@ import random
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain, islice
+from itertools import islice
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -100,9 +100,13 @@ class Arithmetic:
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` examples, generated once and kept as Parquet in the cache folder."""
-        count, levels = self.paper_sizes[split] if limit is None else limit, self._levels(split)
-        operations = "all" if self.operations is None else "{}-{}".format(*self.operations)
-        file = f"v{GENERATOR}-{split}-{'+'.join(levels)}-{operations}-seed{seed}-{count}.parquet"
+        count = self.paper_sizes[split] if limit is None else limit
+        levels = self._levels(split)
+        parameters = "+".join(levels), "all"
+        if self.operations is not None:
+            low, high = self.operations
+            parameters = "+".join(levels), f"{low}-{high}"
+        file = f"v{GENERATOR}-{split}-{'-'.join(parameters)}-seed{seed}-{count}.parquet"
         path = cache_folder() / self.name / file
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
@@ -113,8 +117,14 @@ class Arithmetic:
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Generator version, parameters and seed: generated data needs no digest."""
-        same = {"task": self.name, "generator": GENERATOR, "split": split, "seed": seed}
-        return {**same, "levels": list(self._levels(split)), "operations": self.operations}
+        return {
+            "task": self.name,
+            "generator": GENERATOR,
+            "split": split,
+            "seed": seed,
+            "levels": list(self._levels(split)),
+            "operations": self.operations,
+        }
 
     def parse(self, completion: str) -> Answer | None:
         """The first line, which must be one number and nothing else."""
@@ -178,13 +188,14 @@ def generate(
     Example i is of the level `levels[i % len(levels)]`. Each block has generators of its own: a
     file does not depend on `processes` (None: one a core), and a smaller one begins a larger one.
     """
-    identity = (seed, split, tuple(levels), operations)
     size = EXAMPLES_PER_LEVEL_IN_A_BLOCK * len(levels)
-    ranges = (range(start, min(start + size, count)) for start in range(0, count, size))
+    calls = []
+    for start in range(0, count, size):
+        indices = range(start, min(start + size, count))
+        calls.append(delayed(_block)(seed, split, tuple(levels), operations, indices))
+
     processes = 1 if count < IN_PROCESS_BELOW else processes or cpu_count()
-    blocks = Parallel(processes, return_as="generator")(
-        delayed(_block)(*identity, indices) for indices in ranges
-    )
+    blocks = Parallel(processes, return_as="generator")(calls)
     with atomic(path) as temporary, pq.ParquetWriter(temporary, SCHEMA) as writer:
         while row_group := list(islice(blocks, BLOCKS_IN_A_ROW_GROUP)):
             writer.write_table(pa.Table.from_batches(row_group, SCHEMA))
@@ -199,17 +210,12 @@ def _block(
     rng = random.Random(int.from_bytes(digest[:32], "big"))
     dirichlet_rng = np.random.RandomState(np.frombuffer(digest[32:], dtype="<u4"))
     streams = [problems(REGIMES[level], rng, dirichlet_rng, operations) for level in levels]
-    of_split = [filter(lambda p: split_of(p.expression) == split, stream) for stream in streams]
-    in_turn = chain.from_iterable(zip(*of_split, strict=True))
-    drawn = list(islice(in_turn, len(indices)))
-    return pa.record_batch(
-        [
-            [f"{split}-{seed}-{i}" for i in indices],
-            [problem.question for problem in drawn],
-            [problem.answer for problem in drawn],
-            [problem.expression for problem in drawn],
-            [levels[i % len(levels)] for i in indices],
-            pa.array([problem.operations for problem in drawn], pa.int8()),
-        ],
-        schema=SCHEMA,
-    )
+
+    # Levels take turns, and all draw from the same two generators: their order is the data.
+    rows = []
+    for index in indices:
+        level = index % len(levels)
+        problem = next(p for p in streams[level] if split_of(p.expression) == split)
+        row = {"uid": f"{split}-{seed}-{index}", "level": levels[level], **problem._asdict()}
+        rows.append(row)
+    return pa.RecordBatch.from_pylist(rows, SCHEMA)

@@ -40,8 +40,8 @@ VALIDATION = 500
 SOURCE = DataSource(
     "gsm8k",
     {
-        split: (f"{split}.jsonl", f"main/{split}-00000-of-00001.parquet")
-        for split in ("train", "test")
+        "train": ("train.jsonl", "main/train-00000-of-00001.parquet"),
+        "test": ("test.jsonl", "main/test-00000-of-00001.parquet"),
     },
     HubData(
         "openai/gsm8k",
@@ -76,33 +76,38 @@ class GSM8K(WordProblems):
         """The first `limit` examples; train and validation in an order that the seed draws."""
         if self.source == "synthetic":
             count = self.paper_sizes[split] if limit is None else limit
-            made = [made_problem("gsm8k", split, seed, at) for at in range(count)]
-            name = f"gsm8k-synthetic-{split}"
-            return [self._example(f"{name}-{at}", asdict(p)) for at, p in enumerate(made)]
-        file = "test" if split == "test" else "train"
-        rows = list(enumerate(SOURCE.rows(file)))
-        if split != "test":
+            problems = [made_problem("gsm8k", split, seed, at) for at in range(count)]
+            prefix = f"gsm8k-synthetic-{split}"
+            rows = list(enumerate(map(asdict, problems)))
+        elif split == "test":
+            prefix = "gsm8k-test"
+            rows = list(enumerate(SOURCE.rows("test")))
+        else:
+            # The data set has no validation split: the first rows in a drawn order are set aside.
+            prefix = "gsm8k-train"
+            rows = list(enumerate(SOURCE.rows("train")))
             random.Random(f"gsm8k {seed}").shuffle(rows)
             aside = min(VALIDATION, len(rows) // 10)
             rows = rows[:aside] if split == "validation" else rows[aside:]
-        return [self._example(f"gsm8k-{file}-{index}", row) for index, row in rows[:limit]]
+        return [self._example(f"{prefix}-{index}", row) for index, row in rows[:limit]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """The digest of the file and the seed where it draws, or the generator."""
-        same = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
+        formatting = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
         if self.source == "synthetic":
-            made = {"source": self.source, "templates": "seen", "generator": GENERATOR}
-            return {"task": self.name, **made, "split": split, "seed": seed, **same}
+            generator = {"source": self.source, "templates": "seen", "generator": GENERATOR}
+            return {"task": self.name, **generator, "split": split, "seed": seed, **formatting}
         if split == "test":
-            return {**SOURCE.identity("test"), **same}
-        return {**SOURCE.identity("train"), "seed": seed, "validation": VALIDATION, **same}
+            return {**SOURCE.identity("test"), **formatting}
+        return {**SOURCE.identity("train"), "seed": seed, "validation": VALIDATION, **formatting}
 
     def _example(self, uid: str, row: Mapping[str, Any]) -> Example:
         solution = str(row["answer"])
         if self.calculator == "strip":
             solution = _NOTE.sub("", solution)
-        before, mark, after = solution.rpartition(MARK)
-        answer, value = final_answer(solution), parse_number(after) if mark else None
+        steps, mark, number = solution.rpartition(MARK)
+        answer = final_answer(solution)
+        value = parse_number(number) if mark else None
         if answer is None or answer.value != value:
             raise UserError(
                 f"The answer of {uid} must end in #### and one number, and ends in "
@@ -113,5 +118,5 @@ class GSM8K(WordProblems):
             prompt=PROMPT.format(question=row["question"]),
             target=f" {solution}",
             answer=answer,
-            answer_start=len(f" {before}{mark}"),
+            answer_start=len(f" {steps}{mark}"),
         )

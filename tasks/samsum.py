@@ -22,7 +22,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import count
+from itertools import count, cycle
 from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import (
@@ -179,40 +179,50 @@ def made_dialogue(split: str, seed: int, at: int) -> Mapping[str, str]:
     dialogue belongs to the split that its hash says, whatever the seed: 8 : 1 : 1."""
     for attempt in count():
         rng = random.Random(f"{GENERATOR} {split} {seed} {at} {attempt}")
-        made = _draw_dialogue(rng, with_number=at % 3 == 0)
-        tenth = zlib.crc32(made["dialogue"].encode()) % 10
+        row = _draw_dialogue(rng, with_number=at % 3 == 0)
+        tenth = zlib.crc32(row["dialogue"].encode()) % 10
         if split == {8: "validation", 9: "test"}.get(tenth, "train"):
-            return made
+            return row
     raise AssertionError
 
 
 def _draw_dialogue(rng: random.Random, *, with_number: bool) -> Mapping[str, str]:
-    one, two = rng.sample(_NAMES, 2)
+    # Every draw comes in this order, whatever was drawn before it: the order is the data.
+    asker, bringer = rng.sample(_NAMES, 2)
     place = rng.choice(_PLACES)
     if with_number:
-        first, last = (f"{n} {rng.choice(_COUNTED)}" for n in rng.sample(range(2, 60), 2))
-        last = f"{last.split()[0]} {first.split()[1]}"
-        early, late = (f"at {hour}" for hour in rng.sample(range(1, 13), 2))
+        low, high = rng.sample(range(2, 60), 2)
+        kind = rng.choice(_COUNTED)
+        rng.choice(_COUNTED)  # GENERATOR 2 draws a second kind, and does not use it
+        first_thing, second_thing = f"{low} {kind}", f"{high} {kind}"
+        first_time, second_time = (f"at {hour}" for hour in rng.sample(range(1, 13), 2))
     else:
-        first = last = rng.choice(_THINGS)
-        early, late = rng.sample(_DAYS, 2)
-    thing, when = first, early
-    talk = [f"Hi {two}!", f"Hello {one}."] if rng.random() < 0.5 else []
-    talk += rng.choice(_SMALL_TALK) if rng.random() < 0.4 else []
-    asked = (f"Will you bring {thing}?", f"Could you bring {thing}?", f"I need {thing}.")
-    talk += [rng.choice(asked), rng.choice(("Yes. When?", "Sure! When?", "Of course. When?"))]
-    talk += [f"{when[0].upper()}{when[1:]}, {place}."]
+        first_thing = second_thing = rng.choice(_THINGS)
+        first_time, second_time = rng.sample(_DAYS, 2)
+
+    thing, when = first_thing, first_time
+    talk = []
     if rng.random() < 0.5:
-        when = late
-        talk += [f"I have no time {early}.", f"Then {when}?"]
-    if first != last and rng.random() < 0.5:
-        thing = last
-        talk += [rng.choice(("Good.", "That is fine.")), f"And better {thing}, not {first}."]
+        talk += [f"Hi {bringer}!", f"Hello {asker}."]
+    if rng.random() < 0.4:
+        talk += rng.choice(_SMALL_TALK)
+    requests = (f"Will you bring {thing}?", f"Could you bring {thing}?", f"I need {thing}.")
+    talk += [rng.choice(requests), rng.choice(("Yes. When?", "Sure! When?", "Of course. When?"))]
+    talk += [f"{when[0].upper()}{when[1:]}, {place}."]
+
+    if rng.random() < 0.5:
+        when = second_time
+        talk += [f"I have no time {first_time}.", f"Then {when}?"]
+    if first_thing != second_thing and rng.random() < 0.5:
+        thing = second_thing
+        agreed = rng.choice(("Good.", "That is fine."))
+        talk += [agreed, f"And better {thing}, not {first_thing}."]
     talk += [rng.choice(("OK, see you.", "All right.", "I will be there."))]
-    talk += ["Great, thank you."] if rng.random() < 0.5 else []
-    speakers = [one, two] * len(talk)
-    said = rng.choice(_SUMMARIES).format(one=one, two=two, thing=thing, when=when, place=place)
-    return {
-        "dialogue": "\n".join(f"{who}: {text}" for who, text in zip(speakers, talk, strict=False)),
-        "summary": said,
-    }
+    if rng.random() < 0.5:
+        talk += ["Great, thank you."]
+
+    speakers = cycle((asker, bringer))
+    lines = [f"{speaker}: {text}" for speaker, text in zip(speakers, talk, strict=False)]
+    summary = rng.choice(_SUMMARIES)
+    summary = summary.format(one=asker, two=bringer, thing=thing, when=when, place=place)
+    return {"dialogue": "\n".join(lines), "summary": summary}

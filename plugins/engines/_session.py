@@ -125,9 +125,10 @@ class CheckpointSession(ABC):
         self._load(checkpoint)
         if (canary := checkpoint.canary) is not None:
             rows = self._rows(canary.token_ids, canary_images(canary), 0)
-            seen = self._score(rows, [len(known) for known in canary.log_probabilities])
-            most = check_canary(checkpoint, seen, self._settings.dtype)
-            _LOG.info("canary of %s: off by at most %.2g", checkpoint.name, most)
+            counts = [len(row) for row in canary.log_probabilities]
+            scores = self._score(rows, counts)
+            error = check_canary(checkpoint, scores, self._settings.dtype)
+            _LOG.info("canary of %s: off by at most %.2g", checkpoint.name, error)
         self._current = checkpoint
 
     def _rows(

@@ -6,6 +6,7 @@ import glob
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -73,53 +74,56 @@ class VllmSession(CheckpointSession):
 
     def _probabilities(self, rows: Rows, token_ids: Sequence[int]) -> NDArray[np.float64]:
         count, step = len(token_ids), MOST_LOGPROB_TOKEN_IDS
-        asked: list[dict[str, Any]] = [
-            {"logprob_token_ids": token_ids[at : at + step]} for at in range(0, count, step)
-        ]
-        if step < count <= MOST_ALLOWED_TOKEN_IDS:  # else in parts, each over the whole vocabulary
-            asked = [{"allowed_token_ids": token_ids, "logprobs": count}]
+        if step < count <= MOST_ALLOWED_TOKEN_IDS:
+            parts = [_next_token(allowed_token_ids=token_ids, logprobs=count)]
+        else:  # each part is a request of its own, over the whole vocabulary
+            starts = range(0, count, step)
+            parts = [_next_token(logprob_token_ids=token_ids[at : at + step]) for at in starts]
         outputs = run(
             self._llm,
-            [ids for ids in rows.ids for _ in asked],
-            [files for files in rows.images for _ in asked],
-            [_next_token(**how) for how in asked] * len(rows.ids),
+            [ids for ids in rows.ids for _ in parts],
+            [files for files in rows.images for _ in parts],
+            parts * len(rows.ids),
             self._adapter,
-            lambda done: rows.report(done // len(asked)),
+            lambda done: rows.report(done // len(parts)),
         )
+
         column = {token: index for index, token in enumerate(token_ids)}
         log_p = np.full((len(rows.ids), count), np.nan)  # [n, N]
         for index, output in enumerate(outputs):
-            found = output.outputs[0].logprobs
-            for token, value in zip(found.token_ids, found.logprobs, strict=True):
+            row = log_p[index // len(parts)]  # [N], of the prefix
+            for token, value in _log_probabilities(output).items():
                 if token in column:  # the sampled token comes too
-                    log_p[index // len(asked), column[token]] = value
+                    row[column[token]] = value
         if np.isnan(log_p).any():
             raise RuntimeError("vLLM left out log-probabilities that were asked for.")
-        p = np.exp(log_p - log_p.max(axis=1, keepdims=True, initial=-np.inf))
+
+        # The largest is taken off first: exp of all could round to 0.
+        largest = log_p.max(axis=1, keepdims=True, initial=-np.inf)  # [n, 1]
+        p = np.exp(log_p - largest)
         return np.asarray(p / p.sum(axis=1, keepdims=True))
 
     def _likeliest(self, rows: Rows, most: int) -> list[dict[int, float]]:
         params = _next_token(logprobs=most)
         outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, rows.report)
-        found = (output.outputs[0].logprobs for output in outputs)
-        return [dict(zip(row.token_ids, row.logprobs, strict=True)) for row in found]
+        return [_log_probabilities(output) for output in outputs]
 
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
         """One request a token, the way that decoding takes: with LoRA enabled, `prompt_logprobs`
         fails on a CPU, because the head's LoRA layer expects one row a request."""
-        places = [
-            (k, end)
-            for k, (ids, count) in enumerate(zip(rows.ids, counts, strict=True))
-            for end in range(len(ids) - count, len(ids))
-        ]
-        params = [_next_token(logprob_token_ids=[rows.ids[k][end]]) for k, end in places]
-        prefixes = [rows.ids[k][:end] for k, end in places]
-        images = [rows.images[k] for k, _ in places]
+        prefixes, images, params = [], [], []
+        tokens = []
+        for ids, files, count in zip(rows.ids, rows.images, counts, strict=True):
+            for end in range(len(ids) - count, len(ids)):
+                token = ids[end]
+                tokens.append(token)
+                prefixes.append(ids[:end])
+                images.append(files)
+                params.append(_next_token(logprob_token_ids=[token]))
+
         outputs = run(self._llm, prefixes, images, params, self._adapter)
-        log_p: list[list[float]] = [[] for _ in rows.ids]
-        for (k, end), output in zip(places, outputs, strict=True):
-            log_p[k].append(output.outputs[0].logprobs[0][rows.ids[k][end]].logprob)
-        return log_p
+        log_p = map(_log_probability, outputs, tokens)
+        return [list(islice(log_p, count)) for count in counts]
 
     def _use(self, checkpoint: Checkpoint) -> None:
         if self._broken is not None:
@@ -157,12 +161,22 @@ class VllmSession(CheckpointSession):
         return LoRARequest(f"adapter-{number}", number, str(checkpoint.path))
 
 
-def _next_token(**asked: Any) -> SamplingParams:
+def _log_probabilities(output: RequestOutput) -> dict[int, float]:
+    """Log p of the next token, by token, of those that a request is for."""
+    row: Any = output.outputs[0].logprobs
+    return dict(zip(row.token_ids, row.logprobs, strict=True))
+
+
+def _log_probability(output: RequestOutput, token: int) -> float:
+    return _log_probabilities(output)[token]
+
+
+def _next_token(**log_probabilities: Any) -> SamplingParams:
     """Of a request for log-probabilities of the next token."""
     from vllm import SamplingParams
 
     return SamplingParams(
-        temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, **asked
+        temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, **log_probabilities
     )
 
 

@@ -84,61 +84,70 @@ class TransformersSession(CheckpointSession):
             pad_token_id=self._tokenizer.pad_token_id,
             use_cache=True,
         )
-        found: dict[int, Completion] = {}
+        completions: dict[int, Completion] = {}
         for batch in _batches(rows, DECODE_TOKENS, max_new_tokens):
             inputs = self._inputs(rows, batch)
+            prompt_length = inputs["input_ids"].shape[1]
             with torch.inference_mode():
                 written = self._model.generate(**inputs, generation_config=greedy)
-            for index, row in zip(batch, written[:, inputs["input_ids"].shape[1] :], strict=True):
-                found[index] = self._completion(row.tolist(), max_new_tokens)
-            rows.report(len(found))
-        return [found[index] for index in range(len(rows.ids))]
+            new_tokens = written[:, prompt_length:].tolist()  # [B, S]
+            for index, row in zip(batch, new_tokens, strict=True):
+                completions[index] = self._completion(row, max_new_tokens)
+            rows.report(len(completions))
+        return [completions[index] for index in range(len(rows.ids))]
 
     def _probabilities(self, rows: Rows, token_ids: Sequence[int]) -> NDArray[np.float64]:
         chosen = torch.tensor(token_ids, device=self._device)  # [N]
         probabilities = np.empty((len(rows.ids), len(chosen)))
-        done = 0
-        for batch in _batches(rows, DECODE_TOKENS):
-            with torch.inference_mode():
-                logits = self._logits(self._inputs(rows, batch), keep=1)[:, -1]  # [B, V]
-                probabilities[batch] = logits[:, chosen].double().softmax(-1).cpu().numpy()
-            done += len(batch)
-            rows.report(done)
+        for batch, logits in self._next_token_logits(rows):
+            p = logits[:, chosen].double().softmax(-1)  # [B, N]
+            probabilities[batch] = p.cpu().numpy()
         return probabilities
 
     def _likeliest(self, rows: Rows, most: int) -> list[dict[int, float]]:
-        found: dict[int, dict[int, float]] = {}
-        for batch in _batches(rows, DECODE_TOKENS):
-            with torch.inference_mode():
-                logits = self._logits(self._inputs(rows, batch), keep=1)[:, -1]  # [B, V]
-                log_p, ids = logits.float().log_softmax(-1).topk(min(most, logits.shape[-1]))
+        likeliest: list[dict[int, float]] = [{} for _ in rows.ids]
+        for batch, logits in self._next_token_logits(rows):
+            size = min(most, logits.shape[-1])
+            log_p, ids = logits.float().log_softmax(-1).topk(size)  # [B, size]
             for index, *row in zip(batch, ids.tolist(), log_p.tolist(), strict=True):
-                found[index] = dict(zip(*row, strict=True))
-            rows.report(len(found))
-        return [found[index] for index in range(len(rows.ids))]
+                likeliest[index] = dict(zip(*row, strict=True))
+        return likeliest
+
+    def _next_token_logits(self, rows: Rows) -> Iterator[tuple[list[int], Tensor]]:
+        """Indices of some rows, and the logits that follow each: [B, V]."""
+        done = 0
+        for batch in _batches(rows, DECODE_TOKENS):
+            logits = self._logits(self._inputs(rows, batch), keep=1)
+            yield batch, logits[:, -1]
+            done += len(batch)
+            rows.report(done)
 
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
-        found: dict[int, list[float]] = {}
+        scores: list[list[float]] = [[] for _ in rows.ids]
         for batch in _batches(rows, LOGIT_TOKENS):
             inputs = self._inputs(rows, batch)
-            most = max(counts[index] for index in batch)
-            last = inputs["input_ids"][:, inputs["input_ids"].shape[1] - most :, None]  # [B, S, 1]
-            with torch.inference_mode():
-                logits = self._logits(inputs, keep=most + 1)[:, :-1]  # [B, S, V]
-                known = last.clamp(max=logits.shape[-1] - 1)  # Mllama's head has no image token
-                log_p = logits.float().log_softmax(-1).gather(-1, known)[..., 0]  # [B, S]
-            for index, row in zip(batch, log_p.tolist(), strict=True):
-                found[index] = row[most - counts[index] :]
-        return [found[index] for index in range(len(rows.ids))]
+            ids = inputs["input_ids"]  # [B, T]
+            longest = max(counts[index] for index in batch)
+            logits = self._logits(inputs, keep=longest + 1)  # [B, S + 1, V]
+            log_p = logits[:, :-1].float().log_softmax(-1)  # [B, S, V]
+
+            # Rows are padded on the left, so that the last tokens of all stand below one another.
+            tokens = ids[:, ids.shape[1] - longest :, None]  # [B, S, 1]
+            tokens = tokens.clamp(max=log_p.shape[-1] - 1)  # Mllama's head has no image token
+            log_p_of_tokens = log_p.gather(-1, tokens).squeeze(-1)  # [B, S]
+            for index, row in zip(batch, log_p_of_tokens.tolist(), strict=True):
+                start = longest - counts[index]
+                scores[index] = row[start:]
+        return scores
 
     def _inputs(self, rows: Rows, batch: Sequence[int]) -> dict[str, Tensor]:
         """What the model takes for some of the rows, padded on the left."""
         if rows.images[batch[0]]:
-            made = [expand(self._processor, rows.ids[i], rows.images[i]) for i in batch]
+            unpadded = [expand(self._processor, rows.ids[i], rows.images[i]) for i in batch]
         else:
             ids = [torch.tensor([list(rows.ids[i])]) for i in batch]
-            made = [{"input_ids": row, "attention_mask": torch.ones_like(row)} for row in ids]
-        inputs = pad_rows(made, self._tokenizer.pad_token_id, "left")
+            unpadded = [{"input_ids": row, "attention_mask": torch.ones_like(row)} for row in ids]
+        inputs = pad_rows(unpadded, self._tokenizer.pad_token_id, "left")
         return {name: value.to(self._device) for name, value in inputs.items()}
 
     def _logits(self, inputs: dict[str, Tensor], keep: int) -> Tensor:
@@ -146,7 +155,9 @@ class TransformersSession(CheckpointSession):
         if "image_grid_thw" not in inputs:  # else the model has its own positions, in 3 dimensions
             positions = (inputs["attention_mask"].cumsum(-1) - 1).clamp(min=0)  # [B, T]
             inputs = {**inputs, "position_ids": positions}
-        logits: Tensor = self._model(**inputs, use_cache=False, logits_to_keep=keep).logits
+        with torch.inference_mode():
+            output = self._model(**inputs, use_cache=False, logits_to_keep=keep)
+        logits: Tensor = output.logits
         return logits
 
     def _completion(self, row: Sequence[int], max_new_tokens: int) -> Completion:
@@ -180,11 +191,11 @@ def _batches(rows: Rows, tokens: int, new_tokens: int = 0) -> Iterator[list[int]
     """Indices of rows, longest first, in batches of similar lengths that pad little; rows with
     images are apart from those without."""
     for with_images in (True, False):
-        chosen = [i for i, files in enumerate(rows.images) if bool(files) == with_images]
-        order = sorted(chosen, key=lambda index: -rows.lengths[index])
-        most = MOST_ROWS_WITH_IMAGES if with_images else MOST_ROWS
-        start = 0
-        while start < len(order):
-            size = max(1, min(most, tokens // (rows.lengths[order[start]] + new_tokens)))
-            yield order[start : start + size]
-            start += size
+        order = [i for i, files in enumerate(rows.images) if bool(files) == with_images]
+        order.sort(key=lambda index: -rows.lengths[index])
+        largest_size = MOST_ROWS_WITH_IMAGES if with_images else MOST_ROWS
+        while order:
+            longest = rows.lengths[order[0]] + new_tokens
+            size = max(1, min(largest_size, tokens // longest))
+            yield order[:size]
+            order = order[size:]

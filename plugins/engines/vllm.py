@@ -62,6 +62,7 @@ class VllmEngine:
         for name in config.get("architectures") or ():
             if name in REFUSED:
                 return REFUSED[name]
+
         text = config.get("text_config") or config
         width = text.get("hidden_size") or text.get("n_embd") or 0
         heads = text.get("num_attention_heads") or text.get("n_head") or 0
@@ -85,28 +86,9 @@ class VllmEngine:
             )
         if _on_cpu():
             return
-        config = read_given_json(base / "config.json")
-        heads = (config.get("text_config") or config).get("num_attention_heads") or gpus
-        if heads % gpus:
-            most = max(count for count in range(1, gpus) if heads % count == 0)
-            raise UserError(
-                f"vLLM cannot split the {heads} attention heads of {base.name} over {gpus} GPUs: "
-                f"give gpus_per_cell={most} to the executor, or decode with --engine transformers."
-            )
-        if not has_gpu:
-            return
-        if settings.dtype == "float32" and settings.adapters:
-            raise UserError(
-                "vLLM runs no adapters in float32 on a GPU: add --set dtype=bfloat16, or decode "
-                "with --engine transformers."
-            )
-        major, minor = torch.cuda.get_device_capability()
-        if settings.dtype == "bfloat16" and major < AMPERE:
-            raise UserError(
-                f"vLLM runs bfloat16 on GPUs of compute capability {AMPERE}.0 or more, and "
-                f"{torch.cuda.get_device_name()} has {major}.{minor}: decode with --engine "
-                "transformers, or add --set method=full --set dtype=float32."
-            )
+        _require_even_split(base, gpus)
+        if has_gpu:
+            _require_precision(settings)
 
     @contextmanager
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
@@ -128,6 +110,35 @@ class VllmEngine:
                 if session is not None:
                     session.close()
                 cleanup_dist_env_and_memory()
+
+
+def _require_even_split(base: Path, gpus: int) -> None:
+    config = read_given_json(base / "config.json")
+    heads = (config.get("text_config") or config).get("num_attention_heads") or gpus
+    if heads % gpus:
+        fitting = max(count for count in range(1, gpus) if heads % count == 0)
+        raise UserError(
+            f"vLLM cannot split the {heads} attention heads of {base.name} over {gpus} GPUs: "
+            f"give gpus_per_cell={fitting} to the executor, or decode with --engine "
+            "transformers."
+        )
+
+
+def _require_precision(settings: EngineSettings) -> None:
+    import torch
+
+    if settings.dtype == "float32" and settings.adapters:
+        raise UserError(
+            "vLLM runs no adapters in float32 on a GPU: add --set dtype=bfloat16, or decode "
+            "with --engine transformers."
+        )
+    major, minor = torch.cuda.get_device_capability()
+    if settings.dtype == "bfloat16" and major < AMPERE:
+        raise UserError(
+            f"vLLM runs bfloat16 on GPUs of compute capability {AMPERE}.0 or more, and "
+            f"{torch.cuda.get_device_name()} has {major}.{minor}: decode with --engine "
+            "transformers, or add --set method=full --set dtype=float32."
+        )
 
 
 def memory_share(free: int, total: int) -> float:
@@ -160,11 +171,12 @@ def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
         more["tensor_parallel_size"] = processes()  # of gpus_per_cell
     if settings.adapters:
         rank = settings.max_lora_rank
-        fitting = [known for known in LORA_RANKS if known >= rank]
-        if not fitting:
-            most = LORA_RANKS[-1]
-            raise UserError(f"LoRA rank {rank} is more than vLLM can: use {most} or less.")
-        more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": fitting[0]}
+        if rank > LORA_RANKS[-1]:
+            raise UserError(
+                f"LoRA rank {rank} is more than vLLM can: use {LORA_RANKS[-1]} or less."
+            )
+        max_rank = min(size for size in LORA_RANKS if size >= rank)
+        more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": max_rank}
         if _on_cpu():
             _share_adapter()
     if scaling := _attention_scaling(base):
@@ -247,7 +259,7 @@ def _environment(more: Mapping[str, str], *, cpu: bool, exact: bool) -> Iterator
     `torch.set_num_threads`. `OMP_*` count only where torch was not imported before; without PASSIVE
     a busy machine decodes up to twenty times slower.
     """
-    before = dict(os.environ)
+    environment = dict(os.environ)
     os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", **more}
     defaults = {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}
     if "SMMD_BENCH_DEBUG" not in os.environ:
@@ -263,6 +275,8 @@ def _environment(more: Mapping[str, str], *, cpu: bool, exact: bool) -> Iterator
         }
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
+
+    # Only now: both read the environment when they are imported.
     import torch
     from torch._dynamo import config as dynamo
     from vllm.model_executor.models import registry
@@ -278,4 +292,4 @@ def _environment(more: Mapping[str, str], *, cpu: bool, exact: bool) -> Iterator
         torch.set_num_threads, dynamo.disable = set_num_threads, compiling_is_off
         registry._run_in_subprocess = inspect_apart
         os.environ.clear()
-        os.environ.update(before)
+        os.environ.update(environment)

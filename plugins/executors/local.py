@@ -71,11 +71,12 @@ class LocalExecutor(SeveralGpus):
                 f"local[gpus_per_cell={self.gpus_per_cell}] needs {self.gpus_per_cell} GPUs, and "
                 f"this machine has {len(self.gpus)}."
             )
-        room, running, events = _Room(self, queue), dict[str, WorkerProcess](), _Events()
+        room, events = _Room(self, queue), _Events()
+        running: dict[str, WorkerProcess] = {}
         try:
             while True:
                 while (job := queue.take(room.fits)) is not None:
-                    # by this thread: a process whose parent's thread ends is killed
+                    # Started by this thread: a process whose parent's thread ends is killed.
                     worker = running[job.name] = WorkerProcess(
                         job.module, job.request(folder), folder / "logs", job.name,
                         environment=room.enter(job),
@@ -83,9 +84,10 @@ class LocalExecutor(SeveralGpus):
                     Thread(target=_listen, args=(job, worker, events), daemon=True).start()
                 if not running:
                     return
-                job, said, failure = events.get()
-                if said is not None:
-                    job.told(progress)(*said)
+
+                job, step, failure = events.get()
+                if step is not None:
+                    job.told(progress)(*step)
                     continue
                 room.leave(job)
                 running.pop(job.name).close()
@@ -104,7 +106,7 @@ class LocalExecutor(SeveralGpus):
 
 def _listen(job: Job, worker: WorkerProcess, events: _Events) -> None:
     """Pass on what a job says, and then how it ended."""
-    failure = worker.follow(lambda *said: events.put((job, said, None)))
+    failure = worker.follow(lambda *step: events.put((job, step, None)))
     events.put((job, None, failure))
 
 
@@ -121,27 +123,35 @@ class _Room:
         self.inside: dict[str, tuple[Job, list[str]]] = {}
 
     def fits(self, job: Job) -> bool:
-        most, jobs = self.executor.slots, [*(other for other, _ in self.inside.values()), job]
-        if len(jobs) == 1:
+        if not self.inside:
             return True
-        left = len(self.inside) + len(self.queue.waiting)
-        if not (self.executor.gpus or self.executor.workers) and left < 2 * most:
-            most = max(most, left if all(self._threads(j) == 1 for j in jobs) else 0)
-        if len(jobs) > most or sum(j.resources.memory_gb for j in jobs) > self.memory:
+        executor = self.executor
+        jobs = [job, *(other for other, _ in self.inside.values())]
+        if sum(other.resources.memory_gb for other in jobs) > self.memory:
             return False
-        if self.executor.gpus:
-            return len(self.gpus) >= job.resources.gpus * self.executor.gpus_per_cell
-        return sum(map(self._threads, jobs)) <= max(self.executor.cores, most)
+        if executor.gpus:
+            gpus = job.resources.gpus * executor.gpus_per_cell
+            return len(jobs) <= executor.slots and gpus <= len(self.gpus)
+
+        slots = executor.slots
+        threads = [self._threads(other) for other in jobs]
+        unfinished = len(self.inside) + len(self.queue.waiting)
+        # The last small jobs share the cores: in turn, some would wait while cores are idle.
+        if not executor.workers and max(threads) == 1 and unfinished < 2 * slots:
+            slots = max(slots, unfinished)
+        return len(jobs) <= slots and sum(threads) <= max(executor.cores, slots)
 
     def enter(self, job: Job) -> dict[str, str]:
         """Take what the job needs; the environment in which it sees that alone."""
-        on_cpu = not self.executor.gpus
-        count = 0 if on_cpu else job.resources.gpus * self.executor.gpus_per_cell
-        mine, self.gpus = self.gpus[:count], self.gpus[count:]
-        self.inside[job.name] = job, mine
-        seen = {} if on_cpu else {"CUDA_VISIBLE_DEVICES": ",".join(mine)}
-        threads = self._threads(job) if on_cpu else self._given
-        return {**seen, **self.executor.environment(job, threads)}
+        if not self.executor.gpus:
+            self.inside[job.name] = job, []
+            return self.executor.environment(job, self._threads(job))
+
+        count = job.resources.gpus * self.executor.gpus_per_cell
+        gpus = [self.gpus.pop(0) for _ in range(count)]
+        self.inside[job.name] = job, gpus
+        environment = self.executor.environment(job, self._given)
+        return {"CUDA_VISIBLE_DEVICES": ",".join(gpus), **environment}
 
     def leave(self, job: Job) -> None:
         """Give back what it had."""

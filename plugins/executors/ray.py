@@ -67,10 +67,12 @@ class RayExecutor(SeveralGpus):
                     running[task.options(**needs).remote(self.order(job, folder), told)] = job
                 if not running:
                     return
+
+                # Asked first: what a job says before it ends is told before its result.
                 ended, _ = ray.wait([*running], timeout=_SECONDS)
                 jobs = {job.name: job for job in running.values()}
-                for name, said in told.get_nowait_batch(told.qsize()):
-                    jobs[name].told(progress)(*said)
+                for name, step in told.get_nowait_batch(told.qsize()):
+                    jobs[name].told(progress)(*step)
                 for reference in ended:
                     yield JobResult(running.pop(reference), _failure(reference))
         finally:
@@ -98,7 +100,7 @@ class RayExecutor(SeveralGpus):
             raise UserError("Ray is not installed: pip install 'smmd-bench[ray]'.") from None
         if ray.is_initialized():
             return ray
-        before = signal.getsignal(signal.SIGTERM)
+        handler = signal.getsignal(signal.SIGTERM)
         quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         try:
             if self.address is None:
@@ -115,7 +117,7 @@ class RayExecutor(SeveralGpus):
                 "`ray start --head`, or leave out the address."
             ) from None
         finally:
-            signal.signal(signal.SIGTERM, before)  # Ray sets its own
+            signal.signal(signal.SIGTERM, handler)  # Ray sets its own
 
 
 @dataclass(frozen=True)
@@ -129,9 +131,10 @@ class Order:
 
     def refusal(self) -> str | None:
         """Why this node cannot do it, in one sentence."""
-        node, mine = platform.node(), library_versions()
-        if other := {k: v for k, v in self.versions.items() if mine.get(k) != v}:
-            wanted = ", ".join(f"{package} {version}" for package, version in other.items())
+        node = platform.node()
+        differing = dict(self.versions.items() - library_versions().items())
+        if differing:
+            wanted = ", ".join(f"{package} {differing[package]}" for package in sorted(differing))
             return f"the node {node} has other versions: install {wanted}, as on the first one"
         if not self.folder.exists():
             return (
@@ -148,16 +151,18 @@ def _nodes(ray: Any) -> list[dict[str, float]]:
 def _options(job: Job, nodes: list[dict[str, float]], per_cell: int = 1) -> dict[str, Any]:
     """What Ray reserves for a job; never more main memory or cores than a node has. Raises
     UserError for more GPUs than any node has."""
-    most = {name: max(node.get(name, 0) for node in nodes) for name in ("GPU", "CPU", "memory")}
+    gpus_of_node = max(node.get("GPU", 0) for node in nodes)
+    cores = max(node.get("CPU", 0) for node in nodes)
+    memory = max(node.get("memory", 0) for node in nodes)
     needs = job.resources
-    gpus = needs.gpus * per_cell if most["GPU"] else 0
-    if gpus > most["GPU"]:
-        raise UserError(f"{job.label} needs {gpus} GPUs, and no node has more than {most['GPU']}.")
+    gpus = needs.gpus * per_cell if gpus_of_node else 0
+    if gpus > gpus_of_node:
+        raise UserError(f"{job.label} needs {gpus} GPUs, and no node has more than {gpus_of_node}.")
     return {
         "name": job.name,
         "num_gpus": gpus,
-        "num_cpus": gpus or min(needs.threads or most["CPU"], most["CPU"]),
-        "memory": int(min(needs.memory_gb * 2**30, most["memory"])),
+        "num_cpus": gpus or min(needs.threads or cores, cores),
+        "memory": int(min(needs.memory_gb * 2**30, memory)),
     }
 
 
@@ -169,7 +174,7 @@ def _work(order: Order, told: Any) -> str | None:
     request, logs = job.request(folder), folder / "logs"
     worker = WorkerProcess(job.module, request, logs, job.name, environment=order.environment)
     try:
-        return worker.follow(lambda *said: told.put_nowait((job.name, said)))
+        return worker.follow(lambda *step: told.put_nowait((job.name, step)))
     finally:
         worker.close()
 

@@ -56,16 +56,16 @@ class SlurmExecutor(SeveralGpus):
                 if not running:
                     return
                 time.sleep(1)
-                for one in [*running]:
-                    is_done = one.sent.done()
-                    one.tell(one.job.told(progress))
+                for attempt in [*running]:
+                    is_done = attempt.sent.done()  # asked first: what it says before that is told
+                    attempt.tell(attempt.job.told(progress))
                     if is_done:
-                        one.events.unlink(missing_ok=True)
-                        running.remove(one)
-                        yield JobResult(one.job, one.failure())
+                        attempt.events.unlink(missing_ok=True)
+                        running.remove(attempt)
+                        yield JobResult(attempt.job, attempt.failure())
         finally:
-            for one in running:
-                one.sent.cancel(check=False)
+            for attempt in running:
+                attempt.sent.cancel(check=False)
 
     def _submit(self, job: Job, folder: Path) -> Any:
         """The job of submitit. Raises UserError where there is no submitit or no Slurm."""
@@ -75,9 +75,11 @@ class SlurmExecutor(SeveralGpus):
             raise UserError("submitit is not installed: pip install 'smmd-bench[slurm]'.") from None
         pairs = (option.lstrip("-").split("=", 1) for option in self.options.split())
         options = {name.replace("-", "_"): value for name, value in pairs}  # as submitit's own
-        logs, often = folder / "logs" / "slurm", {f"{self.cluster}_max_num_timeout": 100}
+        restarts = {f"{self.cluster}_max_num_timeout": 100}
         try:
-            executor = submitit.AutoExecutor(logs, cluster=self.cluster, **often)
+            executor = submitit.AutoExecutor(
+                folder / "logs" / "slurm", cluster=self.cluster, **restarts
+            )
             executor.update_parameters(
                 name=job.name,
                 timeout_min=max(1, round(60 * self.hours)),
@@ -106,15 +108,19 @@ class Work:
 
     def __call__(self) -> str | None:
         """Run it, and append what it says."""
-        job, logs, request = self.job, self.folder / "logs", self.job.request(self.folder)
-        # the signals of submitit are for this process alone: the other one inherits them blocked
-        ours = {signal.SIGUSR1, signal.SIGUSR2}
-        signal.pthread_sigmask(signal.SIG_BLOCK, ours)
+        job = self.job
+        logs = self.folder / "logs"
+        request = job.request(self.folder)
+
+        # The signals of submitit are for this process alone: the other one inherits them blocked.
+        signals = {signal.SIGUSR1, signal.SIGUSR2}
+        signal.pthread_sigmask(signal.SIG_BLOCK, signals)
         worker = WorkerProcess(job.module, request, logs, job.name, environment=self.variables)
         self.worker = worker
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, ours)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
+
         with (logs / f"{job.name}.events").open("a", encoding="utf-8") as events:
-            failure = worker.follow(lambda *said: print(json.dumps(said), file=events, flush=True))
+            failure = worker.follow(lambda *step: print(json.dumps(step), file=events, flush=True))
         if worker.process.returncode == -signal.SIGTERM:
             time.sleep(60)  # until Slurm kills this one, too, or queues the job again
         return failure

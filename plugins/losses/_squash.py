@@ -11,7 +11,7 @@ def more_than_one(value: float) -> str | None:
     return None if 1 < value < float("inf") else "must be > 1"
 
 
-def squashed(distance: Tensor, values: Tensor, largest: float | None) -> Tensor:
+def squash_distances(distance: Tensor, values: Tensor, largest: float | None) -> Tensor:
     """Distances between ascending values [N], mapped linearly: 0 stays 0, the smallest above it
     becomes 1 and the largest `largest`. As they are where it is None, or where there is but one."""
     gaps = values.diff()

@@ -57,9 +57,11 @@ class _DigitEntropyTerm(NumericLoss):
     separable = True
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        x, target = numeric.logits, numeric.target[:, None]  # [M, N], [M, 1]
+        x = numeric.logits  # [M, N]
+        target = numeric.target[:, None]  # [M, 1]
         right = (-x).scatter(1, target, x.gather(1, target))  # [M, N], logits of the right answers
         entropy = -(x.softmax(-1) * F.logsigmoid(right)).sum(-1)  # [M]
-        k = numeric.place.abs().log10()  # [M]
+
+        k = numeric.place.abs().log10()  # [M], -1 right after the point
         weight = (2 * (k + 1)).where(k > -0.5, 1.02 ** (k - 1))  # [M]
         return (weight.to(x.dtype) @ entropy) / 10, numeric.target.numel()

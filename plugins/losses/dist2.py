@@ -51,7 +51,10 @@ class _DistanceTargetTerm(NumericLoss):
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         x = numeric.logits  # [M, N]
         v = self.values.to(x.dtype)  # [N]
-        log_q = (-((v - v[numeric.target, None]) ** 2) / self.loss.tau).log_softmax(-1)  # [M, N]
+        distance = v - v[numeric.target, None]  # [M, N]
+        exponent = -(distance**2) / self.loss.tau  # [M, N]
+        log_q = exponent.log_softmax(-1)  # [M, N]
+        q = log_q.exp()  # [M, N]
         partition = numeric.partition(self.loss.support)  # [M]
-        divergence = (log_q.exp() * (log_q - x)).sum(-1) + partition  # [M]
+        divergence = (q * (log_q - x)).sum(-1) + partition  # [M], log p = x - partition
         return divergence.sum(), numeric.target.numel()

@@ -76,11 +76,20 @@ class _GaussianTerm(NumericLoss):
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         x = numeric.logits  # [M, N]
         v = self.values.to(x.dtype)  # [N]
-        q = (-((v - v[numeric.target, None]) ** 2) / (2 * self.loss.sigma**2)).softmax(-1)  # [M, N]
-        total = (numeric.partition(self.loss.support) - (q * x).sum(-1)).sum()
+        distance = v - v[numeric.target, None]  # [M, N]
+        exponent = -(distance**2) / (2 * self.loss.sigma**2)  # [M, N]
+        q = exponent.softmax(-1)  # [M, N]
+        partition = numeric.partition(self.loss.support)  # [M]
+        cross_entropy = partition - (q * x).sum(-1)  # [M]
+        total = cross_entropy.sum()
+
         if self.loss.gate:
-            total = total + self.loss.gate * (numeric.log_partition - x.logsumexp(-1)).sum()
+            outside = numeric.log_partition - x.logsumexp(-1)  # [M], -log of the mass on V_num
+            total = total + self.loss.gate * outside.sum()
+
         if self.loss.emd:
-            F = (x.softmax(-1) - q).cumsum(-1)[:, :-1]  # [M, N-1], F_p - F_q
-            total = total + self.loss.emd / len(v) * (F.abs() @ v.diff()).sum()
+            p = x.softmax(-1)  # [M, N]
+            F = (p - q).cumsum(-1)[:, :-1]  # [M, N-1], F_p - F_q
+            wasserstein = F.abs() @ v.diff()  # [M]
+            total = total + self.loss.emd / len(v) * wasserstein.sum()
         return total, numeric.target.numel()

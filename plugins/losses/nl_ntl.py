@@ -73,14 +73,20 @@ class _NumberLevelTerm(NumericLoss):
         which of them the S numbers start at [S]."""
         index = places.whole.nonzero().squeeze(1)
         if self.loss.decimals:
-            number = places.number[index].unique_consecutive(return_inverse=True)[1]
+            _, number = places.number[index].unique_consecutive(return_inverse=True)
             place = places.place[index]
-        else:
+        else:  # a point ends a number, so its places are counted again
             digits = self.vocabulary.digits_of(places.target[index])
-            number, after = number_spans(places.number[index], places.position[index], digits)
-            place = 10.0 ** after.clamp(max=_LARGEST_EXPONENT).double()
-        starts = torch.diff(number, prepend=number.new_tensor([-1])).nonzero().squeeze(1)
-        return {"index": index, "number": number, "place": place, "starts": starts}
+            number, exponent = number_spans(places.number[index], places.position[index], digits)
+            exponent = exponent.clamp(max=_LARGEST_EXPONENT)
+            place = 10.0 ** exponent.double()
+        changes = torch.diff(number, prepend=number.new_tensor([-1]))
+        return {
+            "index": index,
+            "number": number,
+            "place": place,
+            "starts": changes.nonzero().squeeze(1),
+        }
 
     def units(self, places: NumericPlaces) -> int:
         """How many numbers there are."""
@@ -88,15 +94,23 @@ class _NumberLevelTerm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         spans = self.spans(numeric)
-        index, number, place = spans["index"], spans["number"], spans["place"]  # [W]
-        x, target = numeric.logits[index], numeric.target[index]  # [W, N], [W]
+        index = spans["index"]  # [W]
+        number = spans["number"]  # [W]
+        place = spans["place"]  # [W]
+        x = numeric.logits[index]  # [W, N]
+        target = numeric.target[index]  # [W]
         v = self.values.to(x.device)  # [N] float64
-        empty = place.new_zeros(len(spans["starts"]))  # [S]
-        expected = self.expected_values(x.softmax(-1), target, place)  # [W]
-        X = empty.index_add(0, number, place * expected)
-        Y = empty.index_add(0, number, place * v[target])
-        error = (X - Y).abs() / (X.abs() + Y.abs() + _EPSILON)  # [S]
+        p = x.softmax(-1)  # [W, N]
+        expected = self.expected_values(p, target, place)  # [W]
+
+        zeros = place.new_zeros(len(spans["starts"]))  # [S]
+        X = zeros.index_add(0, number, place * expected)  # [S]
+        Y = zeros.index_add(0, number, place * v[target])  # [S]
+        size = X.abs() + Y.abs() + _EPSILON  # [S]
+        error = (X - Y).abs() / size  # [S]
+
         if self.loss.reweigh:
-            mass = (x.logsumexp(-1) - numeric.log_partition[index]).exp()[spans["starts"]]  # [S]
+            log_mass = x.logsumexp(-1) - numeric.log_partition[index]  # [W]
+            mass = log_mass.exp()[spans["starts"]]  # [S], of the first token of each number
             error = mass * error + 1.01 * (1 - mass)
-        return error.sum().to(x.dtype), len(empty)
+        return error.sum().to(x.dtype), len(zeros)

@@ -129,36 +129,58 @@ class _IntegrityTerm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         spans = self.spans(numeric)
-        number, truth, after = spans["number"], spans["truth"], spans["after"]  # [D], D digits
-        logits = numeric.logits[:, self.columns][spans["index"]]  # [D, 10]
+        number = spans["number"]  # [D], of D digits
+        truth = spans["truth"]  # [D]
+        after = spans["after"]  # [D]
+        index = spans["index"]  # [D]
+        logits = numeric.logits[:, self.columns][index]  # [D, 10]
         values = torch.arange(10, dtype=logits.dtype, device=logits.device)  # [10]
 
-        emd = (logits.softmax(-1) * (values - truth[:, None]).abs()).sum(-1)  # [D]
-        emd = emd.double() * (1 + self.loss.tau) ** after.double()
-        noisy = logits
-        if self.loss.noise:  # keyed to the example, the place in its row and the digit
-            key, offset = numeric.key[spans["index"], None], spans["offset"][:, None]  # [D, 1]
-            noise = gumbel(mixed(key, offset, torch.arange(10, device=key.device)))  # [D, 10]
-            noisy = logits + (self.loss.noise * noise).to(logits.dtype)
-        g = (noisy / self.loss.temperature).softmax(-1)  # [D, 10]
-        if self.loss.hard:
-            hard = torch.zeros_like(g).scatter(1, g.argmax(1, keepdim=True), 1.0)
-            g = hard + (g - g.detach())  # the value is hard, to the last bit
+        distance = (values - truth[:, None]).abs()  # [D, 10]
+        emd = (logits.softmax(-1) * distance).sum(-1)  # [D]
+        growth = (1 + self.loss.tau) ** after.double()  # [D]
+        emd = emd.double() * growth
+
+        digits = self.draw_digits(logits, numeric.key[index], spans["offset"])  # [D, 10]
         power = 10.0 ** after.double()  # [D]
-        empty = power.new_zeros(len(spans["numbers"]))  # [S]
-        X = empty.index_add(0, number, (g @ values).double() * power)
-        Y = empty.index_add(0, number, truth * power)
-        epsilon = self.loss.epsilon
-        high, low = torch.maximum(X, Y) + epsilon, torch.minimum(X, Y) + epsilon
-        sequence = self.loss.alpha * (X - Y).abs() / high + self.loss.beta * (high / low).log()
+        zeros = power.new_zeros(len(spans["numbers"]))  # [S]
+        X = zeros.index_add(0, number, (digits @ values).double() * power)  # [S]
+        Y = zeros.index_add(0, number, truth * power)  # [S]
+
+        sequence = self.compare_numbers(X, Y)  # [S]
+
         if self.loss.reduction == "authors":
             row = spans["row"]  # [D]
-            emd = _shares(emd, row, spans["rows"])
-            sequence = _shares(sequence, row[spans["numbers"]], spans["rows"])
+            emd = _divide_by_row(emd, row, spans["rows"])
+            sequence = _divide_by_row(sequence, row[spans["numbers"]], spans["rows"])
         return (emd.sum() + sequence.sum()).to(logits.dtype), self.units(numeric)
 
+    def compare_numbers(self, predicted: Tensor, truth: Tensor) -> Tensor:
+        """alpha L_rel + beta L_mag of predicted and true numbers: [S] each."""
+        high = torch.maximum(predicted, truth) + self.loss.epsilon
+        low = torch.minimum(predicted, truth) + self.loss.epsilon
+        relative = (predicted - truth).abs() / high
+        magnitude = (high / low).log()
+        return self.loss.alpha * relative + self.loss.beta * magnitude
 
-def _shares(summands: Tensor, row: Tensor, rows: Tensor) -> Tensor:
+    def draw_digits(self, logits: Tensor, key: Tensor, offset: Tensor) -> Tensor:
+        """The Gumbel-softmax g of the digits: [D, 10]. Its noise is keyed to the example, which
+        `key` [D] is of, to the place in its row, `offset` [D], and to the digit."""
+        if self.loss.noise:
+            columns = torch.arange(10, device=key.device)  # [10]
+            noise = gumbel(mixed(key[:, None], offset[:, None], columns))  # [D, 10]
+            noise = self.loss.noise * noise
+            logits = logits + noise.to(logits.dtype)
+
+        g = (logits / self.loss.temperature).softmax(-1)  # [D, 10]
+        if self.loss.hard:
+            likeliest = g.argmax(1, keepdim=True)  # [D, 1]
+            hard = torch.zeros_like(g).scatter(1, likeliest, 1.0)
+            g = hard + (g - g.detach())  # the value is hard, to the last bit
+        return g
+
+
+def _divide_by_row(summands: Tensor, row: Tensor, rows: Tensor) -> Tensor:
     """Each summand divided by how many its row has: of rows 0..R-1, where R = len(rows)."""
     count = summands.new_zeros(len(rows)).index_add(0, row, torch.ones_like(summands))
     return summands / count[row]

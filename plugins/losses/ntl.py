@@ -9,7 +9,7 @@ from torch import Tensor
 
 from smmd_bench.contracts import NumericLoss, NumericTargets, NumericVocabulary, factor, parameter
 
-from ._squash import more_than_one, squashed
+from ._squash import more_than_one, squash_distances
 
 
 @dataclass(frozen=True)
@@ -67,16 +67,20 @@ class _NumberTokenTerm(NumericLoss):
         self.worst = float(worst)  # what mass outside V_num is charged, but for the 1.01
 
     def distance(self, difference: Tensor) -> Tensor:
-        return squashed(difference.abs(), self.vocabulary.values, self.loss.squash)
+        return squash_distances(difference.abs(), self.vocabulary.values, self.loss.squash)
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        v = self.values.to(numeric.logits.dtype)  # [N]
-        p = numeric.logits.softmax(-1)  # [M, N]
+        x = numeric.logits  # [M, N]
+        v = self.values.to(x.dtype)  # [N]
+        truth = v[numeric.target, None]  # [M, 1]
+        p = x.softmax(-1)  # [M, N]
         if self.loss.kind == "mse":
-            cost = (p @ v[:, None] - v[numeric.target, None]) ** 2  # [M, 1]
+            expected = p @ v[:, None]  # [M, 1]
+            cost = (expected - truth) ** 2  # [M, 1]
         else:
-            cost = p * self.distance(v - v[numeric.target, None])  # [M, N]
+            cost = p * self.distance(v - truth)  # [M, N]
+
         if self.loss.reweigh:
-            mass = (numeric.logits.logsumexp(-1) - numeric.log_partition).exp()  # [M]
+            mass = (x.logsumexp(-1) - numeric.log_partition).exp()  # [M]
             cost = mass * cost.sum(-1) + 1.01 * self.worst * (1 - mass)  # [M]
         return cost.sum(), numeric.target.numel()

@@ -42,5 +42,5 @@ class _NumericCrossEntropyTerm(NumericLoss):
     separable = True
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        own = numeric.logits.gather(1, numeric.target[:, None]).squeeze(1)  # [M]
-        return (numeric.partition(self.loss.support) - own).sum(), numeric.target.numel()
+        right = numeric.logits.gather(1, numeric.target[:, None]).squeeze(1)  # [M]
+        return (numeric.partition(self.loss.support) - right).sum(), numeric.target.numel()

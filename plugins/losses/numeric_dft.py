@@ -42,6 +42,6 @@ class _DynamicTerm(NumericLoss):
     stops_gradient = True
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
-        own = numeric.logits.gather(1, numeric.target[:, None]).squeeze(1)  # [M]
-        log_p = own - numeric.log_partition  # [M]
+        right = numeric.logits.gather(1, numeric.target[:, None]).squeeze(1)  # [M]
+        log_p = right - numeric.log_partition  # [M]
         return -(log_p.detach().exp() * log_p).sum(), numeric.target.numel()

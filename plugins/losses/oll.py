@@ -55,11 +55,16 @@ class _OrdinalLogTerm(NumericLoss):
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         x = numeric.logits  # [M, N]
         v = self.values.to(x.dtype)  # [N]
-        cost = (v - v[numeric.target, None]).abs() ** self.loss.alpha  # [M, N]
+        distance = (v - v[numeric.target, None]).abs()  # [M, N]
+        cost = distance**self.loss.alpha  # [M, N]
+
         # Only the largest p can be above 1/2. There, 1 - p is the mass of the others, which needs
         # their logits: 1 - p in floating point is 0 long before it is 0.
         top = x.argmax(-1, keepdim=True)  # [M, 1]
-        others = x.scatter(1, top, -torch.inf).logsumexp(-1, keepdim=True)  # [M, 1]
-        largest = logsigmoid(others - x.gather(1, top))  # [M, 1], log(1 - p) of the largest
-        logs = (-x.softmax(-1).scatter(1, top, 0)).log1p().scatter(1, top, largest)  # [M, N]
-        return -(cost * logs).sum(), numeric.target.numel()
+        losers = x.scatter(1, top, -torch.inf)  # [M, N]
+        mass = losers.logsumexp(-1, keepdim=True)  # [M, 1]
+        odds = mass - x.gather(1, top)  # [M, 1], against the largest
+        p = x.softmax(-1).scatter(1, top, 0)  # [M, N], without the largest
+        log_wrong = (-p).log1p()  # [M, N], log(1 - p)
+        log_wrong = log_wrong.scatter(1, top, logsigmoid(odds))
+        return -(cost * log_wrong).sum(), numeric.target.numel()

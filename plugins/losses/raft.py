@@ -83,9 +83,9 @@ class _RegressionTerm(NumericLoss):
         all in V_num [M] bool; and where the units begin [U]: short numbers, and other positions
         where the loss replaces it."""
         # The first token of a number has the highest place, and its digits stand from there up.
-        after = places.place.abs().log10().round().long()  # [M]
-        before_point = after + self.vocabulary.digits_of(places.target)  # [M]
-        longest = torch.zeros_like(after).scatter_reduce(0, places.number, before_point, "amax")
+        exponent = places.place.abs().log10().round().long()  # [M]
+        before_point = exponent + self.vocabulary.digits_of(places.target)  # [M]
+        longest = torch.zeros_like(exponent).scatter_reduce(0, places.number, before_point, "amax")
         short = (longest[places.number] <= self.loss.digits) & places.whole
         starts = torch.diff(places.number, prepend=places.number[:1] - 1) != 0
         units = short & starts if self.loss.add_cross_entropy else ~short | starts

@@ -20,12 +20,14 @@ from smmd_bench.contracts import (
     parameter,
 )
 
-from ._squash import more_than_one, squashed
+from ._squash import more_than_one, squash_distances
 
 
 def _bandwidths(values: tuple[float, ...]) -> str | None:
-    complaints = (bandwidth(value) for value in values)
-    return next((f"{said}, each" for said in complaints if said is not None), None)
+    for value in values:
+        if complaint := bandwidth(value):
+            return f"{complaint}, each"
+    return None
 
 
 @dataclass(frozen=True)
@@ -101,12 +103,15 @@ class SmoothMMD:
         random = np.random.RandomState(self.kernel_seed)  # its streams are frozen, for good
         v = vocabulary.values  # [N]
         if self.kernel == "random":
-            z = torch.from_numpy(random.choice([-0.5, 0.5], size=(len(v), 4)))  # [N, 4], of norm 1
+            signs = random.choice([-0.5, 0.5], size=(len(v), 4))
+            z = torch.from_numpy(signs)  # [N, 4], rows of norm 1
             return (z @ z.T) ** 5
+
         if self.kernel == "shuffled":
-            v = v[torch.from_numpy(random.permutation(len(v)))]
+            order = torch.from_numpy(random.permutation(len(v)))  # [N]
+            v = v[order]
         distance = (v[:, None] - v).abs()  # [N, N]
-        distance = squashed(distance, vocabulary.values, self.squash)
+        distance = squash_distances(distance, vocabulary.values, self.squash)
         scales = torch.tensor(self.sigma, dtype=v.dtype)[:, None, None]  # [S, 1, 1]
         return torch.exp(-(distance**2) / (2 * scales**2)).mean(0)
 
@@ -134,6 +139,7 @@ class _ResidualForm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         r = numeric.residual()  # [M, N]
-        product = r.detach() @ self.matrix(r)  # [M, N]: A r, of the value and the gradient 2 A r
+        # A r is computed once, for the value r^T A r and for its gradient 2 A r.
+        product = r.detach() @ self.matrix(r)  # [M, N]
         total = 2 * (r * product).sum() - (r.detach() * product).sum()
         return total, numeric.target.numel()
