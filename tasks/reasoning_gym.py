@@ -1,13 +1,13 @@
 r"""The tasks of the package `reasoning-gym` with one number as their answer (Apache-2.0;
 Stojanovski et al. 2025, arXiv 2505.24760): `reasoning_gym[name=gcd,max_value=100]`.
 
-One example of gcd: "Find the Greatest Common Divisor (GCD) of these numbers: 26, 760. Give only the
-GCD as your final answer.\nAnswer: " -> "2". Parameters are those of the package's configs, except
-lists. Each split has random seeds of its own; as two seeds may ask the same, a hash of the question
-says its split as well.
+One example of lcm: "Find the Least Common Multiple (LCM) of these numbers: 98, 54\nAnswer: " ->
+"2646". Parameters are those of the package's configs, except lists. Splits have random seeds of
+their own; as two seeds may ask the same, a hash of the question says its split as well.
 
-Quirks: `score_answer` of the package gives a part of a point where a longer text holds the answer.
-number_sequence is left out: one of its questions can take a minute to make.
+Quirks: the package's `score_answer` gives a part of a point if a longer text holds the answer.
+power_function asks for three digits, and its answers have seventeen. number_sequence is left out,
+as a question can take it a minute, and maze, which has none for some seeds.
 """
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ FORMAT = 1
 SEEDS = 10_000_000
 """Random seeds of a split, one a question, for one data seed."""
 _NAMES = (
-    "aiw", "basic_arithmetic", "binary_alternation", "chain_sum", "circuit_logic", "coin_flip",
-    "count_bits", "count_primes", "decimal_arithmetic", "decimal_chain_sum", "dice", "gcd",
-    "gsm_symbolic", "largest_island", "lcm", "leg_counting", "letter_counting", "maze",
-    "number_format", "power_function", "products", "rectangle_count", "rotten_oranges",
-    "self_reference", "simple_equations", "simple_geometry",
+    "aiw", "basic_arithmetic", "binary_alternation", "chain_sum", "circuit_logic", "count_bits",
+    "count_primes", "decimal_arithmetic", "decimal_chain_sum", "dice", "gcd", "gsm_symbolic",
+    "largest_island", "lcm", "leg_counting", "letter_counting", "power_function", "products",
+    "rectangle_count", "rotten_oranges", "self_reference", "simple_equations",
+    "simple_geometry",
 )  # fmt: skip
 
 
@@ -59,9 +59,10 @@ def _with_parameters(plugin: type) -> type:
     for task in _NAMES:
         for name, hint in get_type_hints(DATASETS[task][1]).items():
             has_kind = hint in (int, float, bool) or get_origin(hint) is Literal
-            if has_kind and name not in ("seed", "size"):
+            if has_kind and name != "size":
                 plugin.__annotations__.setdefault(name, hint | None)
                 tasks_of[name].append(task)
+
     for name, tasks in tasks_of.items():
         setattr(plugin, name, parameter(None, f"of {', '.join(tasks)}", added_later=True))
     return plugin
@@ -89,7 +90,25 @@ class ReasoningGym:
 
     def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
         """The first `limit` examples. Raises UserError if there are not so many questions."""
-        return _draw(self, split, seed, self.paper_sizes[split] if limit is None else limit)
+        count = self.paper_sizes[split] if limit is None else limit
+        dataset = _make_dataset(self, SEEDS * (3 * seed + get_args(Split).index(split)))
+
+        examples: dict[str, Example] = {}
+        for index in range(1000 + 100 * count):
+            if len(examples) == count:
+                return [*examples.values()]
+            entry = dataset[index]
+            question, target = entry["question"], entry["answer"]
+            if split_of(question) == split:
+                prompt, answer = PROMPT.format(question=question), self.parse(target)
+                example = Example(f"{split}-{seed}-{index}", prompt, target, answer)
+                # A copy would count in intervals as if it were a question of its own.
+                examples.setdefault(question, example)
+
+        raise UserError(
+            f"{self.task} has {len(examples):,} different questions for {split}, not {count:,}: "
+            "ask for fewer, or widen the ranges of its parameters."
+        )
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """The package's version and whole config, and the seed."""
@@ -121,38 +140,14 @@ class ReasoningGym:
 def _make_dataset(plugin: ReasoningGym, seed: int = 0) -> Any:
     """Make the package's data set. Raises ValueError for a parameter that its config refuses."""
     dataset, config = DATASETS[plugin.task]
-    given = {name: value for name, value in vars(plugin).items() if value is not None}
-    del given["task"]
-    known = {field.name for field in fields(config)}
-    if unknown := given.keys() - known:
-        remedy = did_you_mean(min(unknown), known)
+    settings = {name: value for name, value in vars(plugin).items() if value is not None}
+    del settings["task"]
+    names = {field.name for field in fields(config)}
+    if unknown := settings.keys() - names:
+        remedy = did_you_mean(min(unknown), names)
         raise ValueError(f"{plugin.task} has no parameter {min(unknown)}: {remedy}")
+
     try:
-        return dataset(config(**given, seed=seed, size=SEEDS))
+        return dataset(config(**settings, seed=seed, size=SEEDS))
     except AssertionError as error:
         raise ValueError(f"{error}.") from None
-
-
-@lru_cache(8)
-def _draw(plugin: ReasoningGym, split: Split, seed: int, count: int) -> Sequence[Example]:
-    dataset = _make_dataset(plugin, SEEDS * (3 * seed + get_args(Split).index(split)))
-    examples: dict[str, Example] = {}
-    for index in range(1000 + 100 * count):
-        if len(examples) == count:
-            break
-        entry = dataset[index]
-        question, target = entry["question"], entry["answer"]
-        if split_of(question) == split and question not in examples:
-            answer = plugin.parse(target)
-            if answer is None:
-                raise UserError(f"{plugin.task} answers {target!r}: choose other parameters.")
-            prompt = PROMPT.format(question=question)
-            examples[question] = Example(f"{split}-{seed}-{index}", prompt, target, answer)
-
-    # Small ranges have few questions, and copies would count as if they were new ones.
-    if len(examples) < count:
-        raise UserError(
-            f"{plugin.task} has {len(examples):,} different questions for {split}, not {count:,}: "
-            "ask for fewer, or widen the ranges of its parameters."
-        )
-    return [*examples.values()]
