@@ -9,6 +9,8 @@ WORKERS ?= 2
 REST ?= not ($(QUICK))
 QUICK := not slow and not docs and not packaging and not browser and not weights
 LOCK := requirements-cpu.lock
+# Of the task reasoning_gym. Compiled at once: Python warns of the syntax of one of its packages.
+GYM_LOCK := requirements-reasoning-gym.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
@@ -57,7 +59,7 @@ docs: $(STAMP)  ## the site in site/, with the references of commands and Python
 
 lock: $(STAMP)
 	(head -2 $(LOCK); $(BIN)/pip freeze --all --exclude-editable \
-	  | grep -v -i -E '^(pip|wheel|torchaudio|torchcodec)=') > $(LOCK).part
+	  | grep -v -i -E '^(pip|wheel|torchaudio|torchcodec)=' | grep -v -x -F -f $(GYM_LOCK)) > $(LOCK).part
 	mv $(LOCK).part $(LOCK)
 
 gpu-lock:  ## requirements-gpu.lock again: needs a package index
@@ -70,7 +72,7 @@ gpu-lock:  ## requirements-gpu.lock again: needs a package index
 	mv .audit/gpu.lock requirements-gpu.lock
 
 # The stamp holds the lock's digest: the environment is made again only when the lock changes.
-DIGEST := $(shell cat $(LOCK) pyproject.toml setup.py | cksum | tr ' ' '-')
+DIGEST := $(shell cat $(LOCK) $(GYM_LOCK) pyproject.toml setup.py | cksum | tr ' ' '-')
 ifneq ($(shell cat $(STAMP) 2>/dev/null),$(DIGEST))
 .PHONY: $(STAMP)
 endif
@@ -79,6 +81,8 @@ $(STAMP):
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(INSTALL) "$(TORCH)" || $(INSTALL) --index-url $(TORCH_INDEX) "$(TORCH)"
 	$(INSTALL) -r $(LOCK)
+	$(BIN)/pip install -qq --no-deps -r $(GYM_LOCK) \
+	  || echo "The task reasoning_gym is left out: one of its packages needs a C compiler."
 	$(BIN)/pip install -qq --no-deps --no-build-isolation -e .
 	@echo "$(DIGEST)" > $@
 	@echo "Ready: $(BIN)/smmd-bench"

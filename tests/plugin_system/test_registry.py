@@ -1,3 +1,5 @@
+from importlib.util import find_spec
+
 import pytest
 
 from smmd_bench.errors import UserError
@@ -6,9 +8,14 @@ from smmd_bench.plugin_system import registry
 from .loss_file import LOSS
 
 
+def lacks_its_package(name):
+    """reasoning-gym is installed where there is a C compiler."""
+    return name == "reasoning_gym" and find_spec(name) is None
+
+
 @pytest.mark.parametrize("group", registry.GROUPS)
 def test_every_first_party_plugin_imports_and_fits_its_contract(group):
-    entries = registry.entries(group)
+    entries = [entry for entry in registry.entries(group) if not lacks_its_package(entry.name)]
     assert entries
     assert [e.error for e in entries if e.error] == []
     for entry in entries:

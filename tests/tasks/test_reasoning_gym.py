@@ -4,6 +4,8 @@ import subprocess
 import sys
 
 import pytest
+
+pytest.importorskip("reasoning_gym", reason="reasoning-gym is not installed")
 from reasoning_gym.factory import DATASETS
 from smmd_bench.tasks.reasoning_gym import _NAMES, ReasoningGym
 
