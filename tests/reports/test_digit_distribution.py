@@ -21,13 +21,15 @@ def clocks(tmp_path_factory):
 
 def test_digit_distributions_are_means_over_the_first_digit(run):
     data = average_first_digits(run)
-    assert data[DIGITS].sum(axis=1).to_numpy() == pytest.approx(1)
+    totals = data[DIGITS].sum(axis=1)
+    assert [*totals] == pytest.approx([1] * len(data))
 
     probes = run.probes.query("answer_digit == 0 and target_value == 5 and loss == 'ce'")
     row = data.query("digit == 5 and loss == 'ce'").iloc[0]
     means = probes[DIGITS].mean()
-    assert row[DIGITS].tolist() == pytest.approx(means.tolist())
-    assert row["p5_deviation"] == pytest.approx(probes["p5"].std(ddof=0))
+    deviation = probes["p5"].std(ddof=0)
+    assert [*row[DIGITS]] == pytest.approx([*means])
+    assert row["p5_deviation"] == pytest.approx(deviation)
 
     # Both seeds answer the same examples.
     assert row["n"] == len(probes) // 2
@@ -36,9 +38,10 @@ def test_digit_distributions_are_means_over_the_first_digit(run):
 
 def test_behind_a_rationale_n_counts_the_first_digits_of_the_answers(tmp_path):
     run = quick_run(tmp_path, tasks=("gsm8k",), losses=("ce", "smmd"), n=80)
-    targets = run.completions.drop_duplicates("uid")["target"]
-    answers = targets.str.rpartition("####")[2]
-    digits = answers.str.extract("([0-9])", expand=False).astype(int)
+    examples = run.completions.drop_duplicates("uid")
+    answers = examples["target"].str.rpartition("####")[2]
+    digits = answers.str.extract("([0-9])", expand=False)
+    digits = digits.astype(int)
     expected = digits[digits > 0].value_counts()
 
     counts = average_first_digits(run)
