@@ -24,9 +24,11 @@ def changed(run: RunFrames, folder: Path, name: str, change, **where: Any) -> Ru
     if name == "cell":
         cells = [change(cell) if _fits(cell, where) else cell for cell in run.manifest["cells"]]
         return with_manifest(run, folder, cells=cells)
+
     for cell in _cells(run, where):
         file = cell.place(name.removesuffix(".parquet"))
         write_parquet(file, change(pd.read_parquet(file)))
+
     return read_run(folder)
 
 
@@ -44,6 +46,7 @@ def without(run: RunFrames, folder: Path, name="metrics.json", failure=None, **w
             file.unlink(missing_ok=True)
         if failure is not None:
             write_json(folder / "failed" / f"{cell.key}.json", failure)
+
     return read_run(folder)
 
 

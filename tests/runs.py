@@ -10,6 +10,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -59,16 +60,21 @@ def write_trained(run, content, log, selection, weights="") -> StoredCell:
     log: None for the untuned base, which has no selection either. selection: "metric", "best_epoch"
     and "epochs". weights: another text, other weights.
     """
-    cell, is_base = stored_cell(run, content), content["loss"] == BASE
-    epochs: Sequence[int] = [0] if is_base else [line["epoch"] for line in selection["epochs"]]
-    named = (f"weights {weights} of epoch {epoch} of {content['address']}" for epoch in epochs)
-    digests = zip(epochs, (BASE for _ in epochs) if is_base else named, strict=True)
-    lines = [{"epoch": epoch, "weights": digest} for epoch, digest in digests]
-    receipt = {"kind": "base" if is_base else "full", "epochs": lines}
-    write_json(cell.trained / "receipt.json", receipt)
+    cell = stored_cell(run, content)
+    if content["loss"] == BASE:
+        kind, lines = "base", [{"epoch": 0, "weights": BASE}]
+    else:
+        kind, lines = "full", []
+        for at in (line["epoch"] for line in selection["epochs"]):
+            digest = f"weights {weights} of epoch {at} of {content['address']}"
+            lines.append({"epoch": at, "weights": digest})
+
+    write_json(cell.trained / "receipt.json", {"kind": kind, "epochs": lines})
+
     if log is not None:
         write_parquet(cell.trained / "log.parquet", log)
         write_json(stored_cell(run, content).selected / "selection.json", selection)
+
     return stored_cell(run, content)
 
 
@@ -131,38 +137,40 @@ def write_run(
     text, other weights.
     """
     if planted is not None:
-        losses, base = list(planted.predictions), False
-    known = read_json(path / "manifest.json") or {"experiment": {}, "data": {}, "cells": []}
-    asked = {"models": models, "tasks": tasks, "losses": losses, "seeds": seeds}
-    manifest: dict[str, Any] = {
+        losses = list(planted.predictions)
+        base = False
+
+    earlier = read_json(path / "manifest.json") or {"experiment": {}, "data": {}, "cells": []}
+    experiment = {}
+    named = {"models": models, "tasks": tasks, "losses": losses, "seeds": seeds}
+    for key, values in named.items():
+        experiment[key] = [*dict.fromkeys([*earlier["experiment"].get(key, ()), *values])]
+    data = dict(earlier["data"])
+    for task in tasks:
+        if _name_of(task) in others.SIZES or "source=" in task:
+            data[task] = {"identity": {"test": {"source": source}}}
+
+    cells = {content["address"]: content for content in earlier["cells"]}
+    for model, task in product(models, tasks):
+        examples = planted.examples() if planted else examples_of(task, n, path / "pictures")
+        names = [CellName(model, task, *pair) for pair in product(losses, seeds)]
+        if base:
+            names.append(CellName(model, task, "base", 0))
+        for name in names:
+            how = (steps, resamples, planted, recipe, weights)
+            cells[name.address] = _write_cell(path, name, examples, *how)
+
+    manifest = {
         "format": FORMAT,
         "name": path.name,
-        "experiment": {
-            name: list(dict.fromkeys([*known["experiment"].get(name, ()), *values]))
-            for name, values in asked.items()
-        },
+        "experiment": experiment,
         "versions": {"smmd-bench": "0.1.0", "torch": "2.13.0+cpu", "vllm": "0.32.0"},
         "created": "2026-01-02T03:04:05+00:00",
         "command": "smmd-bench train-eval --task arithmetic --losses ce,ntl,smmd",
-        "data": known["data"] | {
-            task: {"identity": {"test": {"source": source}}}
-            for task in tasks
-            if _name_of(task) in others.SIZES or "source=" in task
-        },
-    }  # fmt: skip
-    cells: list[dict[str, Any]] = []
-    for model in models:
-        for task in tasks:
-            examples = planted.examples() if planted else examples_of(task, n, path / "pictures")
-            names = [CellName(model, task, "base", 0)] if base else []
-            names += [CellName(model, task, loss, seed) for loss in losses for seed in seeds]
-            cells += [
-                _write_cell(path, cell, examples, steps, resamples, planted, recipe, weights)
-                for cell in names
-            ]
-    held = {content["address"]: content for content in [*known["cells"], *cells]}
-    # by address, so that nothing on disk tells the order of the experiment
-    manifest["cells"] = [held[address] for address in sorted(held)]
+        "data": data,
+        # By address, so that nothing on disk tells the order of the experiment.
+        "cells": [cells[address] for address in sorted(cells)],
+    }
     write_json(path / "manifest.json", manifest)
     write_comparisons(read_run(path), task_of, resamples=resamples or 2)
     return read_run(path)
@@ -184,9 +192,10 @@ class Planted:
         return pd.DataFrame(rows, columns=["uid", "prompt", "target"])
 
     def completions(self, cell: CellName, examples: pd.DataFrame) -> pd.DataFrame:
-        said = self.predictions[cell.loss]
-        said = said[cell.seed] if isinstance(said, Mapping) else said
-        texts = [f"#### {text}" if text else "" for text in said]
+        predictions = self.predictions[cell.loss]
+        if isinstance(predictions, Mapping):
+            predictions = predictions[cell.seed]
+        texts = [text and f"#### {text}" for text in predictions]
         return arithmetic_problems.as_completions(examples, texts)
 
 
@@ -205,27 +214,35 @@ def examples_of(task: str, n: int, pictures: Path) -> pd.DataFrame:
 def _write_cell(path, cell, examples, steps, resamples, planted, recipe, weights):
     name = cell.loss.partition("[")[0]
     seed = zlib.crc32(repr(cell).encode())
-    skill = SKILL[name] + (0.02 * np.random.default_rng(seed).normal() if name != "base" else 0)
+    skill = float(SKILL[name])
+    if name != "base":
+        skill += 0.02 * float(np.random.default_rng(seed).normal())
     content = {
         "address": cell.address, "model": cell.model, "model_label": cell.model,
         "task": cell.task, "task_name": _name_of(cell.task), "loss": cell.loss,
         "loss_name": name, "seed": cell.seed, "recipe": dict(recipe),
         "parts": parts_of(cell.address, base=name == "base"), "params": 2_140_000,
     }  # fmt: skip
-    shares = {e: 100 * float(skill) * (1 - 0.5**e) for e in range(1, 5)}
-    epochs = [{"epoch": e, "exact_match": share, "n": 100} for e, share in shares.items()]
+    epochs = []
+    for epoch in range(1, 5):
+        share = 100 * skill * (1 - 0.5**epoch)
+        epochs.append({"epoch": epoch, "exact_match": share, "n": 100})
+
     selection = {"best_epoch": 4, "metric": "exact_match", "epochs": epochs}
     log = None if name == "base" else train_log_of(name, steps)
     trained = write_trained(path, content, log, selection, weights)
+
     if planted is not None:
         completions = planted.completions(cell, examples)
     else:
         answer = ANSWERS.get(_name_of(cell.task), arithmetic_problems.answers_of)
-        completions = answer(examples, float(skill), seed)
+        completions = answer(examples, skill, seed)
+
     scores, metrics = measure(task_of(cell.task), completions, resamples=resamples or 2)
     if resamples is None:
         for values in metrics["metrics"].values():
             values |= {"low": values["value"] * 0.98, "high": values["value"] * 1.02}
-    probes = probes_of(examples, float(skill), seed)
+
+    probes = probes_of(examples, skill, seed)
     write_measured(trained, completions, probes, scores, metrics)
     return content

@@ -13,7 +13,7 @@ from smmd_bench.cli import cli
 from smmd_bench.errors import UserError
 from smmd_bench.maintenance.clean import find_run_parts
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.storage.files import part_of, write_json
+from smmd_bench.storage.files import part_of
 from tests.changed_runs import with_manifest
 from tests.conftest import read_files
 from tests.tuned_runs import tuned_run
@@ -24,28 +24,30 @@ PARTS = ("leftovers", "weights")
 
 def stored(run, loss, seed):
     """A cell of the run."""
-    (found,) = [c for c in sb.read_run(run).rows if (c["loss"], c["seed"]) == (loss, seed)]
-    return sb.read_run(run).current(found["address"])
+    (record,) = [c for c in sb.read_run(run).rows if (c["loss"], c["seed"]) == (loss, seed)]
+    return sb.read_run(run).current(record["address"])
 
 
 @pytest.fixture
 def run(run_folder, tmp_path):
-    """A run with something of every part: NTL 0 failed, NTL 1 stopped, SMMD 1 was replaced."""
+    """A run with something of every part: NTL 1 stopped, SMMD 1 was replaced."""
     run = Path(shutil.copytree(run_folder, tmp_path / "runs" / "one"))
-    for cell in sb.read_run(run).rows:
-        if cell["loss"] in ("ce", "smmd"):
-            put(stored(run, cell["loss"], cell["seed"]).epoch(4) / "model.safetensors")
-    failed, stopped = stored(run, "ntl", 0), stored(run, "ntl", 1)
-    shutil.rmtree(failed.measured)
-    write_json(run / "failed" / f"{failed.key}.json", {"stage": "train", "error": "NaN"})
+    for loss in ("ce", "smmd"):
+        for seed in (0, 1):
+            put(stored(run, loss, seed).epoch(4) / "model.safetensors")
+
+    stopped = stored(run, "ntl", 1)
+    shutil.rmtree(stopped.measured)
+    shutil.rmtree(stopped.trained)
     put(part_of(stopped.trained) / "training" / "checkpoint-3" / "optimizer.pt")
-    for folder in (stopped.trained, stopped.measured):
-        shutil.rmtree(folder)
+
     put(stored(run, "ce", 0).epoch(3) / "model.safetensors")
     put(stored(run, "ce", 1).decoded.with_name(".0123.part") / "completions.parquet")
     put(run / "measure" / "0123.damaged" / "metrics.json")
     put(run / "logs" / "train-1.log")
-    rows = [c for c in sb.read_run(run).rows if (c["loss"], c["seed"]) != ("smmd", 1)]
+
+    replaced = stored(run, "smmd", 1).address
+    rows = [cell for cell in sb.read_run(run).rows if cell["address"] != replaced]
     return with_manifest(sb.read_run(run), run, cells=rows).path
 
 
@@ -76,49 +78,50 @@ def clean(*arguments: object) -> Result:
 
 
 def test_every_part_is_listed_with_its_size_and_nothing_is_touched(run, tmp_path):
-    before = read_files(tmp_path)
+    files = read_files(tmp_path)
     listed = json.loads(clean("--json").output)
     sizes = {part["part"]: part["bytes"] // len(WEIGHTS) for part in listed["parts"]}
     assert sizes.pop("leftovers") >= 4
     assert sizes == {"weights": 5, "cache": 5}
+
     text = clean("--dry-run").output
     assert all(part["part"] in text for part in listed["parts"])
     assert "Nothing was removed" in text
     assert "Nothing was removed" in clean(run, "--what", "weights").output
-    assert read_files(tmp_path) == before
+    assert read_files(tmp_path) == files
 
 
-def test_what_a_part_names_goes_and_all_else_stays(run):
-    for name in PARTS:
-        before = read_files(run)
-        (part,) = [part for part in find_run_parts(run) if part.name == name]
-        gone = {str(path.relative_to(run)) for path in part.paths}
-        clean(run, "--what", name, "--yes")
-        assert read_files(run) == {
-            file: content
-            for file, content in before.items()
-            if not any(file == g or file.startswith(f"{g}/") for g in gone)
-        }
-        assert before != read_files(run)
-    assert find_run_parts(run) == []
+@pytest.mark.parametrize("name", PARTS)
+def test_what_a_part_names_goes_and_all_else_stays(run, name):
+    files = read_files(run)
+    (removed,) = [part for part in find_run_parts(run) if part.name == name]
+    places = tuple(str(path.relative_to(run)) for path in removed.paths)
+    clean(run, "--what", name, "--yes")
+    assert read_files(run) == {
+        file: content for file, content in files.items() if not file.startswith(places)
+    }
+    assert files != read_files(run)
+    assert name not in [part.name for part in find_run_parts(run)]
 
 
 def test_what_reports_read_of_the_cells_that_count_stays(run, cache):
-    names = ("metrics", "comparisons", "selection", "completions", "probes", "train_log")
-    before = [getattr(sb.read_run(run), name) for name in names]
-    vectors = sb.read_run(run).read("probes", ["vector"])
+    def read_frames():
+        frames = sb.read_run(run)
+        names = ("metrics", "comparisons", "selection", "completions", "probes", "train_log")
+        return [getattr(frames, name) for name in names] + [frames.read("probes", ["vector"])]
+
+    before_cleaning = read_frames()
     clean("--what", "all", "--yes")
-    for frame, name in zip(before, names, strict=True):
-        pd.testing.assert_frame_equal(getattr(sb.read_run(run), name), frame)
-    pd.testing.assert_frame_equal(sb.read_run(run).read("probes", ["vector"]), vectors)
+    for frame, expected in zip(read_frames(), before_cleaning, strict=True):
+        pd.testing.assert_frame_equal(frame, expected)
     assert list(read_files(cache)) == ["somebody-elses/thesis.tex"]  # only our own folders of it go
 
 
 def test_a_run_that_another_process_works_on_is_left_as_it_is(run):
-    before = read_files(run)
+    files = read_files(run)
     with RunDirectory(run).locked(), pytest.raises(UserError, match="Another process"):
         clean(run, "--what", "all", "--yes")
-    assert read_files(run) == before
+    assert read_files(run) == files
 
 
 def test_trials_are_of_the_tuned_loss_that_names_them(tmp_path):
@@ -126,5 +129,5 @@ def test_trials_are_of_the_tuned_loss_that_names_them(tmp_path):
     clean(run.path, "--what", "leftovers", "--yes")
     trial = next(run.current(c["address"]).trials[0] for c in run.rows if "trials" in c)
     put(trial.epoch(4) / "model.safetensors")
-    (part,) = find_run_parts(run.path)
-    assert (part.name, part.paths) == ("weights", (trial.epoch(4),))
+    (weights,) = find_run_parts(run.path)
+    assert (weights.name, weights.paths) == ("weights", (trial.epoch(4),))

@@ -12,6 +12,7 @@ from smmd_bench.maintenance.merge import merge_runs
 from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.storage.files import read_json
 from tests.changed_runs import changed, with_manifest, without
+from tests.conftest import read_files
 from tests.runs import parts_of, write_run
 
 
@@ -19,17 +20,18 @@ from tests.runs import parts_of, write_run
 def halves(tmp_path_factory):
     """A run, and the same in two: base and ce with weights here, the other losses there."""
     root = tmp_path_factory.mktemp("runs")
-    whole = write_run(root / "whole", seeds=(0, 1), losses=("ce", "smmd"))
-    found = [root / "whole"]
+    complete = write_run(root / "whole", seeds=(0, 1), losses=("ce", "smmd"))
+    parts = []
     for name, losses in (("first", {"base", "ce"}), ("second", {"smmd"})):
-        cells = [cell for cell in whole.rows if cell["loss"] in losses]
-        found.append(with_manifest(whole, root / name, cells=cells).path)
-    weights = next((found[1] / "train").iterdir()) / "epochs" / "4"
+        cells = [cell for cell in complete.rows if cell["loss"] in losses]
+        half = with_manifest(complete, root / name, cells=cells)
+        shutil.rmtree(half.path / "compare")
+        parts.append(half.path)
+
+    weights = next((parts[0] / "train").iterdir()) / "epochs" / "4"
     weights.mkdir(parents=True)
     (weights / "model.safetensors").write_bytes(b"weights")
-    for half in found[1:]:
-        shutil.rmtree(half / "compare")
-    return found
+    return [complete.path, *parts]
 
 
 @pytest.fixture
@@ -38,28 +40,33 @@ def out(tmp_path):
 
 
 def test_the_merged_run_reads_like_the_whole(halves, out):
-    whole, first, second = halves
+    complete, first, second = halves
     merge_runs([first, second], out)
-    merged, expected = sb.read_run(out), sb.read_run(whole)
+    merged, expected = sb.read_run(out), sb.read_run(complete)
     for frame in ("cells", "metrics", "completions", "selection"):
         pd.testing.assert_frame_equal(
             getattr(merged, frame).reset_index(drop=True),
             getattr(expected, frame).reset_index(drop=True),
             check_categorical=False,
         )
+
     assert not list(out.rglob("*.safetensors"))
     assert list(first.rglob("*.safetensors"))
+
     compared = merged.comparisons[merged.comparisons["loss"] == "smmd"]
     assert set(compared["against_loss"]) == {"ce"}
     assert not list(second.rglob("comparison.json"))  # its files are only read
 
 
 def test_the_manifest_is_the_firsts_with_what_all_runs_say(halves, out, tmp_path):
-    said = [{"command": c, "experiments": [{"name": n}]} for c, n in (("one", "x"), ("two", "y"))]
-    runs = [
-        with_manifest(sb.read_run(half), tmp_path / str(at), **more).path
-        for at, (half, more) in enumerate(zip(halves[1:], said, strict=True))
-    ]
+    changes = {
+        "0": {"command": "one", "experiments": [{"name": "x"}]},
+        "1": {"command": "two", "experiments": [{"name": "y"}]},
+    }
+    runs = []
+    for half, (name, change) in zip(halves[1:], changes.items(), strict=True):
+        runs.append(with_manifest(sb.read_run(half), tmp_path / name, **change).path)
+
     merged = read_json(merge_runs(runs, out) / "manifest.json") or {}
     assert merged["command"] == "one; two"
     assert merged["experiments"] == [{"name": "x"}, {"name": "y"}]
@@ -67,9 +74,7 @@ def test_the_manifest_is_the_firsts_with_what_all_runs_say(halves, out, tmp_path
     assert merged["merged"] == [str(run) for run in runs]
 
 
-def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
-    halves, out, tmp_path, monkeypatch
-):
+def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(halves, out, monkeypatch):
     _, first, second = halves
     wrote = []
     monkeypatch.setattr(
@@ -77,15 +82,23 @@ def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
         lambda run: wrote.append(write_comparisons(run)),
     )
     merge_runs([first, second], out)
-    before = {file: file.read_bytes() for file in out.rglob("*.json")}
+    files = read_files(out)
     assert merge_runs([first, second], out) == out
-    assert {file: file.read_bytes() for file in out.rglob("*.json")} == before
+    assert read_files(out) == files
     assert wrote == [True, False]
     with pytest.raises(UserError, match="not made from these runs"):
         merge_runs([first], out)
+
+
+def test_scored_predictions_are_not_merged_with_trained_losses(halves, tmp_path):
+    _, first, second = halves
     scored = with_manifest(sb.read_run(second), tmp_path / "scored", predictions=[])
     with pytest.raises(UserError, match="share no table"):
         merge_runs([first, scored.path], tmp_path / "mixed")
+
+
+def test_a_cell_that_its_run_has_no_more_goes(halves, tmp_path):
+    _, first, second = halves
     shrinking = Path(shutil.copytree(second, tmp_path / "second"))
     merge_runs([first, shrinking], tmp_path / "other")
     gone, *kept = sb.read_run(shrinking).rows

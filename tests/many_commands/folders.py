@@ -94,8 +94,8 @@ class Asked:
         """One cell of it, after those that it needs."""
         plain = "ce" if loss == "base" else untuned_label(loss)
         tune = self.tune if is_tuned(loss) else ()
-        asked = dataclasses.replace(self, losses=(plain,), base=loss == "base", tune=tune)
-        rows = [c for c in asked.experiment.cells if c.trial is None]
+        narrowed = dataclasses.replace(self, losses=(plain,), base=loss == "base", tune=tune)
+        rows = [c for c in narrowed.experiment.cells if c.trial is None]
         (cell,) = [c for c in rows if c.loss == loss and c.task == task]
         return [*cell.owner.trials, *([cell.source] if cell.source else []), cell]
 
@@ -110,19 +110,23 @@ class Workshop:
     """The plugins in a folder of their own, where they are edited; the versions of the software."""
 
     def __init__(self, folder: Path) -> None:
-        self.folder, self.world, self.patch = folder, World(), pytest.MonkeyPatch()
+        self.folder = folder
+        self.world = World()
+        self.patch = pytest.MonkeyPatch()
         folder.mkdir(parents=True)
-        plugins = {group: dict(found) for group, found in registry._from_files.items()}
+        plugins = {group: {**loaded} for group, loaded in registry._from_files.items()}
         self.patch.setattr(registry, "_from_files", plugins)
         self.patch.setattr(registry, "_files", [*registry._files])
         for name in (*EDITED, "edge.py"):
             shutil.copy(PLUGINS / name, folder / name)
             registry.load_plugin_file(folder / name)
-        known = {"reports": [*REPORTS]}  # figures take seconds
-        self.patch.setattr(publishing, "names", lambda g: known.get(g) or registry.names(g))
+
+        # Figures, tokenizers and a disk that is really written take seconds each.
+        small = {"reports": [*REPORTS]}
+        self.patch.setattr(publishing, "names", lambda g: small.get(g) or registry.names(g))
         load_tokenizer = cache(tokenizers.load_tokenizer)
-        for module in (stage, tokenizers):
-            self.patch.setattr(module, "load_tokenizer", load_tokenizer)
+        self.patch.setattr(stage, "load_tokenizer", load_tokenizer)
+        self.patch.setattr(tokenizers, "load_tokenizer", load_tokenizer)
         self.patch.setattr(os, "fsync", lambda _: None)
         self.enter(self.world)
 
@@ -136,6 +140,7 @@ class Workshop:
         for name, number in world.edits:
             if dict(self.world.edits)[name] != number:
                 self.write(name, number)
+
         versions = dict(world.versions)
         for module in (sys.modules["smmd_bench.experiment.cell"], recipe):
             self.patch.setattr(module, "TRAINING_VERSION", versions["training"])
@@ -176,7 +181,7 @@ def make_fresh(workshop: Workshop, folder: Path, held, rounding) -> RunFrames:
     the machine that each training ran on, by its name.
     """
     edge, world, contents = workshop.edge, workshop.world, []
-    usual = edge.machine["rounding"]
+    rounding_here = edge.machine["rounding"]
     for asked, there, loss, task in held:
         workshop.enter(there)
         cells = asked.alone(loss, task)
@@ -189,7 +194,8 @@ def make_fresh(workshop: Workshop, folder: Path, held, rounding) -> RunFrames:
             stage.select_weights(cells[-1].owner, folder)
         edge.work("decode", cells[len(trials) :], folder)
         contents += describe_cells(cells[-1:])
-    edge.machine["rounding"] = usual
+
+    edge.machine["rounding"] = rounding_here
     workshop.enter(world)
     manifest = {"format": FORMAT, "name": "run", "command": "", "created": "2026-01-01T00:00:00"}
     write_json(folder / "manifest.json", {**manifest, "cells": contents})
@@ -202,16 +208,19 @@ def require_equal(run: RunFrames, fresh: RunFrames) -> None:
     finished, the reports are the same, too."""
     write_comparisons(run)
     run = read_run(run.path)
-    cells = run.cells
-    done = [*cells.loc[cells["status"] == "done", "address"]]
+    is_done = run.cells["status"] == "done"
+    addresses = run.cells.loc[is_done, "address"]
     for name in FRAMES:
-        found, expected = getattr(run, name), getattr(fresh, name)
-        both = [frame[frame["address"].isin(done)] for frame in (found, expected)]
-        if "against" in found:
-            both[1] = both[1][both[1]["against"].isin(done)]
-        if any(map(len, both)):
-            pd.testing.assert_frame_equal(*map(_plain, both), obj=name)
-    if len(done) == len(cells):
+        frame = getattr(run, name)
+        expected = getattr(fresh, name)
+        frame = frame[frame["address"].isin(addresses)]
+        expected = expected[expected["address"].isin(addresses)]
+        if "against" in expected:
+            expected = expected[expected["against"].isin(addresses)]
+        if len(frame) or len(expected):
+            pd.testing.assert_frame_equal(_plain(frame), _plain(expected), obj=name)
+
+    if is_done.all():
         assert report_files(run.path) == report_files(fresh.path)
 
 
@@ -232,20 +241,21 @@ def report_files(folder: Path) -> dict[str, bytes]:
     write_json(copy / "manifest.json", {**kept, **history})
     publishing.write_reports(copy)
     files = sorted((copy / "reports").rglob("*.csv"))
-    found = {str(file.relative_to(copy)): file.read_bytes() for file in files}
+    tables = {str(file.relative_to(copy)): file.read_bytes() for file in files}
     shutil.rmtree(copy.parent)
-    assert found
-    return found
+    assert tables
+
+    return tables
 
 
 @contextlib.contextmanager
 def killed_at(count: int) -> Iterator[None]:
     """Raise Killed in place of the renaming, replacement or removal with this number."""
-    left = iter(range(count))
+    countdown = iter(range(count))
 
     def counted(change: Any) -> Any:
         def call(path: Any, *args: Any, **more: Any) -> None:
-            if Path(path).exists() and next(left, None) is None:
+            if Path(path).exists() and next(countdown, None) is None:
                 raise Killed
             change(path, *args, **more)
 

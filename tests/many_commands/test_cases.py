@@ -115,19 +115,19 @@ def commands():
 
 def weights_of(commands, asked):
     """The folders with selected weights of the cells in the first folder."""
-    found = (cell.stored(commands.root / "one").checkpoint for cell in asked.experiment.cells)
-    return [folder for folder in found if folder is not None]
+    checkpoints = (cell.stored(commands.root / "one").checkpoint for cell in asked.experiment.cells)
+    return [folder for folder in checkpoints if folder is not None]
 
 
 def test_weights_that_were_removed_come_back_only_when_they_are_asked_for(commands):
     for asked in (BOTH, tuned("ce", "0.1,0.2")):
         commands.train_eval("one", asked)
-        before = weights_of(commands, asked)
+        checkpoints = weights_of(commands, asked)
         commands.clean("one", "weights")
         assert not run(asked, commands.root / "one").worked
         assert not weights_of(commands, asked)
         assert run(asked, commands.root / "one", restore=True).worked
-        assert {*weights_of(commands, asked)} <= {*before}
+        assert {*weights_of(commands, asked)} <= {*checkpoints}
         assert weights_of(commands, asked)
         assert not run(asked, commands.root / "one", restore=True).worked
 
@@ -144,17 +144,17 @@ def test_a_new_metric_is_measured_for_the_cells_of_earlier_commands_too(commands
     commands.train_eval("one", Asked(("smmd",)))
     monkeypatch.setattr(ExactMatch, "version", 99)
     commands.train_eval("one", Asked(("smmd",)))
-    found = read_run(commands.root / "one")
-    assert len({found.current(a).parts["measure"] for a in found.cells["address"]}) == 1
-    assert (found.cells["status"] == "done").all()
+    frames = read_run(commands.root / "one")
+    assert len({frames.current(a).parts["measure"] for a in frames.cells["address"]}) == 1
+    assert (frames.cells["status"] == "done").all()
 
 
 @pytest.mark.parametrize("count", range(0, 40, 3))
 def test_a_new_folder_that_was_killed_is_the_same_commands(commands, count):
-    asked = replace(BOTH, base=True)
+    command = replace(BOTH, base=True)
     with suppress(Killed), killed_at(count):
-        run(asked, commands.root / "one")
-    commands.train_eval("one", asked)
+        run(command, commands.root / "one")
+    commands.train_eval("one", command)
     commands.folders_say_what_fresh_ones_say()
 
 
@@ -164,10 +164,11 @@ def test_a_new_folder_that_was_killed_is_the_same_commands(commands, count):
 def test_a_damaged_file_is_made_again(commands, file, harm, caplog):
     commands.train_eval("one", BOTH)
     damage(commands, file, harm)
-    before = read_files(commands.root / "one")
+    files = read_files(commands.root / "one")
     with suppress(UserError):
         _ = read_run(commands.root / "one").completions
-    assert read_files(commands.root / "one") == before  # reading moves nothing
+    assert read_files(commands.root / "one") == files  # reading moves nothing
+
     run(BOTH, commands.root / "one")
     commands.touched.add("one")
     commands.folders_say_what_fresh_ones_say()
@@ -181,6 +182,7 @@ def test_what_nothing_is_made_from_repeats_nothing_where_it_is_damaged(commands,
     with pytest.raises(UserError, match=f"{file}.parquet is damaged .* delete it"):
         getattr(read_run(commands.root / "one"), frame)
     assert not run(BOTH, commands.root / "one").worked
+
     for found in (commands.root / "one").glob(f"*/*/{file}.parquet"):
         found.unlink()
     assert getattr(read_run(commands.root / "one"), frame).empty
@@ -203,21 +205,25 @@ def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(com
         for _ in range(2):
             outcome = run(CE, commands.root / "one")
             assert "no such completion" in "".join(outcome.failed.values())
+
     commands.train_eval("one", CE)
 
 
 def test_files_of_completions_are_scored_as_in_a_fresh_folder(commands):
     def scored(folder, answers):
-        files = [commands.root / f"{name}.jsonl" for name in answers]
-        for file, answer in zip(files, answers.values(), strict=True):
+        files = []
+        for name, answer in answers.items():
             lines = [f'{{"id": "test-{at}", "completion": "{answer}"}}' for at in range(9)]
-            write_text(file, "\n".join(lines))
+            files.append(commands.root / f"{name}.jsonl")
+            write_text(files[-1], "\n".join(lines))
         out = score_predictions("toy", files, out=commands.root / folder).path
         return read_run(out).comparisons.drop(columns=["address", "against"]).to_csv()
 
-    first, second = {"old": 1, "new": 2}, {"old": 1, "new": 3}
+    first = {"old": 1, "new": 2}
+    second = {"old": 1, "new": 3}
     expected = scored("fresh", first)
     assert scored("many", first) == expected
     assert scored("many", second) != expected
     assert scored("many", first) == expected
+
     shutil.rmtree(commands.root / "many")

@@ -24,7 +24,6 @@ from smmd_bench.maintenance.clean import find_run_parts, remove
 from smmd_bench.maintenance.merge import merge_runs
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.run_directory import RunDirectory
-from smmd_bench.storage.files import read_json
 
 from .folders import (
     BROKEN,
@@ -78,17 +77,19 @@ class ManyCommands(RuleBasedStateMachine):
         self.workshop.close()
         shutil.rmtree(self.root)
 
-    def ask(self, asked):
+    def remember(self, asked):
         """Remember what each cell is, as it is asked for in this world."""
+        world = self.workshop.world
         for cell in asked.experiment.cells:
             if cell.trial is None:
-                what = asked, self.workshop.world, cell.loss, cell.task
-                self.asked[key_of(cell.address, cell.parts)] = what
-        for given, _, loss, task in [*self.asked.values()]:  # measured anew, perhaps
+                self.asked[key_of(cell.address, cell.parts)] = asked, world, cell.loss, cell.task
+
+        # Cells of earlier commands may be measured anew.
+        for earlier, _, loss, task in [*self.asked.values()]:
             with suppress(ValueError):  # it has no such cell here
-                (*_, cell) = given.alone(loss, task)
-                what = given, self.workshop.world, loss, task
-                self.asked.setdefault(key_of(cell.address, cell.parts), what)
+                (*_, cell) = earlier.alone(loss, task)
+                key = key_of(cell.address, cell.parts)
+                self.asked.setdefault(key, (earlier, world, loss, task))
 
     # ---- commands
 
@@ -97,31 +98,41 @@ class ManyCommands(RuleBasedStateMachine):
         if asked.engine == BROKEN and FAILS in (asked.rate, 0.3):  # two faults at once
             tune = tuple(text.replace(f",{FAILS}", "") for text in asked.tune)
             asked = replace(asked, rate=0.2, tune=tune)
+
         self.touched.add(folder)
-        self.ask(asked)
-        planned = RunDirectory(self.root / folder).missing(asked.experiment.cells)
+        self.remember(asked)
+
+        path = self.root / folder
+        planned = RunDirectory(path).missing(asked.experiment.cells)
         trained_before = len(self.workshop.edge.trainings)
-        outcome = run(asked, self.root / folder)
+        outcome = run(asked, path)
+
         assert bool(outcome.failed) == asked.fails, outcome.failed
-        if not asked.fails:  # the plan said which trainings there would be
-            trainings = self.workshop.edge.trainings[trained_before:]
-            to_train = {cell.parts["train"] for cell, stage in planned.items() if stage == "train"}
-            assert sorted(trainings) == sorted(to_train)
-        status = read_run(self.root / folder).cells.set_index("address")["status"]
+
+        if asked.fails:
+            return
+
+        # The plan said which trainings there would be.
+        to_train = {cell.parts["train"] for cell, stage in planned.items() if stage == "train"}
+        assert sorted(self.workshop.edge.trainings[trained_before:]) == sorted(to_train)
+        self.require_finished(path, asked)
+        assert not run(asked, path).worked
+
+    def require_finished(self, path, asked):
+        """What is asked for is done, and the weights of one epoch are kept, or of both."""
+        status = read_run(path).cells.set_index("address")["status"]
         for cell in asked.experiment.cells:
-            now = cell.stored(self.root / folder)
-            if cell.trial is None and not asked.fails:
-                assert status[cell.address] == "done"
-            if not asked.fails and not cell.is_base and "train" in cell.parts:
-                epochs = [*(now.trained / "epochs").glob("*")]
-                assert len(epochs) <= (2 if asked.keep else 1) or cell.trial is not None
-        if not asked.fails:
-            assert not run(asked, self.root / folder).worked
+            if cell.trial is not None:
+                continue
+            assert status[cell.address] == "done"
+            if not cell.is_base and "train" in cell.parts:
+                epochs = [*(cell.stored(path).trained / "epochs").glob("*")]
+                assert len(epochs) <= (2 if asked.keep else 1)
 
     @rule(folder=FOLDERS, asked=ASKED, count=st.integers(0, 60))
     def killed_train_eval(self, folder, asked, count):
         self.touched.add(folder)
-        self.ask(asked)
+        self.remember(asked)
         with suppress(Killed, UserError), killed_at(count):
             run(asked, self.root / folder)
 
@@ -147,6 +158,7 @@ class ManyCommands(RuleBasedStateMachine):
                 if place == str(runs[0]):
                     trained[str(out), name] = rounding
             self.require_fresh(out)
+
         shutil.rmtree(out, ignore_errors=True)
 
     # ---- what happens between commands
@@ -180,14 +192,17 @@ class ManyCommands(RuleBasedStateMachine):
     def require_fresh(self, path):
         """A folder says what one says in which only its cells were made."""
         self.count += 1
-        cells = (read_json(path / "manifest.json") or {})["cells"]
-        held = [self.asked[key_of(content["address"], content["parts"])] for content in cells]
-        done = read_run(path).cells.set_index("address")["status"] == "done"
-        kept = [what for what, content in zip(held, cells, strict=True) if done[content["address"]]]
-        place, trained = str(path), self.workshop.edge.trained
-        rounding = {name: value for (run, name), value in trained.items() if run == place}
-        fresh = make_fresh(self.workshop, self.root / f"fresh{self.count}" / "run", kept, rounding)
-        require_equal(read_run(path), fresh)
+        run = read_run(path)
+        status = run.cells.set_index("address")["status"]
+        finished = []
+        for record in run.manifest["cells"]:
+            if status[record["address"]] == "done":
+                finished.append(self.asked[key_of(record["address"], record["parts"])])
+
+        trained = self.workshop.edge.trained.items()
+        rounding = {name: value for (place, name), value in trained if place == str(path)}
+        fresh = make_fresh(self.workshop, self.root / f"fresh{self.count}/run", finished, rounding)
+        require_equal(run, fresh)
         shutil.rmtree(fresh.path.parent)
 
     def is_run(self, folder):

@@ -55,16 +55,26 @@ def train(
     run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weights", right: int = 3
 ) -> None:
     """Write what training and selection leave: so many of 4 answers are right in the best epoch."""
-    now, epochs = run.current(cell), [0] if cell.is_base else [1, 2]
-    name = f"{weights} of {cell.address} {{}}" if not cell.is_base else BASE
-    lines = [{"epoch": epoch, "weights": name.format(epoch)} for epoch in epochs]
-    write_json(now.trained / "receipt.json", {"kind": "full", "epochs": lines})
+    stored = run.current(cell)
+    if cell.is_base:
+        lines = [{"epoch": 0, "weights": BASE}]
+    else:
+        lines = [{"epoch": at, "weights": f"{weights} of {cell.address} {at}"} for at in (1, 2)]
+
+    write_json(stored.trained / "receipt.json", {"kind": "full", "epochs": lines})
     if cell.is_base:
         return
+
     keep_epochs(run, cell)
-    frames = [completions(right if epoch == best else 0).assign(epoch=epoch) for epoch in epochs]
+    frames = []
+    for epoch in (1, 2):
+        frame = completions(right if epoch == best else 0)
+        frames.append(frame.assign(epoch=epoch))
+
     validated = run.current(cell).validated
+
     assert validated is not None
+
     write_parquet(validated / "validation.parquet", pd.concat(frames))
     select_weights(cell, run.path)
 

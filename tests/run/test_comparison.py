@@ -10,6 +10,7 @@ def test_a_comparison_by_an_older_statistic_is_missing(tmp_path, monkeypatch):
     run = quick_run(tmp_path, losses=("ce", "smmd"))
     assert len(run.comparisons)
     assert not missing_comparisons(run)
+
     for module in (comparison, frames):
         monkeypatch.setattr(module, "COMPARISON", "a newer one")
 

@@ -46,13 +46,16 @@ def refusal(experiment: Experiment) -> str:
 
 def test_decoders_need_completions_that_are_one_number():
     experiment = dataclasses.replace(words("builtin/tiny"), decoders=("mean",))
-    said = refusal(experiment)
-    assert said.startswith("gsm8k has targets that are not one number: --decoders")
+    message = refusal(experiment)
+    assert message.startswith("gsm8k has targets that are not one number: --decoders")
+
     mixed = [*words("builtin/tiny").cells, *experiment.cells]
     with pytest.raises(UserError, match="not one number"):
         preflight(mixed, lambda *_: None)
+
     charts = dataclasses.replace(experiment, tasks=("chartqa[source=synthetic]",), models=())
     assert refusal(charts).endswith("--decoders mean would change nothing.")
+
     task = "arithmetic[level=easy]"
     preflight(dataclasses.replace(experiment, tasks=(task,)).cells, lambda *_: None)
 
@@ -65,9 +68,9 @@ def words(model: str, **recipe: Any) -> Experiment:
 
 def heard(experiment: Experiment) -> list[str]:
     """What a preflight says."""
-    said: list[str] = []
-    preflight(experiment.cells, lambda what, *_: said.append(what))
-    return said
+    labels: list[str] = []
+    preflight(experiment.cells, lambda what, *_: labels.append(what))
+    return labels
 
 
 def test_a_model_with_too_few_positions(short):
@@ -88,7 +91,9 @@ def enough(asked: Callable[[int], Experiment], length: int) -> int:
             break
         except UserError as error:
             (length,) = map(int, re.findall(r"--set max_length=(\d+)", str(error)))
+
     assert f"--set max_length={length}" in refusal(asked(length - 1))
+
     return length
 
 
@@ -104,9 +109,9 @@ def test_weights_that_are_not_there_are_found_before_anything_starts(short):
 
 
 def test_a_tokenizer_without_numbers_is_found_before_anything_starts(short):
-    known = Tokenizer(models.WordLevel({"<eos>": 0, "word": 1, "<unk>": 2}, unk_token="<unk>"))
-    known.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=known, eos_token="<eos>").save_pretrained(short)
+    tokenizer = Tokenizer(models.WordLevel({"<eos>": 0, "word": 1, "<unk>": 2}, unk_token="<unk>"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>").save_pretrained(short)
     assert "short" in refusal(words(short))
 
 
@@ -188,9 +193,9 @@ def test_pictures_count_with_the_tokens_that_a_model_reads(tiny_vlm):
 def test_a_broken_picture_is_named_before_anything_starts(tiny_vlm, monkeypatch, tmp_path):
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
     experiment = pictures(tiny_vlm("mistral3"))
-    said = " ".join(heard(experiment))
+    labels = " ".join(heard(experiment))
     for split in ("train", "validation", "test"):
-        assert f"images of clock_time[source=synthetic], {split}" in said
+        assert f"images of clock_time[source=synthetic], {split}" in labels
     examples = experiment.cells[1].task_plugin.examples("train", 0, 4)
     file = examples[0].images[0]
     file.write_bytes(file.read_bytes()[:200])

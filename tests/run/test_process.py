@@ -23,11 +23,11 @@ def say(event): os.write(int(sys.argv[2]), (json.dumps(event) + "\\n").encode())
 """
         (tmp_path / "told.py").write_text(module)
         environment = {"PYTHONPATH": str(tmp_path), **options.pop("environment", {})}
-        found = WorkerProcess(
+        process = WorkerProcess(
             "told", {"a": 7}, tmp_path / "logs", "job", environment=environment, **options
         )
-        started.append(found)
-        return found
+        started.append(process)
+        return process
 
     yield start
     for each in started:
@@ -46,11 +46,11 @@ say({"event": "progress", "what": request["a"]})
 say({"event": "progress", "what": [os.environ[n] for n in ("OMP_WAIT_POLICY", "MINE")]})
 os.write(int(sys.argv[2]), b'{"event": "half')
 """
-    found = worker(program, environment={"MINE": "x"})
-    assert [event["what"] for event in heard(found)] == [7, ["PASSIVE", "x"]]
-    assert found.describe_end() is None
-    assert found.log == tmp_path / "logs" / "job.log"
-    assert found.log.read_text() == "of a library\n"
+    started = worker(program, environment={"MINE": "x"})
+    assert [event["what"] for event in heard(started)] == [7, ["PASSIVE", "x"]]
+    assert started.describe_end() is None
+    assert started.log == tmp_path / "logs" / "job.log"
+    assert started.log.read_text() == "of a library\n"
     assert read_json(tmp_path / "logs" / "job.json") == {"a": 7}
 
 
@@ -72,22 +72,23 @@ os.write(int(sys.argv[2]), b'{"event": "half')
     ],
 )  # fmt: skip
 def test_the_end_of_a_process_is_told_in_its_words_or_by_its_log(worker, program, said):
-    found = worker(program)
-    heard(found)
-    assert found.describe_end() == said.replace("LOG", str(found.log))
+    started = worker(program)
+    heard(started)
+    assert started.describe_end() == said.replace("LOG", str(started.log))
 
 
 def test_a_process_that_does_not_end_is_killed_after_its_grace(worker, monkeypatch):
     monkeypatch.setattr(process, "_GRACE", 0.3)
-    found = worker("""
+    started = worker("""
 signal.signal(signal.SIGTERM, lambda *_: say({"event": "told"}))
 say({"event": "began"})
 while True: signal.pause()
 """)
-    assert found.hear() == {"event": "began"}
-    found.end()
-    assert found.hear() == {"event": "told"}
-    assert found.process.returncode == -9
+    assert started.hear() == {"event": "began"}
+
+    started.end()
+    assert started.hear() == {"event": "told"}
+    assert started.process.returncode == -9
 
 
 @pytest.mark.parametrize(

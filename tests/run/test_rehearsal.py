@@ -82,6 +82,7 @@ def test_what_scoring_would_refuse_is_refused_before_training(changes, said):
     if said is None:
         rehearse(cell, "test", examples)
         return
+
     with pytest.raises(UserError) as error:
         rehearse(cell, "test", examples)
     assert said in str(error.value)

@@ -53,11 +53,14 @@ def test_a_finished_run_misses_nothing_and_has_the_epoch_that_validates_best(run
     run.require_place()  # a plan may be made of a run that may only be read
     assert missing(run) is None
     assert (read_run(run.path).cells.status == "done").all()
-    now = run.current(trained_cell())
-    assert now.selection["best_epoch"] == 2
-    assert now.selection["epochs"][0]["mean_absolute_error"] is None  # none of its answers parses
-    assert now.selection["epochs"][1]["exact_match"] == 75.0
-    assert [folder.name for folder in (now.trained / "epochs").iterdir()] == ["2"]
+
+    stored = run.current(trained_cell())
+    assert stored.selection["best_epoch"] == 2
+
+    first, second = stored.selection["epochs"]
+    assert first["mean_absolute_error"] is None  # none of its answers parses
+    assert second["exact_match"] == 75.0
+    assert [folder.name for folder in (stored.trained / "epochs").iterdir()] == ["2"]
 
 
 @pytest.mark.parametrize(
@@ -67,20 +70,22 @@ def test_a_finished_run_misses_nothing_and_has_the_epoch_that_validates_best(run
 def test_a_new_parser_metric_or_statistic_only_measures_again(run, monkeypatch, owner, attribute):
     monkeypatch.setattr(owner, attribute, 99)
     assert missing(run) == "measure"
+
     experiment = replace(PLAIN)
     claim(run, experiment)
     for cell in experiment.cells:
         select_weights(cell, run.path)
         rate(run, cell)
+
     assert (read_run(run.path).cells.status == "done").all()
 
 
 @pytest.mark.parametrize("owner", [Arithmetic, ExactMatch])
 def test_a_plan_takes_what_is_validated_as_selected_and_writes_nothing(run, monkeypatch, owner):
     monkeypatch.setattr(owner, "version", 99)
-    before = read_files(run.path)
+    files = read_files(run.path)
     assert {*run.missing(replace(PLAIN).cells).values()} == {"measure"}
-    assert read_files(run.path) == before
+    assert read_files(run.path) == files
 
 
 def test_a_plan_says_a_training_where_another_epoch_is_selected_now(run, monkeypatch):
@@ -113,15 +118,17 @@ def test_only_what_a_setting_can_change_is_done_again(run, change, stage):
 
 def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
     run = RunDirectory(tmp_path / "run")
-    parts = [replace(PLAIN, losses=losses) for losses in (("ce", "gce"), ("ntl", "ce"))]
+    first = replace(PLAIN, losses=("ce", "gce"))
+    second = replace(PLAIN, losses=("ntl", "ce"))
     with run.locked():
-        for part in (*parts, *parts):
-            run.claim([part], "both")
-    manifest = read_run(run.path).manifest
-    assert manifest["name"] == "both"
-    assert manifest["experiment"]["losses"] == ["ce", "gce", "ntl"]
-    assert manifest["experiments"] == [part.to_dict() for part in parts]
-    assert list(read_run(run.path).cells.loss) == ["base", "ce", "gce", "ntl"]
+        for experiment in (first, second, first, second):
+            run.claim([experiment], "both")
+
+    frames = read_run(run.path)
+    assert frames.manifest["name"] == "both"
+    assert frames.manifest["experiment"]["losses"] == ["ce", "gce", "ntl"]
+    assert frames.manifest["experiments"] == [first.to_dict(), second.to_dict()]
+    assert list(frames.cells.loss) == ["base", "ce", "gce", "ntl"]
 
 
 @pytest.mark.parametrize("number", [1, 2, 4, None])
@@ -132,6 +139,7 @@ def test_a_run_of_another_format_is_refused_with_the_command_that_converts_it(ru
         read_run(run.path)
     with pytest.raises(UserError, match="in the format"):
         claim(run, PLAIN)
+
     write_json(file, {"name": "of another program"})
     for use in (lambda: read_run(run.path), lambda: claim(run, PLAIN)):
         with pytest.raises(UserError, match=r"manifest\.json is not that of a run: choose another"):
@@ -152,6 +160,7 @@ def test_a_plugin_file_is_copied_and_makes_no_other_experiment(run, tmp_path):
     file.write_text(LOSS.replace('"mine"', '"copied"'))
     experiment = replace(PLAIN, plugins=(str(file),))
     assert experiment.name == PLAIN.name
+
     run.require_own([experiment], extend=False)
     claim(run, experiment)
     run.require_own([PLAIN], extend=False)
@@ -162,14 +171,21 @@ def test_a_plugin_of_the_folder_that_is_not_here_is_missed_at_the_start(run, tmp
     file = tmp_path / "mine.py"
     file.write_text(LOSS)
     with monkeypatch.context() as patch:
-        patch.setattr(registry, "_from_files", {g: {**p} for g, p in registry._from_files.items()})
+        from_files = {group: {**plugins} for group, plugins in registry._from_files.items()}
+        patch.setattr(registry, "_from_files", from_files)
         claim(run, replace(PLAIN, losses=("mine",), plugins=(str(file),)))
-    before, silent = read_files(run.path), nullcontext(lambda *_: None)
+
     registry.load_loss.cache_clear()
-    plan = ExperimentFile(None, (replace(PLAIN, losses=("smmd",)),))
+
+    files = read_files(run.path)
     with pytest.raises(UserError, match=r"plugins that are not here \(mine\): name their files"):
-        run_file(plan, run.path, lambda: silent, extend=True)
-    assert read_files(run.path) == before
+        run_silently(run, replace(PLAIN, losses=("smmd",)), extend=True)
+    assert read_files(run.path) == files
+
+
+def run_silently(run: RunDirectory, experiment: Experiment, **how: Any) -> None:
+    plan = ExperimentFile(None, (experiment,))
+    run_file(plan, run.path, lambda: nullcontext(lambda *_: None), **how)
 
 
 @pytest.mark.parametrize(
@@ -181,13 +197,14 @@ def test_a_plugin_of_the_folder_that_is_not_here_is_missed_at_the_start(run, tmp
     ],
 )
 def test_a_command_that_is_refused_leaves_the_folder_as_it_was(tmp_path, changes, locked, said):
-    run, silent = RunDirectory(tmp_path / "run"), nullcontext(lambda *_: None)
+    run = RunDirectory(tmp_path / "run")
     if locked is not None:
         claim(run, PLAIN)
-    experiments, before = (replace(PLAIN, **changes),), read_files(run.path)
+    files = read_files(run.path)
     with run.locked() if locked else nullcontext(), pytest.raises(UserError, match=said) as error:
-        run_file(ExperimentFile(None, experiments), run.path, lambda: silent)
-    assert ("\n" in str(error.value), read_files(run.path)) == (False, before)
+        run_silently(run, replace(PLAIN, **changes))
+    assert "\n" not in str(error.value)
+    assert read_files(run.path) == files
 
 
 @pytest.mark.parametrize(
@@ -205,35 +222,44 @@ def test_a_command_that_is_refused_leaves_the_folder_as_it_was(tmp_path, changes
 def test_a_failure_says_what_it_was_of_whom_and_counts_for_the_cell(
     tmp_path, error, said, skipped, users
 ):
-    run, cell = RunDirectory(tmp_path), trained_cell()
+    run = RunDirectory(tmp_path)
+    cell = trained_cell()
     record_failure(tmp_path, run.current(cell).key, "decode", error)
-    found = run.failure(cell)
-    assert said in found["error"]
-    assert (found["stage"], found["skipped"], found["user_error"]) == ("decode", skipped, users)
+    failure = run.failure(cell)
+    assert said in failure["error"]
+    assert failure["stage"] == "decode"
+    assert failure["skipped"] == skipped
+    assert failure["user_error"] == users
+
     last = error if isinstance(error, str) else type(error).__name__
-    assert last in found["traceback"]
+    assert last in failure["traceback"]
 
 
 def test_a_model_given_by_a_path_is_found_from_anywhere_and_named_where_it_is_gone(
     tmp_path, monkeypatch
 ):
-    for folder in ("here", "else"):
-        (tmp_path / folder).mkdir()
-    monkeypatch.chdir(tmp_path / "here")
-    model = tmp_path / "here" / "m"
+    folder = tmp_path / "here"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+    model = folder / "m"
     model.symlink_to(builtin_folder("builtin/tiny"))
     run = RunDirectory(tmp_path / "run")
-    mine = replace(PLAIN, models=("./m",))
-    claim(run, mine)
-    addresses = [cell.parts for cell in mine.cells]
+    experiment = replace(PLAIN, models=("./m",))
+    claim(run, experiment)
+    addresses = [cell.parts for cell in experiment.cells]
+
     assert addresses == [cell.parts for cell in PLAIN.cells]  # by content, not by name
+
+    (tmp_path / "else").mkdir()
     monkeypatch.chdir(tmp_path / "else")
     model_card.cache_clear()
     frames = read_run(run.path)
     assert card_of_run("./m", frames).folder == model
     assert cell_from_json(frames.rows[0]).card.name == "./m"
+
     claim(run, replace(PLAIN, models=("../here/m",)))  # the same cells, spelled otherwise
     assert len(read_run(run.path).cells) == len(addresses)
+
     model.unlink()
     with pytest.raises(UserError, match=r"here/m .* is not there any more: move it back"):
         card_of_run("../here/m", read_run(run.path))
@@ -246,13 +272,17 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path):
     run = RunDirectory(tmp_path / "run")
     claim(run, ce)
     assert run.missing(ce.cells) == {trained: "train", tested: "decode"}
+
     finish(run, trained)
     assert run.missing(ce.cells) == {tested: "decode"}
+
     shutil.rmtree(run.current(trained).checkpoint)
     assert run.missing(ce.cells) == {trained: "train", tested: "decode"}  # the test needs them
     assert not run.missing([trained])
+
     decode(run, tested)
     assert run.missing(ce.cells) == {tested: "measure"}
+
     cells = read_run(run.path).cells
     assert list(cells.task) == ["gsm8k", "svamp"]
     assert list(cells.trained_on.astype("object").fillna("")) == ["", "gsm8k"]
@@ -261,17 +291,22 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path):
 @pytest.mark.usefixtures("local_copies")
 @pytest.mark.parametrize("task", ["chartqa", "gsm8k[source=corpus]", "samsum[source=corpus]"])
 def test_a_small_copy_counts_with_what_it_has_in_the_manifest_and_the_plan(task):
-    asked = {"train_examples": 64, "validation_examples": 8, "test_examples": 40}
-    experiment = Experiment(tasks=(task,), losses=("ce",), base=False, recipe=asked)
+    recipe = {"train_examples": 64, "validation_examples": 8, "test_examples": 40}
+    experiment = Experiment(tasks=(task,), losses=("ce",), base=False, recipe=recipe)
     cell, *transfers = experiment.cells
-    made = {s: len(cell.task_plugin.examples(s, 0, cell.size(s))) for s in cell.splits}
-    assert any(made[split] < cell.size(split) for split in cell.splits)
-    assert {split: cell.examples_there(split) for split in cell.splits} == made
     data = summarise_cells(describe_cells(experiment.cells))["data"]
-    whole = {split: len(cell.task_plugin.examples(split, 0)) for split in cell.splits}
-    assert (data[cell.task]["sizes"], data[cell.task]["there"]) == (made, whole)
-    for other in transfers:
-        assert data[other.task]["sizes"] == {"test": 11}
+    is_smaller = []
+    for split in cell.splits:
+        used = len(cell.task_plugin.examples(split, 0, cell.size(split)))
+        assert cell.examples_there(split) == used
+        assert data[cell.task]["sizes"][split] == used
+        assert data[cell.task]["there"][split] == len(cell.task_plugin.examples(split, 0))
+        is_smaller.append(used < cell.size(split))
+
+    assert any(is_smaller)
+
+    for transfer in transfers:
+        assert data[transfer.task]["sizes"] == {"test": 11}
 
 
 def test_the_notes_of_a_cell_are_those_of_its_selection_too(tmp_path):
@@ -281,5 +316,6 @@ def test_the_notes_of_a_cell_are_those_of_its_selection_too(tmp_path):
     assert run.notes(cell) == [
         "Acc (%) is 0 on validation at every epoch: one was selected by MAE."
     ]
+
     train(run, cell, right=1, weights="others")
     assert run.notes(cell) == []

@@ -5,7 +5,7 @@ from typing import ClassVar, NamedTuple
 
 import pytest
 
-from smmd_bench.contracts import JobResult
+from smmd_bench.contracts import Job, JobResult
 from smmd_bench.errors import UserError
 from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
@@ -43,39 +43,56 @@ class Run(RunDirectory):
         return read_json(self.path / "failed" / f"{file_word(cell.label)}.json") or {}
 
 
-@pytest.fixture
-def play(tmp_path, monkeypatch):
-    """Runs the jobs of cells one after the other; the stages and sizes, in order."""
-    monkeypatch.setattr(schedule, "select_weights", lambda cell, run: None)
-    run = Run(tmp_path)
+class Player:
+    """Runs the jobs of cells one after the other; `jobs` are those of the last play."""
 
-    def played(cells: Sequence[Cell], missing=None, *, slots=1, fails=lambda *_: None, dies=()):
-        run.left = {c.label: list((missing or {}).get(c.label, _whole(c))) for c in cells}
-        found = Schedule(run, cells, slots)
-        seen, played.jobs = [], []
-        short = lambda cell: cell.label.removeprefix("builtin/tiny ")  # noqa: E731
-        while (job := found.take()) is not None:
-            mine = found.running[job.name]
-            seen.append((job.stage, [*map(short, mine)]))
-            played.jobs.append(job)
-            for cell in mine:
+    def __init__(self, run: Run) -> None:
+        self.run = run
+        self.jobs: list[Job] = []
+
+    def __call__(self, cells: Sequence[Cell], *, slots=1, fails=lambda *_: None, dies=()):
+        """The stages and cells, in order, and the failures."""
+        self.run.left = {cell.label: [*_stages_of(cell)] for cell in cells}
+        return self.finish(cells, slots=slots, fails=fails, dies=dies)
+
+    def finish(self, cells, *, slots=1, fails=lambda *_: None, dies=()):
+        queue = Schedule(self.run, cells, slots)
+        seen, self.jobs = [], []
+        while (job := queue.take()) is not None:
+            in_job = queue.running[job.name]
+            seen.append((job.stage, [_short_label(cell) for cell in in_job]))
+            self.jobs.append(job)
+            dead = job.stage in dies
+            for cell in in_job:
                 error = fails(job.stage, cell)
                 if error is not None:
-                    record_failure(run.path, file_word(cell.label), job.stage, error)
-                elif job.stage not in dies:
-                    done = run.left[cell.label]
-                    del done[: done.index(job.stage) + 1]
-                    if job.stage == "decode":
-                        done.clear()
-            found.end(JobResult(job, "the process was killed" if job.stage in dies else None))
-        assert not found.waiting
-        return seen, {short(cell): run.failure(cell) for cell in cells}
+                    record_failure(self.run.path, file_word(cell.label), job.stage, error)
+                elif not dead:
+                    self._end(cell, job.stage)
+            queue.end(JobResult(job, "the process was killed" if dead else None))
 
-    played.run = run
-    return played
+        assert not queue.waiting
+
+        return seen, {_short_label(cell): self.run.failure(cell) for cell in cells}
+
+    def _end(self, cell: Cell, stage: str) -> None:
+        stages = self.run.left[cell.label]
+        del stages[: stages.index(stage) + 1]
+        if stage == "decode":  # which measures, too
+            stages.clear()
 
 
-def _whole(cell):
+@pytest.fixture
+def play(tmp_path, monkeypatch):
+    monkeypatch.setattr(schedule, "select_weights", lambda cell, run: None)
+    return Player(Run(tmp_path))
+
+
+def _short_label(cell):
+    return cell.label.removeprefix("builtin/tiny ")
+
+
+def _stages_of(cell):
     return ALL if cell.source is None else ALL[1:]
 
 
@@ -102,20 +119,26 @@ def test_the_base_goes_first_and_an_engine_starts_for_enough_cells(play):
 @pytest.mark.parametrize(("slots", "parts"), [(1, [6]), (2, [3, 3]), (8, [2, 2, 2])])
 def test_what_is_left_to_decode_is_shared_out(play, slots, parts):
     cells = cells_of(["ce", "ntl"], seeds=range(3), base=False)
-    seen, _ = play(cells, {cell.label: ALL[1:] for cell in cells}, slots=slots)
+    play.run.left = {cell.label: ALL[1:] for cell in cells}
+    seen, _ = play.finish(cells, slots=slots)
     assert stages(seen) == [("decode", part) for part in parts]
 
 
 def test_an_engine_waits_for_a_training_that_has_written_everything_and_not_ended(play):
     cells = cells_of(["ce", "ntl"], base=False)
     play.run.left = {cell.label: list(ALL) for cell in cells}
-    found = Schedule(play.run, cells, 2)
-    jobs = [found.take(), found.take()]
+    queue = Schedule(play.run, cells, 2)
+    first, second = queue.take(), queue.take()
     play.run.left = {cell.label: ALL[1:] for cell in cells}
-    found.end(JobResult(jobs[0], None))
-    assert found.take() is None
-    found.end(JobResult(jobs[1], None))
-    assert [len(found.cells[found.take().name]), found.take()] == [2, None]
+
+    queue.end(JobResult(first, None))
+
+    assert queue.take() is None
+
+    queue.end(JobResult(second, None))
+    decoding = queue.take()
+    assert len(queue.cells[decoding.name]) == 2
+    assert queue.take() is None
 
 
 def test_a_test_of_transfer_goes_with_its_source(play):
@@ -137,24 +160,27 @@ def test_a_test_of_transfer_fails_with_the_training_of_its_source(play):
     seen, failed = play(cells, fails=fails)
     tests = [cell for cell in cells if cell.source is not None and cell.loss == "ce"]
     for test in tests:
-        said = failed[test.label.removeprefix("builtin/tiny ")]
-        assert said["error"] == f"no (in training on {test.trained_on})"
-        assert said["user_error"]
+        failure = failed[_short_label(test)]
+        assert failure["error"] == f"no (in training on {test.trained_on})"
+        assert failure["user_error"]
+
     assert all(" ce " not in label for _, labels in seen[2:] for label in labels)
 
 
 @pytest.mark.parametrize(("slots", "order"), [(1, [1, 3, 2]), (2, [3, 2, 1])])
 def test_trainings_go_seed_after_seed_and_side_by_side_the_longest_first(play, slots, order):
-    cells = [
-        cell
-        for loss, epochs in (("ce", 1), ("ntl", 3), ("smmd", 2))
-        for cell in Experiment(("arithmetic",), (loss,), seeds=(7, 0), base=False,
-                               recipe={"epochs": epochs}).cells
-    ]  # fmt: skip
+    cells = []
+    for loss, epochs in (("ce", 1), ("ntl", 3), ("smmd", 2)):
+        recipe = {"epochs": epochs}
+        experiment = Experiment(("arithmetic",), (loss,), seeds=(7, 0), base=False, recipe=recipe)
+        cells += experiment.cells
+    by_address = {cell.address: cell for cell in cells}
+
     play(cells, slots=slots)
-    trained = [job.cells[0] for job in play.jobs if job.stage == "train"]
-    found = {cell.address: (cell.seed, cell.recipe.epochs) for cell in cells}
-    assert [found[address] for address in trained] == [(s, e) for s in (0, 7) for e in order]
+    trainings = [job.cells[0] for job in play.jobs if job.stage == "train"]
+    trained = [by_address[address] for address in trainings]
+    assert [cell.seed for cell in trained] == [0, 0, 0, 7, 7, 7]
+    assert [cell.recipe.epochs for cell in trained] == order * 2
 
 
 def test_nothing_is_trained_on_a_base_that_the_engine_cannot_run(play):
@@ -178,9 +204,14 @@ def test_the_disk_holds_one_checkpoint_a_cell_and_before_a_few_cells_epochs(meth
     model = load_model(cells[1].card.folder, "float32")
     if method == "lora":
         model = add_adapter(model, cells[1].recipe)
-    saved = 4 * sum(p.numel() for p in model.parameters() if p.requires_grad)
+    trained = [weight.numel() for weight in model.parameters() if weight.requires_grad]
+    saved = 4 * sum(trained)
+
     end, peak = disk_bytes(cells, 2)
+
     assert end == pytest.approx(40 * saved, rel=0.01)
-    waiting, states = 15 * (2 + 2 * 4), 2 * 2 * 3
+
+    waiting = 15 * (2 + 2 * 4)
+    states = 2 * 2 * 3
     assert peak == pytest.approx((40 + waiting + states) * saved, rel=0.01)
     assert disk_bytes(cells[:1], 2) == (0, 0)

@@ -27,7 +27,9 @@ def test_a_plugin_that_is_edited_after_planning_fails_its_cells(tmp_path, stage)
     write_json(tmp_path / "request.json", {**request, "cells": [cell_to_json(cell)]})
     planned = cell.stored(tmp_path / "run")
     file.write_text(file.read_text().replace("return loss,", "return 2 * loss,"))
+
     assert work(tmp_path / "request.json") == 1
+
     failure = read_json(failed(tmp_path, planned))
     assert failure is not None
     assert failure["stage"] == stage

@@ -34,16 +34,17 @@ def test_a_folders_name_can_be_read_and_follows_from_the_content():
 
 
 def test_a_digest_of_files_follows_from_names_and_contents_and_not_from_the_place(tmp_path):
-    def digest(folder: str, files: dict[str, str]) -> str:
+    def digest(folder: str, **files: str) -> str:
+        place = tmp_path / folder
+        place.mkdir()
         for name, text in files.items():
-            (tmp_path / folder).mkdir(exist_ok=True)
-            (tmp_path / folder / name).write_text(text)
-        paths = [tmp_path / folder / name for name in files]
-        return digest_of_files(paths, tmp_path / folder)
+            (place / name).write_text(text)
+        return digest_of_files([place / name for name in files], place)
 
-    one = digest("one", {"a": "1", "b": "2"})
-    assert one == digest("two", {"b": "2", "a": "1"})
-    assert one not in (digest("three", {"a": "2", "b": "1"}), digest("four", {"a": "1"}))
+    first = digest("one", a="1", b="2")
+    assert first == digest("two", b="2", a="1")
+    assert first != digest("three", a="2", b="1")
+    assert first != digest("four", a="1")
 
 
 def settle_times(monkeypatch) -> None:
@@ -56,18 +57,21 @@ def test_other_content_of_the_same_size_and_date_is_another_file(
     tmp_path, monkeypatch, always_read
 ):
     monkeypatch.setattr(addresses, "_ALWAYS_READ", always_read)
-    file, other = tmp_path / "a", tmp_path / "other"
+    file = tmp_path / "a"
     digests = []
     for text in ("one", "two"):
         file.write_text(text)
         os.utime(file, ns=(0, 1_000))
         digests.append(digest_of_files([file], tmp_path))
+
     settle_times(monkeypatch)
+    other = tmp_path / "other"
     for text in ("ten", "six"):
         other.write_text(text)
         os.utime(other, ns=(0, 1_000))
         other.rename(file)
         digests.append(digest_of_files([file], tmp_path))
+
     assert len({*digests}) == 4
 
 
@@ -95,7 +99,9 @@ def test_a_small_file_is_read_once_a_process_and_a_large_one_once(tmp_path, cach
     for _ in range(2):
         addresses._recall_digest.cache_clear()  # as in another process
         digest_of_files([file], tmp_path)
+
     assert len(read) == 2
+
     (kept,) = (cache / "digests").iterdir()
     digest = "c88d4df74262143a08e9d190e3bd67f1"  # b2sum -l 128
     assert read_json(kept) == {"path": str(file), "digest": digest}
@@ -114,8 +120,10 @@ def test_a_digest_of_weights_is_of_safetensors_alone(tmp_path):
     first = digest_of_weights(tmp_path)
     (tmp_path / "config.json").write_text("{}")
     assert digest_of_weights(tmp_path) == first
+
     (tmp_path / "model.safetensors").write_text("Weights")
     assert digest_of_weights(tmp_path) != first
+
     (tmp_path / "model.safetensors").rename(tmp_path / "adapter_model.safetensors")
     (tmp_path / "adapter_model.safetensors").write_text("weights")
     assert digest_of_weights(tmp_path) != first

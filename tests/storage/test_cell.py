@@ -70,12 +70,12 @@ def test_a_folder_has_another_name_where_its_part_or_what_came_before_is_another
 
 
 def test_other_weights_are_decoded_elsewhere_and_the_same_weights_in_one_place(cell):
-    before = cell.decoded
+    folder = cell.decoded
     other = train(again(cell, parts={**PARTS, "train": "train 2"}))
-    assert other.decoded == before  # a path to the same weights
-    assert train(cell, "v").decoded != before
-    assert train(cell, "w", best=1).decoded != before
-    assert train(cell).decoded == before
+    assert other.decoded == folder  # a path to the same weights
+    assert train(cell, "v").decoded != folder
+    assert train(cell, "w", best=1).decoded != folder
+    assert train(cell).decoded == folder
 
 
 def test_metrics_count_with_their_completions_and_a_failure_without_them(cell):
@@ -83,8 +83,10 @@ def test_metrics_count_with_their_completions_and_a_failure_without_them(cell):
     write_json(cell.run / "failed" / f"{cell.key}.json", {"error": "no"})
     assert again(cell).metrics is None
     assert again(cell).failure == {"error": "no"}
+
     write_text(cell.decoded / "completions.parquet", "")
     assert again(cell).metrics is None
+
     write_text(cell.measured / "scores.parquet", "")
     assert again(cell).metrics == {"n": 1}
     assert again(cell).failure == {}
@@ -95,8 +97,10 @@ def test_the_base_trains_nothing_and_what_was_made_elsewhere_neither(tmp_path):
     parts = {name: PARTS[name] for name in ("train", "decode", "measure")}
     base = StoredCell(tmp_path, "b", parts, is_base=True)
     assert base.tested is None
+
     write_json(base.trained / "receipt.json", {"epochs": [{"epoch": 0, "weights": BASE}]})
     assert again(base).tested == Weights(0, BASE)
+
     elsewhere = StoredCell(tmp_path, "e", {"decode": "d", "measure": "m"})
     assert elsewhere.tested == Weights(0, "")
     assert elsewhere.decoded is not None
@@ -104,32 +108,28 @@ def test_the_base_trains_nothing_and_what_was_made_elsewhere_neither(tmp_path):
 
 
 def test_a_tuned_cell_tests_the_chosen_trial_and_a_transfer_what_its_source_tests(cell):
-    stages = ("validate", "select")
-    others = ({"train": f"trial {at}", **{s: PARTS[s] for s in stages}} for at in (1, 2))
-    trials = tuple(
-        train(StoredCell(cell.run, parts["train"], parts), weights=parts["train"])
-        for parts in others
-    )
+    trials = []
+    for name in ("trial 1", "trial 2"):
+        parts = {"train": name, "validate": "v", "select": "s"}
+        trials.append(train(StoredCell(cell.run, name, parts), weights=name))
+
     parts = {name: PARTS[name] for name in ("select", "decode", "measure")}
-    tuned = StoredCell(cell.run, "tuned", parts, trials=trials)
-    assert (tuned.home, tuned.tested, tuned.decoded) == (None, None, None)
+    tuned = StoredCell(cell.run, "tuned", parts, trials=tuple(trials))
+    assert tuned.home is tuned.tested is tuned.decoded is None
+
     write_json(tuned.selected / "selection.json", {"chosen": 1})
     tuned = again(tuned)
     assert tuned.home == trials[1]
     assert tuned.tested == Weights(2, "trial 22")
     assert tuned.checkpoint == trials[1].checkpoint
     assert {*trials[0].folders} < {*tuned.folders}
+
     tests = {"decode": "other test", "measure": "m"}
     transfer = StoredCell(cell.run, "transfer", tests, source=tuned)
     assert transfer.tested == tuned.tested
     assert transfer.decoded != tuned.decoded
+
     train(trials[0], "otherwise")
-    retrained = stored_cell(
-        cell.run,
-        {
-            "address": "tuned",
-            "parts": parts,
-            "trials": [{"address": t.address, "parts": t.parts} for t in trials],
-        },
-    )
+    records = [{"address": trial.address, "parts": trial.parts} for trial in trials]
+    retrained = stored_cell(cell.run, {"address": "tuned", "parts": parts, "trials": records})
     assert retrained.choice is None  # it was of other weights

@@ -58,24 +58,27 @@ def test_a_local_copy_is_read_in_any_of_its_forms(name, data):
 def test_a_split_that_datasets_saved_is_read(name, data):
     Dataset.from_list(ROWS).save_to_disk(data / name)
     assert SOURCE.rows("test") == ROWS
-    before = SOURCE.identity("test")
+
+    identity = SOURCE.identity("test")
     Dataset.from_list(ROWS[:1]).save_to_disk(data / name)
-    assert SOURCE.identity("test")["digest"] != before["digest"]
+    assert SOURCE.identity("test")["digest"] != identity["digest"]
+
     (data / name / "data-00000-of-00001.arrow").write_bytes(b"no rows")
     with pytest.raises(UserError, match=f"{name} is not a readable Arrow file"):
         SOURCE.rows("test")
 
 
 def test_its_identity_is_its_content(tmp_path, monkeypatch):
-    found = []
+    identities = []
     for place in ("one", "two", "three"):
         monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path / place))
         write(tmp_path / place / "toy" / "train.jsonl")
         if place == "three":
             (tmp_path / place / "toy" / "train.jsonl").write_text("{}")
-        found.append(SOURCE.identity("train"))
-    assert found[0] == found[1] != found[2]
-    assert found[0] == {"source": "toy", "split": "train", "digest": found[0]["digest"]}
+        identities.append(SOURCE.identity("train"))
+
+    assert identities[0] == identities[1] != identities[2]
+    assert identities[0] == {"source": "toy", "split": "train", "digest": identities[0]["digest"]}
 
 
 @pytest.mark.parametrize(
@@ -115,14 +118,15 @@ def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(tmp_path):
 @pytest.mark.usefixtures("no_copy")
 def test_what_was_fetched_is_not_fetched_again(monkeypatch):
     """The hub is out of reach here: its answer is the only thing that is made up."""
-    asked = []
+    requests = []
 
     def load_dataset(repository, configuration, *, split, revision):
-        asked.append((repository, configuration, split, revision))
+        requests.append((repository, configuration, split, revision))
         return ROWS
 
     monkeypatch.setattr("datasets.load_dataset", load_dataset)
     assert SOURCE.rows("train") == SOURCE.rows("train") == ROWS + ROWS
     assert SOURCE.rows("test") == ROWS
+
     splits = ("train", "more", "test")
-    assert asked == [("nobody/toy", "main", split, "0" * 40) for split in splits]
+    assert requests == [("nobody/toy", "main", split, "0" * 40) for split in splits]

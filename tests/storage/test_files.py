@@ -49,17 +49,22 @@ def test_a_folder_appears_whole_and_goes_on_where_it_was_killed(tmp_path):
     with pytest.raises(KeyboardInterrupt):
         make()
     assert not folder.exists()
+
     with files.write_folder(folder) as part:
         assert (part / "first").exists()
         (part / "second").touch()
+
     assert sorted(file.name for file in folder.iterdir()) == ["first", "second"]
+
     with files.write_folder(folder) as part:  # another process was first
         (part / "third").touch()
     with files.write_folder(folder) as part:  # and has renamed what this one was writing in
         shutil.rmtree(part)
         (part / "third").touch()
+
     assert sorted(file.name for file in folder.iterdir()) == ["first", "second"]
     assert [path.name for path in folder.parent.iterdir()] == ["key"]
+
     files.remove_tree(folder)
     files.remove_tree(folder)
     assert not [*folder.parent.iterdir()]
@@ -74,6 +79,7 @@ def test_damaged_json_counts_as_absent_and_its_folder_is_set_aside(tmp_path, con
     assert files.read_own_json(folder / "metrics.json") is None
     assert "counts as absent" in caplog.text
     assert folder.exists()  # reading moves nothing
+
     files.set_damaged_aside([tmp_path / "measure"])
     assert [path.name for path in folder.parent.iterdir()] == ["key.damaged"]
     assert "is set aside and made again" in caplog.text
@@ -95,6 +101,7 @@ def test_parquet_is_read_by_column_and_verified(tmp_path, name):
     pd.testing.assert_frame_equal(files.read_parquet(file).to_pandas(), FRAME)
     assert files.read_parquet(file, ["b", "none"]).column_names == ["b"]
     assert files.read_parquet(file, without=["b"]).column_names == ["a", "c"]
+
     files.set_damaged_aside([tmp_path / "decode"])
     content = bytearray(file.read_bytes())
     content[20] ^= 255
@@ -104,8 +111,10 @@ def test_parquet_is_read_by_column_and_verified(tmp_path, name):
     since = time.time() - 0.02
     files.set_damaged_aside([tmp_path / "decode"], since)
     assert file.exists()  # it has not changed since, until somebody finds it damaged
+
     remedy = "delete it: no result depends" if is_side_file else "repeat the command of the run"
     with pytest.raises(files.DamagedError, match=remedy):
         files.read_parquet(file)
+
     files.set_damaged_aside([tmp_path / "decode"], since)
     assert file.exists() == is_side_file

@@ -61,18 +61,22 @@ def train(cell: Cell, run: Path) -> None:
     else:
         _write_epochs(cell, folder)
         trained[str(run), final.name] = machine["rounding"]
+
     remove_tree(final)
     folder.rename(final)
 
 
 def _write_epochs(cell: Cell, folder: Path) -> None:
+    strength = getattr(cell.loss_plugin, "strength", 0)
+    rate = cell.recipe.learning_rate
+    origin = [cell.task, cell.loss, strength, cell.seed, rate, recipe.TRAINING_VERSION]
+    origin.append(machine["rounding"])
     epochs = []
     for epoch in (1, 2):
         place = folder / "epochs" / str(epoch)
-        origin = [cell.task, cell.loss, getattr(cell.loss_plugin, "strength", 0), cell.seed]
-        origin += [cell.recipe.learning_rate, recipe.TRAINING_VERSION, machine["rounding"], epoch]
-        write_text(place / "model.safetensors", json.dumps(origin))
+        write_text(place / "model.safetensors", json.dumps([*origin, epoch]))
         epochs.append({"epoch": epoch, "weights": digest_of_weights(place)})
+
     log = pd.DataFrame({"step": [1, 2], "epoch": [1.0, 2.0], "loss": _numbers(str(origin), 2)})
     write_parquet(folder / "log.parquet", log.assign(cross_entropy=log["loss"], seconds=0.1))
     _receipt(folder, "full", epochs)
@@ -81,8 +85,8 @@ def _write_epochs(cell: Cell, folder: Path) -> None:
 def _receipt(folder: Path, kind: str, epochs: list[dict[str, Any]]) -> None:
     canaries = {str(epoch["epoch"]): NO_CANARY for epoch in epochs}
     write_json(folder / "canaries.json", {"epochs": canaries})
-    made = {"kind": kind, "epochs": epochs, "made_with": SOFTWARE, "notes": []}
-    write_json(folder / "receipt.json", made)
+    receipt = {"kind": kind, "epochs": epochs, "made_with": SOFTWARE, "notes": []}
+    write_json(folder / "receipt.json", receipt)
 
 
 def work(stage: str, cells: Sequence[Cell], run: Path) -> dict[Cell, Exception]:
@@ -95,10 +99,11 @@ def work(stage: str, cells: Sequence[Cell], run: Path) -> dict[Cell, Exception]:
             except TrainingError as error:
                 failures[cell] = error
         return failures
+
     if stage == "decode":
         failures = decode_cells(cells, run, lambda *_: None)
-    done = [cell for cell in cells if cell not in failures and cell.trial is None]
-    measure_cells(done, run, lambda *_: None)
+    decoded = [cell for cell in cells if cell not in failures and cell.trial is None]
+    measure_cells(decoded, run, lambda *_: None)
     return failures
 
 
@@ -157,8 +162,8 @@ class StubSession:
     ) -> Any:
         origin = self._origin(checkpoint)
         rows = [_numbers(f"{origin} {list(prefix)}", len(token_ids)) for prefix in prefixes]
-        found = np.array(rows).reshape(len(prefixes), len(token_ids))
-        return found / found.sum(axis=1, keepdims=True)
+        weights = np.array(rows).reshape(len(prefixes), len(token_ids))
+        return weights / weights.sum(axis=1, keepdims=True)
 
     def likeliest_tokens(self, prefixes, checkpoint, **_) -> list[dict[int, float]]:
         """Of two digits and the end of the sequence."""
