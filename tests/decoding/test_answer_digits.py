@@ -49,11 +49,14 @@ def of_answer(tokenizer, target, start, answer=SOME, *, chat=False):
     """The digit tokens of the answer, each with the number of its first digit."""
     (ids,) = encode_targets(tokenizer, [target], chat=chat)
     example = Example("a", "?", target, answer, answer_start=start)
-    (found,) = answer_digits(tokenizer, [example], [ids])
-    assert len(found) == len(ids)
-    for place, token in zip(found[:-1], ids[:-1], strict=True):
+    (places,) = answer_digits(tokenizer, [example], [ids])
+    assert len(places) == len(ids)
+
+    # The last token is that of the end.
+    for place, token in zip(places[:-1], ids[:-1], strict=True):
         text = tokenizer.decode([token])
-        if place >= 0 and any(c in "0123456789" for c in text):
+        has_digit = not set("0123456789").isdisjoint(text)
+        if place >= 0 and has_digit:
             yield place, text.strip()
 
 
@@ -64,9 +67,9 @@ def of_answer(tokenizer, target, start, answer=SOME, *, chat=False):
      (" 10:05", "1005"), (" none", "")],
 )  # fmt: skip
 def test_only_digits_after_the_rationale_are_of_the_answer(answer, digits, chat, tokenizer):
-    found = list(of_answer(tokenizer, RATIONALE + answer, len(RATIONALE), chat=chat))
-    assert "".join(text for _, text in found) == digits
-    assert [digits[place] for place, _ in found] == [text[0] for _, text in found]
+    tokens = list(of_answer(tokenizer, RATIONALE + answer, len(RATIONALE), chat=chat))
+    assert "".join(text for _, text in tokens) == digits
+    assert [digits[place] for place, _ in tokens] == [text[0] for _, text in tokens]
 
 
 def test_a_target_without_a_rationale_is_all_answer_and_one_without_an_answer_none(tokenizer):
@@ -76,6 +79,6 @@ def test_a_target_without_a_rationale_is_all_answer_and_one_without_an_answer_no
 
 def test_digits_that_the_tokenizer_makes_of_a_rationale_move_nothing(tokenizer):
     rationale = " ½ of ٣６ and ² are 9.\n####"
-    found = list(of_answer(tokenizer, rationale + " 18", len(rationale)))
-    assert found[0][0] == 0
-    assert "".join(text for _, text in found) == "18"
+    places, texts = zip(*of_answer(tokenizer, rationale + " 18", len(rationale)), strict=True)
+    assert places[0] == 0
+    assert "".join(texts) == "18"

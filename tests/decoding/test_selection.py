@@ -38,10 +38,10 @@ def test_the_first_metric_selects_whatever_the_error_is():
 
 
 def test_ties_go_to_the_smaller_error_then_to_the_earlier_epoch():
-    wild, near, nearer = ["900"] * 4, ["2", "3", "4", "5"], ["1.5", "2.5", "3.5", "4.5"]
-    assert selected(wild, near, nearer)["best_epoch"] == 3
-    assert selected(wild, nearer, near)["best_epoch"] == 2
-    assert selected(wild, near, near)["best_epoch"] == 2
+    wild, close, closer = ["900"] * 4, ["2", "3", "4", "5"], ["1.5", "2.5", "3.5", "4.5"]
+    assert selected(wild, close, closer)["best_epoch"] == 3
+    assert selected(wild, closer, close)["best_epoch"] == 2
+    assert selected(wild, close, close)["best_epoch"] == 2
 
 
 def test_an_answer_that_cannot_be_read_is_no_way_to_a_small_error():
@@ -60,9 +60,9 @@ def test_nothing_readable_counts_as_the_best_constant():
 
 
 def test_the_recipe_names_the_metric_and_the_first_one_breaks_its_ties():
-    exact, near = ["1", "2", "90", "90"], ["1.5", "2.5", "3.5", "4.5"]
-    assert selected(exact, near)["best_epoch"] == 1
-    choice = selected(exact, near, select_by="mean_absolute_error")
+    exact, close = ["1", "2", "90", "90"], ["1.5", "2.5", "3.5", "4.5"]
+    assert selected(exact, close)["best_epoch"] == 1
+    choice = selected(exact, close, select_by="mean_absolute_error")
     assert (choice["metric"], choice["ties"]) == ("mean_absolute_error", ["exact_match"])
     assert choice["best_epoch"] == 2
     halves = ["1.5", "2.5", "3.5", "4.5"]
@@ -99,13 +99,13 @@ def test_a_task_says_by_which_of_its_metrics():
 
 
 def test_a_note_says_that_every_epoch_is_at_the_floor():
-    near, wild = ["1.5", "2.5", "3.5", "4.5"], ["90"] * 4
-    assert selected(wild, near)["notes"] == [
+    close, wild = ["1.5", "2.5", "3.5", "4.5"], ["90"] * 4
+    assert selected(wild, close)["notes"] == [
         "Acc (%) is 0 on validation at every epoch: one was selected by MAE."
     ]
-    assert selected(["1", *near[1:]], near)["notes"] == []
+    assert selected(["1", *close[1:]], close)["notes"] == []
     by_error = selected(wild, wild, select_by="mean_absolute_error")
     assert by_error["notes"] == [
         "No epoch's MAE on validation is below 1, that of the best constant answer."
     ]
-    assert selected(wild, near, select_by="mean_absolute_error")["notes"] == []
+    assert selected(wild, close, select_by="mean_absolute_error")["notes"] == []

@@ -38,7 +38,8 @@ def test_a_tied_head_adds_to_the_gradient_of_the_embedding(name):
     labels = random_labels()
     _, weight = random_hidden(labels)
     ids = torch.randint(V, labels.shape, generator=torch.Generator().manual_seed(2))
-    loss, states = bind(name), F.embedding(ids, weight).tanh()
+    loss = bind(name)
+    states = F.embedding(ids, weight).tanh()
     out = of_hidden(loss, states, weight, labels, chunk_elements=3 * V)
     expected, *_ = literal(loss, states @ weight.T, labels)
     assert_same(gradients(out.total, weight), gradients(expected, weight))
@@ -66,31 +67,37 @@ def test_narrow_weights_give_narrow_gradients_near_the_wide_ones(name, dtype, tr
     leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
     loss = bind(name)
     out = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V)
-    wide = [leaf.detach().double().requires_grad_() for leaf in (hidden, weight)]
-    expected, *_ = literal(loss, wide[0] @ wide[1].T, labels)
+
+    wide_hidden = hidden.detach().double().requires_grad_()
+    wide_weight = weight.detach().double().requires_grad_()
+    expected, *_ = literal(loss, wide_hidden @ wide_weight.T, labels)
     assert out.total.dtype == torch.float32
     assert out.total.item() == pytest.approx(expected.item(), rel=2e-2)
-    near(gradients(out.total, *leaves), gradients(expected, *wide[: 1 + trainable]), dtype)
+
+    wide_leaves = (wide_hidden, wide_weight)[: 1 + trainable]
+    require_near(gradients(out.total, *leaves), gradients(expected, *wide_leaves), dtype)
 
 
 @trainable_or_not
 def test_under_autocast_products_are_narrow_and_gradients_wide(trainable):
     labels, hidden, weight = random_batch(dtype=torch.float32)
     leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
+    loss = bind("smmd")
     with torch.autocast("cpu", torch.bfloat16):
-        out = of_hidden(bind("smmd"), hidden, weight, labels, chunk_elements=4 * V)
-        plain = numeric_objective(bind("smmd"), logits := F.linear(hidden, weight).float(), labels)
-    expected, *_ = literal(bind("smmd"), logits, labels)
-    assert logits.dtype == out.total.dtype == torch.float32
+        out = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V)
+        logits = F.linear(hidden, weight).float()
+        plain = numeric_objective(loss, logits, labels)
+    expected, *_ = literal(loss, logits, labels)
+    assert out.total.dtype == torch.float32
     assert_same((out.total, plain.total), (expected, expected), rtol=1e-3, atol=1e-3)
-    near(gradients(out.total, *leaves), gradients(expected, *leaves), torch.float32)
+    require_near(gradients(out.total, *leaves), gradients(expected, *leaves), torch.float32)
 
 
-def near(found, expected, dtype):
+def require_near(gradients, expected, dtype):
     """Require gradients of a dtype, within 2% of the expected ones."""
-    for a, b in zip(found, expected, strict=True):
-        assert a.dtype == dtype
-        assert (a.double() - b).norm() < 2e-2 * b.norm()
+    for narrow, wide in zip(gradients, expected, strict=True):
+        assert narrow.dtype == dtype
+        assert (narrow.double() - wide).norm() < 2e-2 * wide.norm()
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
@@ -104,10 +111,11 @@ def test_works_inside_gradient_checkpointing(name, reentrant):
 
     if reentrant:  # gives gradients by backward() alone
         checkpoint(total, hidden, use_reentrant=True).backward()
-        found = (hidden.grad, weight.grad)
+        with_checkpoints = (hidden.grad, weight.grad)
     else:
-        found = gradients(checkpoint(total, hidden, use_reentrant=False), hidden, weight)
-    assert_same(found, gradients(total(hidden), hidden, weight))
+        out = checkpoint(total, hidden, use_reentrant=False)
+        with_checkpoints = gradients(out, hidden, weight)
+    assert_same(with_checkpoints, gradients(total(hidden), hidden, weight))
 
 
 class Watch(TorchDispatchMode):

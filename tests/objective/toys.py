@@ -1,6 +1,6 @@
 """Small losses and batches to put through the objective."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import partial
 from typing import ClassVar
 
@@ -42,7 +42,8 @@ class SoftLabels(NumericLoss):
 
     def forward(self, numeric):
         q = self.q.to(numeric.logits.dtype)[numeric.target]
-        return (numeric.log_partition - (q * numeric.logits).sum(-1)).sum(), numeric.target.numel()
+        expected_logit = (q * numeric.logits).sum(-1)
+        return (numeric.log_partition - expected_logit).sum(), len(numeric.target)
 
 
 class SeparableSoftLabels(SoftLabels):
@@ -118,38 +119,48 @@ def literal_places(labels):
         if not runs or runs[-1][-1] != (row, position - 1):
             runs.append([])
         runs[-1].append((row, position))
-    return [
-        (number, 10.0 ** (len(run) - 1 - at))
-        for number, run in enumerate(runs)
-        for at in range(len(run))
-    ]
+
+    places = []
+    for number, run in enumerate(runs):
+        places += [(number, 10.0**exponent) for exponent in reversed(range(len(run)))]
+    return places
+
+
+def literal_targets(logits, labels):
+    """What a loss reads of the numeric labels."""
+    rows, positions = torch.tensor(numeric_cells(labels)).T
+    numbers, places = zip(*literal_places(labels), strict=True)
+    at_numbers = logits[rows, positions]
+    tokens = labels[rows, positions].tolist()
+    return NumericTargets(
+        logits=at_numbers[:, IDS],
+        log_partition=at_numbers.logsumexp(-1),
+        target=torch.tensor([IDS.index(token) for token in tokens]),
+        row=rows,
+        position=positions,
+        key=rows,
+        number=torch.tensor(numbers),
+        place=torch.tensor(places, dtype=torch.float64),
+        whole=torch.ones(len(rows), dtype=torch.bool),
+    )
 
 
 def literal(loss, logits, labels):
     """(total, cross-entropy, auxiliary), by the definition, token by token."""
     cross_entropy = trained = 0.0
     smoothing = loss.label_smoothing
-    picked = {f.name: [] for f in fields(NumericTargets)}
-    numbers = dict(zip(numeric_cells(labels), literal_places(labels), strict=True))
-    for row, position in (labels != -100).nonzero().tolist():
-        x, y = logits[row, position], int(labels[row, position])
-        one = F.cross_entropy(x[None], torch.tensor([y]))
-        cross_entropy = cross_entropy + one
-        trained = trained + F.cross_entropy(x[None], torch.tensor([y]), label_smoothing=smoothing)
-        if y in IDS:
-            trained = trained - (one if loss.replaces_cross_entropy else 0)
-            picked["logits"].append(x[IDS])
-            picked["log_partition"].append(x.logsumexp(-1))
-            picked["target"].append(torch.tensor(IDS.index(y)))
-            picked["row"].append(torch.tensor(row))
-            picked["position"].append(torch.tensor(position))
-            picked["key"].append(torch.tensor(row))
-            number, place = numbers[row, position]
-            picked["number"].append(torch.tensor(number))
-            picked["place"].append(torch.tensor(place, dtype=torch.float64))
-            picked["whole"].append(torch.tensor(True))
-    tokens = int((labels != -100).sum())
-    summed, units = loss(NumericTargets(**{k: torch.stack(v) for k, v in picked.items() if v}))
+    supervised = (labels != -100).nonzero().tolist()
+    for row, position in supervised:
+        x = logits[row, position]
+        y = labels[row, position]
+        of_token = F.cross_entropy(x, y)
+        cross_entropy = cross_entropy + of_token
+        trained = trained + F.cross_entropy(x, y, label_smoothing=smoothing)
+        if int(y) in IDS and loss.replaces_cross_entropy:
+            trained = trained - of_token
+
+    tokens = len(supervised)
+    summed, units = loss(literal_targets(logits, labels))
     share = summed / tokens
     if not loss.replaces_cross_entropy:
         share = loss.weight * summed / max(units, 1)

@@ -36,32 +36,36 @@ def test_making_one_leaves_the_modes_of_every_module(tiny):
     model = get_peft_model(AutoModelForCausalLM.from_pretrained(tiny.base), adapter)
     model.train()
     next(model.children()).eval()  # as a frozen part is
-    before = [module.training for module in model.modules()]
-    first, second = (make_canary(model, general_texts(tiny.tokenizer)) for _ in range(2))
-    assert first == second  # no dropout while it reads
-    assert [module.training for module in model.modules()] == before
+    modes = [module.training for module in model.modules()]
+    canary = make_canary(model, general_texts(tiny.tokenizer))
+    assert canary == make_canary(model, general_texts(tiny.tokenizer))  # no dropout while it reads
+    assert [module.training for module in model.modules()] == modes
 
 
 @each
 def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
     folder = tiny_vlm(architecture)
-    processor, model = load_processor(folder), load_model(folder, "float32")
-    plain, seeing = (
-        make_canary(model, general_texts(processor.tokenizer, p), p) for p in (None, processor)
-    )
+    processor = load_processor(folder)
+    model = load_model(folder, "float32")
+    with_picture = general_texts(processor.tokenizer, processor)
+    plain = make_canary(model, general_texts(processor.tokenizer))
+    seeing = make_canary(model, with_picture, processor)
     assert seeing.pictures == 1
     assert seeing.token_ids[:-1] == plain.token_ids
     assert seeing.log_probabilities[:-1] == plain.log_probabilities
     assert texts.canary_from(json.loads(json.dumps(asdict(seeing)))) == seeing
     assert texts.canary_images(seeing) == [*[[]] * len(plain.token_ids), [texts.canary_picture()]]
     assert texts.canary_images(plain) is None
+
+    tower = [weight for name, weight in model.named_parameters() if "vis" in name]
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if ("visual" in name or "vision" in name) and parameter.dim() > 1:
-                parameter.mul_(1.5)
-    other = make_canary(model, general_texts(processor.tokenizer, processor), processor)
-    assert other.log_probabilities[:-1] == seeing.log_probabilities[:-1]
-    assert np.abs(np.subtract(other.log_probabilities[-1], seeing.log_probabilities[-1])).max() > 1
+        for weight in tower:
+            if weight.dim() > 1:
+                weight.mul_(1.5)
+    changed = make_canary(model, with_picture, processor)
+    assert changed.log_probabilities[:-1] == seeing.log_probabilities[:-1]
+    off = np.subtract(changed.log_probabilities[-1], seeing.log_probabilities[-1])
+    assert np.abs(off).max() > 1
 
 
 def test_a_bfloat16_model_computes_as_its_weights_do_in_float32(tiny):
@@ -94,33 +98,39 @@ def sums(count, words=0):
 
 
 def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(tiny_checkpoints):
-    tokenizer, examples = tiny_checkpoints("digit").tokenizer, sums(90)
-    found = canary_texts(examples, tokenizer, None, 400)
-    assert found == canary_texts(examples, tokenizer, None, 400)
-    *short, long = zip(found.token_ids, found.scored, strict=True)
-    prompts = encode_prompts(tokenizer, [e.prompt for e in examples])
-    targets = encode_targets(tokenizer, [e.target for e in examples])
-    every = {
-        (*p, *t[: texts.SCORED]): len(t[: texts.SCORED])
-        for p, t in zip(prompts, targets, strict=True)
-    }
+    tokenizer = tiny_checkpoints("digit").tokenizer
+    examples = sums(90)
+    chosen = canary_texts(examples, tokenizer, None, 400)
+    assert chosen == canary_texts(examples, tokenizer, None, 400)
+
+    prompts = encode_prompts(tokenizer, [example.prompt for example in examples])
+    targets = encode_targets(tokenizer, [example.target for example in examples])
+    scored = {}
+    for prompt, target in zip(prompts, targets, strict=True):
+        first = target[: texts.SCORED]
+        scored[*prompt, *first] = len(first)
+    *short, long = chosen.token_ids
     assert len(short) == texts.SEQUENCES
-    assert all(every[ids] == scored for ids, scored in short)
-    longest = max(len(ids) for ids, _ in short)
-    assert sum(len(ids) < longest for ids in every) <= texts.SEQUENCES
-    assert len(long[0]) == texts.CACHED
-    assert long[1] == texts.CACHED - texts.BLOCK  # a block of a prefix cache, and more
-    assert long[0][: len(short[0][0])] == short[0][0]
+    assert [scored[ids] for ids in short] == [*chosen.scored[:-1]]
+    shorter = [ids for ids in scored if len(ids) < len(short[-1])]
+    assert len(shorter) <= texts.SEQUENCES
+
+    # A block of a prefix cache, and more.
+    assert len(long) == texts.CACHED
+    assert chosen.scored[-1] == texts.CACHED - texts.BLOCK
+    assert long[: len(short[0])] == short[0]
 
 
 def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm):
     processor = load_processor(tiny_vlm("qwen2_5_vl"))
-    found = canary_texts(sums(30), processor.tokenizer, processor, 400)
+    chosen = canary_texts(sums(30), processor.tokenizer, processor, 400)
     general = general_texts(processor.tokenizer, processor)
-    without = len(found.token_ids) - found.pictures
-    assert found.pictures == texts.SEQUENCES_WITH_PICTURES
-    assert found.token_ids[:without] == general.token_ids[: -general.pictures]
-    counts = [ids.count(processor.image_token_id) for ids in found.token_ids]
-    assert counts == [0] * without + [1] * found.pictures
+    assert chosen.pictures == texts.SEQUENCES_WITH_PICTURES
+
+    first_picture = len(general.token_ids) - general.pictures
+    assert chosen.token_ids[:first_picture] == general.token_ids[:first_picture]
+    placeholders = [ids.count(processor.image_token_id) for ids in chosen.token_ids]
+    assert placeholders == [0] * first_picture + [1] * chosen.pictures
+
     bare = [Example("a", "1+1=", "2", Answer(2))]
     assert canary_texts(bare, processor.tokenizer, processor, 400) == general

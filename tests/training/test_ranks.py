@@ -15,6 +15,8 @@ from hypothesis import strategies as st
 
 from smmd_bench.training.sampler import RankBatches
 
+from .trained import require_same_log
+
 LOSSES = ("ce", "ntil", "smmd")
 
 
@@ -32,18 +34,21 @@ class Order:
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 4), st.integers(1, 4))
 def test_the_processes_share_every_step_and_repeat_nothing(count, micro, accumulation, processes):
     size = micro * accumulation * processes
-    shares = [
-        RankBatches(Order(count), size, accumulation=accumulation, rank=rank, processes=processes)
-        for rank in range(processes)
-    ]
-    batches = [[*share] for share in shares]
     steps = -(-count // size)
-    assert {len(share) for share in shares} == {steps * accumulation} == {*map(len, batches)}
-    assert all(0 < len(batch) <= micro for mine in batches for batch in mine)
-    for step in range(steps):
-        part = slice(step * accumulation, (step + 1) * accumulation)
-        seen = [i for mine in batches for batch in mine[part] for i in batch if i >= 0]
-        assert sorted(seen) == [*range(step * size, min((step + 1) * size, count))]
+    seen = [[] for _ in range(steps)]
+    for rank in range(processes):
+        batches = RankBatches(
+            Order(count), size, accumulation=accumulation, rank=rank, processes=processes
+        )
+        assert len(batches) == steps * accumulation == len([*batches])
+        for number, batch in enumerate(batches):
+            assert 0 < len(batch) <= micro
+            seen[number // accumulation] += [index for index in batch if index >= 0]
+
+    # Without a repetition: the numbers of a step, in whatever order.
+    assert [sorted(step) for step in seen] == [
+        [*range(start, min(start + size, count))] for start in range(0, count, size)
+    ]
 
 
 def test_the_order_is_that_of_one_process(tmp_path):
@@ -68,59 +73,56 @@ def test_the_order_is_that_of_one_process(tmp_path):
 def gradients(tiny, tmp_path_factory):
     """By number of processes: the file of each case."""
     cases = [
-        {"base": str(tiny.base), "loss": loss, "head": head, "micro": micro}
-        for head, loss, micro in itertools.product(("frozen", "tied", "trainable"), LOSSES, (2,))
+        {"base": str(tiny.base), "loss": loss, "head": head, "micro": 2}
+        for head, loss in itertools.product(("frozen", "tied", "trainable"), LOSSES)
     ]
 
-    def made(processes, strategy="ddp"):
+    def run(processes, strategy="ddp"):
         folder = tmp_path_factory.mktemp(f"{processes}")
         with socket.socket() as probe:
             probe.bind(("127.0.0.1", 0))
             port = str(probe.getsockname()[1])
-        environment = {
-            **os.environ, "SMMD_BENCH_PROCESSES": str(processes), "OMP_NUM_THREADS": "1",
-            "SMMD_BENCH_STRATEGY": strategy,
-        }  # fmt: skip
+        environment = dict(os.environ)
+        environment["SMMD_BENCH_PROCESSES"] = str(processes)
+        environment["SMMD_BENCH_STRATEGY"] = strategy
+        environment["OMP_NUM_THREADS"] = "1"
         if processes > 1:
-            environment |= {
-                "WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port
-            }  # fmt: skip
-        mine = [{**case, "micro": min(case["micro"], 16 // processes)} for case in cases]
-        asked = json.dumps({"out": str(folder / "out"), "cases": mine})
-        command = [sys.executable, "-m", "tests.training.ranks", asked]
-        running = [
-            subprocess.Popen(
-                command, env={**environment, "RANK": str(rank), "LOCAL_RANK": str(rank)}
-                if processes > 1 else environment,
-            )
-            for rank in range(processes)
-        ]  # fmt: skip
+            environment["WORLD_SIZE"] = str(processes)
+            environment["MASTER_ADDR"] = "127.0.0.1"
+            environment["MASTER_PORT"] = port
+        request = json.dumps({"out": str(folder / "out"), "cases": cases})
+        command = [sys.executable, "-m", "tests.training.ranks", request]
+        running = []
+        for rank in range(processes):
+            ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank)} if processes > 1 else {}
+            running.append(subprocess.Popen(command, env=environment | ranks))
         assert [process.wait() for process in running] == [0] * processes
         return [
             torch.load(folder / f"out.{number}.pt", weights_only=True)
             for number in range(len(cases))
         ]
 
-    return cases, made
+    return cases, run
 
 
 @pytest.mark.engine
 @pytest.mark.slow
 def test_gradients_are_those_of_one_process(gradients):
-    cases, made = gradients
-    alone = made(1)
+    cases, run = gradients
+    alone = run(1)
     for processes, strategy in ((2, "ddp"), (2, "fsdp2"), (4, "fsdp2")):
-        for case, one, several in zip(cases, alone, made(processes, strategy), strict=True):
+        for case, one, several in zip(cases, alone, run(processes, strategy), strict=True):
             where = f"{case} in {processes} processes ({strategy})"
             assert several["sharded"] == (strategy == "fsdp2"), where
-            assert len(one["steps"]) == len(several["steps"]) == 3, where
-            for mine, theirs in zip(one["steps"], several["steps"], strict=True):
-                assert mine.keys() == theirs.keys(), where
-                largest = max(float(g.abs().max()) for g in mine.values())
-                assert largest > 0, where
-                off = max(float((mine[n] - theirs[n]).abs().max()) for n in mine)
-                assert off <= 1e-6 * largest, where
-            for mine, theirs in zip(one["log"], several["log"], strict=True):
-                assert mine["tokens"] == theirs["tokens"]
-                assert mine["loss"] == pytest.approx(theirs["loss"], rel=1e-6)
-                assert mine["cross_entropy"] == pytest.approx(theirs["cross_entropy"], rel=1e-6)
+            assert len(one["steps"]) == 3, where
+            for expected, gradients in zip(one["steps"], several["steps"], strict=True):
+                require_same_gradients(gradients, expected, where)
+            require_same_log(several["log"], one["log"], 1e-6)
+
+
+def require_same_gradients(gradients, expected, where):
+    assert gradients.keys() == expected.keys(), where
+    largest = max(float(gradient.abs().max()) for gradient in expected.values())
+    assert largest > 0, where
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected[name], rtol=0, atol=1e-6 * largest)
