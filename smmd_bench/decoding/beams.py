@@ -101,8 +101,8 @@ def _search(
         ended = [[beam for beam in beams if beam[1][-1] in stop] for beams in best]
         live = [[beam for beam in beams if beam[1][-1] not in stop] for beams in best]
 
-    both = zip(ended, live, strict=True)
-    return [sorted([*complete, *cut], reverse=True) for complete, cut in both]
+    pairs = zip(ended, live, strict=True)
+    return [sorted([*complete, *cut], reverse=True) for complete, cut in pairs]
 
 
 def _extend(beginning: Beam, tokens: Mapping[int, float], never: Collection[int]) -> Iterator[Beam]:

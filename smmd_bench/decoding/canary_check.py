@@ -82,7 +82,7 @@ def indistinguishable(canary: Canary, dtype: str) -> list[str]:
     """The rivals whose weights the rule could take for the canary's own, by name."""
     rule = Rule(canary, dtype)
     alike = rule.passes(rule.rivals - rule.exact, times=2)
-    return [name for (name, _), same in zip(canary.rivals, alike, strict=True) if same]
+    return [name for (name, _), is_alike in zip(canary.rivals, alike, strict=True) if is_alike]
 
 
 def resolution(canary: Canary, dtype: str) -> float:
@@ -129,14 +129,14 @@ class Rule:
         """Whether each deviation of `off` [K, n] is within `times` what is allowed; NaN is not."""
         if self.dtype in LARGEST:
             return np.asarray((np.abs(off) <= times * LARGEST[self.dtype]).all(axis=1))
-        whole, along = self.sizes(off)
-        return np.asarray((whole <= times * WHOLE) & (along <= times * ALONG))
+        deviation, towards_rival = self.sizes(off)
+        return np.asarray((deviation <= times * WHOLE) & (towards_rival <= times * ALONG))
 
     def sizes(self, off: Array) -> tuple[Array, Array]:
         """Of each deviation of `off` [K, n], in units of the noise: the largest whole of a part,
         and the largest share along a rival that is far enough; [K] each."""
         scaled = off / self.noise
-        whole = np.max([_rms(scaled[:, part]) for part in self.parts], axis=0)
+        of_parts = [_rms(scaled[:, part]) for part in self.parts]
 
         ways = (self.rivals - self.exact) / self.noise  # [R, n]
         distances = _rms(ways)  # [R]
@@ -144,7 +144,8 @@ class Rule:
         is_far = distances > 2 * ALONG
         directions = ways[is_far] / distances[is_far, None]
         shares = scaled @ directions.T / len(self.noise)  # [K, R]
-        return whole, np.abs(shares).max(axis=1, initial=0)
+        along = np.abs(shares).max(axis=1, initial=0)
+        return np.max(of_parts, axis=0), along
 
     def describe_nearest(self, scores: Array) -> str:
         """A clause that names the rival to which scores are nearer than to the canary."""

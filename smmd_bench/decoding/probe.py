@@ -12,7 +12,7 @@ share their beginning, images and all, which the engine's prefix cache computes 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from itertools import accumulate, islice
 from typing import Any
 
@@ -58,10 +58,7 @@ def probe(
     token_ids = [int(token) for token in vocabulary.token_ids]
     values = np.asarray(vocabulary.values, dtype=np.float64)  # [N]
     index_of = {token: index for index, token in enumerate(token_ids)}
-    where: list[tuple[int, int, int]] = []  # M of them: example, digit, position
-    for example, target_ids in enumerate(targets_ids):
-        positions = [at for at, token in enumerate(target_ids) if token in index_of]
-        where += [(example, digit, at) for digit, at in enumerate(positions)]
+    where = _find_numeric(targets_ids, index_of)  # M of them
     targets = np.array([index_of[targets_ids[e][at]] for e, _, at in where], dtype=np.int64)  # [M]
 
     reduced = [np.empty((0, len(_DISTRIBUTION)))]
@@ -89,6 +86,17 @@ def probe(
     frame[list(_DISTRIBUTION)] = np.concatenate(reduced)  # [M, 14]
     frame["vector"] = pd.Series(vectors, dtype=object, index=frame.index)
     return frame
+
+
+def _find_numeric(
+    targets_ids: Sequence[Sequence[int]], numeric: Container[int]
+) -> list[tuple[int, int, int]]:
+    """Example, digit and position of each numeric token of the targets."""
+    where = []
+    for example, target_ids in enumerate(targets_ids):
+        positions = [at for at, token in enumerate(target_ids) if token in numeric]
+        where += [(example, digit, at) for digit, at in enumerate(positions)]
+    return where
 
 
 def answer_digits(

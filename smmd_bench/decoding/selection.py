@@ -100,56 +100,58 @@ def select_weights(cell: Cell, run: Path) -> None:
     a tuned cell, choose among its trials, which are settled before."""
     if cell.is_base or cell.source is not None:
         return
-    now = cell.stored(run)
-    decision = now.choice if cell.grid else now.selection
+    stored = cell.stored(run)
+    decision = stored.choice if cell.grid else stored.selection
     content = None
     if decision is None:
-        content = _decide(cell, now)
+        content = _decide(cell, stored)
     if content is not None:
-        assert now.selected is not None
-        with write_folder(now.selected) as folder:
+        assert stored.selected is not None
+        with write_folder(stored.selected) as folder:
             write_json(folder / "selection.json", content)
     if not cell.grid and not cell.recipe.keep_epochs:
         _keep_selected(cell.stored(run))
 
 
-def foresee(cell: Cell, now: StoredCell) -> None:
+def foresee(cell: Cell, stored: StoredCell) -> None:
     """Let a cell's folders be as `select_weights` will make them of what is validated; on the disk
-    nothing changes. now: as they are, of which nothing that follows from a selection was asked for.
+    nothing changes.
+
+    stored: as they are, of which nothing that follows from a selection was asked for.
     """
     if cell.source is not None:
-        assert now.source is not None
-        foresee(cell.source, now.source)
+        assert stored.source is not None
+        foresee(cell.source, stored.source)
         return
-    for trial, stored in zip(cell.trials, now.trials, strict=True):
-        foresee(trial, stored)
+    for trial, stored_trial in zip(cell.trials, stored.trials, strict=True):
+        foresee(trial, stored_trial)
     name = "choice" if cell.grid else "selection"
-    if not cell.is_base and getattr(now, name) is None:
-        vars(now)[name] = _decide(cell, now)  # where cached_property looks
+    if not cell.is_base and getattr(stored, name) is None:
+        vars(stored)[name] = _decide(cell, stored)  # where cached_property looks
 
 
-def _decide(cell: Cell, now: StoredCell) -> dict[str, Any] | None:
+def _decide(cell: Cell, stored: StoredCell) -> dict[str, Any] | None:
     """The content of selection.json; None: what it follows from is not there yet."""
-    if now.selected is None:
+    if stored.selected is None:
         return None
     if cell.grid:
-        return _choose(cell, now)
-    if not now.has_validation:
+        return _choose(cell, stored)
+    if not stored.has_validation:
         return None
-    return select(cell, _read_validation(now))
+    return select(cell, _read_validation(stored))
 
 
-def _choose(cell: Cell, now: StoredCell) -> dict[str, Any]:
+def _choose(cell: Cell, stored: StoredCell) -> dict[str, Any]:
     """The choice among the trials of a tuned cell, all of which have a selection."""
     metrics = selecting_metrics(cell.task_plugin, cell.recipe.select_by)
     lines: list[dict[str, Any]] = []
     ranks: list[tuple[float, ...]] = []
-    for configuration, trial in zip(cell.grid, now.trials, strict=True):
+    for configuration, trial in zip(cell.grid, stored.trials, strict=True):
         assert trial.selection is not None
         best_epoch = int(trial.selection["best_epoch"])
-        (stored,) = (line for line in trial.selection["epochs"] if line["epoch"] == best_epoch)
+        (epoch_line,) = (line for line in trial.selection["epochs"] if line["epoch"] == best_epoch)
         interval_of_trial: dict[str, float | None] = {"low": None, "high": None}
-        trial_rank = _signed(metrics, [stored[metric.name] for metric in metrics])
+        trial_rank = _signed(metrics, [epoch_line[metric.name] for metric in metrics])
 
         # The completions may have been removed since; what was selected of them stays.
         if trial.has_validation:
@@ -162,8 +164,8 @@ def _choose(cell: Cell, now: StoredCell) -> dict[str, Any]:
                 "address": trial.address,
                 "text": configuration.text,
                 "epoch": best_epoch,
-                "value": stored[metrics[0].name],
-                "n": stored["n"],
+                "value": epoch_line[metrics[0].name],
+                "n": epoch_line["n"],
                 **interval_of_trial,
             }
         )
@@ -173,27 +175,27 @@ def _choose(cell: Cell, now: StoredCell) -> dict[str, Any]:
     return {"metric": metrics[0].name, "chosen": chosen, "trials": lines}
 
 
-def _score_epoch(cell: Cell, now: StoredCell, epoch: int) -> pd.DataFrame:
+def _score_epoch(cell: Cell, stored: StoredCell, epoch: int) -> pd.DataFrame:
     """Score the validation split with the weights of one epoch."""
-    completions = _read_validation(now)
+    completions = _read_validation(stored)
     completions = completions[completions["epoch"] == epoch].drop(columns="epoch")
     return score_frame(cell.task_plugin, completions.reset_index(drop=True))
 
 
-def _read_validation(now: StoredCell) -> pd.DataFrame:
-    assert now.validated is not None
-    frame: pd.DataFrame = read_parquet(now.validated / "validation.parquet").to_pandas()
+def _read_validation(stored: StoredCell) -> pd.DataFrame:
+    assert stored.validated is not None
+    frame: pd.DataFrame = read_parquet(stored.validated / "validation.parquet").to_pandas()
     return frame
 
 
-def _keep_selected(now: StoredCell) -> None:
+def _keep_selected(stored: StoredCell) -> None:
     """Remove the weights of all epochs but the selected one, where that is there."""
-    if now.tested is None or now.checkpoint is None:
+    if stored.tested is None or stored.checkpoint is None:
         return
-    for epoch in now.weights:
-        if epoch != now.tested.epoch:
-            remove_tree(now.epoch(epoch))
-    for half in now.trained.glob("epochs/.*.part"):  # a kill left what was being removed
+    for epoch in stored.weights:
+        if epoch != stored.tested.epoch:
+            remove_tree(stored.epoch(epoch))
+    for half in stored.trained.glob("epochs/.*.part"):  # a kill left what was being removed
         shutil.rmtree(half)
 
 

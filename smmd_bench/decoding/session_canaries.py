@@ -73,19 +73,19 @@ def session_canaries(cells: Sequence[Cell], run: Path) -> Canaries:
 
 def decode_receipt(canary: Canary, dtype: str) -> dict[str, Any]:
     """What decode.json says of the weights that a cell was decoded with."""
-    same = indistinguishable(canary, dtype)
+    alike = indistinguishable(canary, dtype)
     notes = []
-    if same:
-        more = f" and {len(same) - _NAMED} more" if len(same) > _NAMED else ""
+    if alike:
+        more = f" and {len(alike) - _NAMED} more" if len(alike) > _NAMED else ""
         notes.append(
             f"In {dtype} the canary cannot tell the decoded weights from "
-            f"{', '.join(same[:_NAMED])}{more}: on its texts they differ by no more than rounding "
+            f"{', '.join(alike[:_NAMED])}{more}: on its texts they differ by no more than rounding "
             "does."
         )
     return {
         "resolution": resolution(canary, dtype),
         "compared_with": len(canary.rivals),
-        "indistinguishable": same,
+        "indistinguishable": alike,
         "notes": notes,
     }
 

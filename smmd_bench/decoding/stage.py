@@ -145,8 +145,8 @@ def by_pixels(cells: Iterable[Cell]) -> list[list[Cell]]:
             continue
         settings = cell.engine_settings
         groups.setdefault((settings.min_pixels, settings.max_pixels), []).append(cell)
-    first, *others = list(groups.values()) or [[]]
-    return [[*of_text, *first], *others]
+    first, *other_groups = list(groups.values()) or [[]]
+    return [[*of_text, *first], *other_groups]
 
 
 def settings_together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:

@@ -198,7 +198,7 @@ def pad_rows(
             raise ValueError("Some rows of Mllama have no picture: put them in another batch.")
         if key in _ALONG_TEXT:
             fill = fills.get(key, 0)
-            parts = [_pad_text(part, width, fill, side) for part in parts]
+            parts = [_pad_text(tensor, width, fill, side) for tensor in parts]
         batch[key] = _stack(parts)
     return batch
 
@@ -235,9 +235,9 @@ def _cross(processor: Any, token_ids: list[int], pictures: list[Any]) -> dict[st
 
 def _stack(parts: Sequence[Tensor]) -> Tensor:
     """One after another; with zeros beyond the smaller ones where other dimensions differ."""
-    shape = [max(sizes) for sizes in zip(*(part.shape[1:] for part in parts), strict=True)]
+    shape = [max(sizes) for sizes in zip(*(tensor.shape[1:] for tensor in parts), strict=True)]
     wide = []
-    for part in parts:
-        gaps = [most - size for most, size in zip(shape, part.shape[1:], strict=True)]
-        wide.append(pad(part, [end for gap in reversed(gaps) for end in (0, gap)]))
+    for tensor in parts:
+        gaps = [most - size for most, size in zip(shape, tensor.shape[1:], strict=True)]
+        wide.append(pad(tensor, [end for gap in reversed(gaps) for end in (0, gap)]))
     return torch.cat(wide)

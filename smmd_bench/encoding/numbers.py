@@ -42,21 +42,21 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
 
     if rule not in (rules := get_args(Rule)):
         raise UserError(f"Unknown rule '{rule}': {did_you_mean(rule, rules)}")
-    found, digit_tokens = _known_tokens(tokenizer, rule, len(tokenizer))
-    if not found:
+    values, digit_tokens = _known_tokens(tokenizer, rule, len(tokenizer))
+    if not values:
         name = getattr(tokenizer, "name_or_path", "") or type(tokenizer).__name__
         other = "float" if rule == "integer" else "integer"
         raise UserError(
             f"The tokenizer {name} has no numeric token by the rule '{rule}': try the rule "
             f"'{other}', or a model whose tokenizer has tokens for digits."
         )
-    pairs = sorted((value, token_id) for token_id, value in found.items())
+    pairs = sorted((value, token_id) for token_id, value in values.items())
     spelled = [tokenizer.decode([token_id]).strip() for _, token_id in pairs]
     digits = [len(text) if text.isdigit() else 0 for text in spelled]
-    others: dict[int, tuple[int, ...]] = {}
+    other_digits: dict[int, tuple[int, ...]] = {}
     for token, (count, _, _) in digit_tokens.items():
-        if token not in found:
-            others[count] = (*others.get(count, ()), token)
+        if token not in values:
+            other_digits[count] = (*other_digits.get(count, ()), token)
     points = _tokens_of(tokenizer, ("1.5", "=1.5", " 1.5"), ".")
     leading = [f"{lead}{blank}.5" for lead in ("", *_LEADS) for blank in ("", " ")]
     return NumericVocabulary(
@@ -68,7 +68,7 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
         minuses=_tokens_of(
             tokenizer, ("-5", "=-5", " -5", "(-5", "\u22125", " \u22125"), "-\u2212"
         ),
-        others=others,
+        others=other_digits,
         opens=tuple(token for token, (_, opens, _) in digit_tokens.items() if opens),
         closes=tuple(token for token, (_, _, closes) in digit_tokens.items() if closes),
         blank_points=tuple({*_tokens_of(tokenizer, leading, ".")} - {*points}),
@@ -114,19 +114,19 @@ def _digit_tokens(tokenizer: Any) -> dict[int, tuple[int, bool, bool]]:
 
     By the decoded text after an "a": alone, sentencepiece loses the space of "▁1".
     """
-    before = tokenizer.encode("a", add_special_tokens=False)
-    start = len(tokenizer.decode(before))
-    found = {}
+    context = tokenizer.encode("a", add_special_tokens=False)
+    start = len(tokenizer.decode(context))
+    digits_of = {}
     for token in range(len(tokenizer)):
         if _HAS_DIGIT.search(_spelling(tokenizer, token)):
-            text = tokenizer.decode([*before, token])[start:]
+            text = tokenizer.decode([*context, token])[start:]
             if match := _AT_THE_END.search(text) or _AT_THE_START.match(text):
-                found[token] = len(match[0]), match.start() > 0, match.end() < len(text)
-    return found
+                digits_of[token] = len(match[0]), match.start() > 0, match.end() < len(text)
+    return digits_of
 
 
 def _float_tokens(tokenizer: Any) -> dict[int, float]:
-    found = {}
+    values = {}
     for token_id in range(len(tokenizer)):
         spelling = _spelling(tokenizer, token_id)
         if _BYTE_TOKEN.fullmatch(spelling) or not _HAS_DIGIT.search(spelling):
@@ -138,8 +138,8 @@ def _float_tokens(tokenizer: Any) -> dict[int, float]:
             except ValueError:
                 continue
             if math.isfinite(value):
-                found[token_id] = value
-    return found
+                values[token_id] = value
+    return values
 
 
 def _spelling(tokenizer: Any, token_id: int) -> str:

@@ -201,20 +201,20 @@ def require_round_trip(
     for rows, kind in ((prompts, "prompt"), (targets, "target")):
         for example, text in zip(examples, decode_texts(tokenizer, rows, stop), strict=True):
             # A token for the unknown is no text of the task's.
-            known = text.replace(tokenizer.unk_token or "\0", "")
+            readable = text.replace(tokenizer.unk_token or "\0", "")
             expected = _plain(getattr(example, kind))
-            decoded = _plain(known)
+            decoded = _plain(readable)
             if expected in decoded:
                 continue
 
             pairs = zip(expected, decoded, strict=False)
             equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
             start = max(0, equal - _SHOWN // 2)
-            shown = slice(start, start + _SHOWN)
+            excerpt = slice(start, start + _SHOWN)
             raise UserError(
                 f"The tokenizer of {model} does not give back the {kind} of example "
-                f"{example.uid}: {quoted(expected[shown])} becomes {quoted(decoded[shown])}: put "
-                "the model's own tokenizer there."
+                f"{example.uid}: {quoted(expected[excerpt])} becomes {quoted(decoded[excerpt])}: "
+                "put the model's own tokenizer there."
             )
 
 

@@ -156,12 +156,12 @@ def _add_partition_gradient(
 ) -> None:
     """gradient [V, H] += sum_m dF/dlog Z_m p_m h_m^T, by a second pass over the numeric rows."""
     height = buffer.numel() // len(inputs.weight)
-    for part in _slices(len(share.term.rows), height):
-        rows = share.term.rows[part]  # [C]
+    for chunk in _slices(len(share.term.rows), height):
+        rows = share.term.rows[chunk]  # [C]
         hidden = inputs.hidden[rows]  # [C, H]
         logits = _logits(hidden, inputs.weight, buffer)  # [C, V]
         probabilities = logits.sub_(log_partition[rows, None]).exp_()
-        _add_outer(gradient, probabilities, hidden, share.partition_gradient[part, None])
+        _add_outer(gradient, probabilities, hidden, share.partition_gradient[chunk, None])
 
 
 def _finish_hidden_gradient(expected: Tensor, inputs: HeadInputs) -> None:

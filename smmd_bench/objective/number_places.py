@@ -47,18 +47,18 @@ def number_places(
     after_closed = text.has(index, 1) & text.is_one_of(vocabulary.closes, index - 1)
     apart = after_closed | text.is_one_of(vocabulary.opens, index)  # [D]
     runs = row[index], position[index], digits
-    number, after = number_spans(*runs, joined, apart)
+    number, exponent = number_spans(*runs, joined, apart)
     nothing = torch.zeros_like(number)  # [D], of each number
     if bool((joined | leading).any()):
         points = nothing.index_add(0, number, (joined | leading).long())
         has_one = points[number] == 1
         joined = joined & has_one
-        number, after = number_spans(*runs, joined, apart)
+        number, exponent = number_spans(*runs, joined, apart)
         after_point = joined | (leading & has_one)
-        decimals = (after + digits).where(after_point, 0)
-        after = after - nothing.index_add(0, number, decimals)[number]
+        decimals = (exponent + digits).where(after_point, 0)
+        exponent = exponent - nothing.index_add(0, number, decimals)[number]
 
-    place = 10.0 ** after.clamp(-_LARGEST_EXPONENT, _LARGEST_EXPONENT).double()
+    place = 10.0 ** exponent.clamp(-_LARGEST_EXPONENT, _LARGEST_EXPONENT).double()
     is_negative = nothing.index_add(0, number, minus.long()) > 0
     place = place.where(~is_negative[number], -place)
     outside = nothing.index_add(0, number, (~in_vocabulary).long())
@@ -92,7 +92,7 @@ def _find_points(
 ) -> tuple[Tensor, Tensor]:
     """Which digit tokens [D] go on the number before their point, and which begin one with it:
     [D] bool each. spelled: [T], the digits of each token."""
-    before = (index - 2).clamp(min=0)
+    two_before = (index - 2).clamp(min=0)
     has_before = text.has(index, 2)
     is_fraction = text.has(index, 1) & (spelled[index] > 0)
     is_fraction &= ~text.is_one_of(vocabulary.opens, index)
@@ -100,12 +100,12 @@ def _find_points(
     after_point &= is_fraction
 
     # With digits before the point it goes on their number.
-    after_digits = has_before & (spelled[before] > 0)
-    after_digits &= ~text.is_one_of(vocabulary.closes, before)
+    after_digits = has_before & (spelled[two_before] > 0)
+    after_digits &= ~text.is_one_of(vocabulary.closes, two_before)
     joined = after_point & after_digits
 
     # With a sign, a blank or nothing before the point a number begins with it.
-    after_lead = text.is_one_of(vocabulary.leads, before)
+    after_lead = text.is_one_of(vocabulary.leads, two_before)
     after_lead |= ~has_before
     after_blank = text.is_one_of(vocabulary.blank_points, index - 1)
     leading = after_point & after_lead

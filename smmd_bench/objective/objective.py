@@ -182,8 +182,11 @@ def _weights(
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
     """(coefficient of each cross-entropy [T], factor of the auxiliary's sum, (tokens, units))."""
     if (num_tokens is None) != (num_units is None):
+        given, lacking = "tokens", "units"
+        if num_tokens is None:
+            given, lacking = lacking, given
         raise ValueError(
-            "num_tokens and num_units go together: count both over the whole optimiser step "
+            f"num_{given} is given without num_{lacking}: count both over the whole optimiser step "
             "(units by count_units(loss, labels)), or give neither."
         )
     tokens = _denominator(num_tokens, like.numel(), like)

@@ -51,9 +51,9 @@ class SupervisedTargets:
 
     def numeric(self, logits: Tensor, log_partition: Tensor, part: slice) -> NumericTargets:
         """What the loss sees of a part of 0..M: logits [m, N], log_partition [m]."""
-        found = {field.name: getattr(self.places, field.name) for field in fields(NumericPlaces)}
-        found = {name: x[part] if isinstance(x, Tensor) else x for name, x in found.items()}
-        return NumericTargets(logits=logits, log_partition=log_partition, **found)
+        values = {field.name: getattr(self.places, field.name) for field in fields(NumericPlaces)}
+        values = {name: x[part] if isinstance(x, Tensor) else x for name, x in values.items()}
+        return NumericTargets(logits=logits, log_partition=log_partition, **values)
 
 
 def supervised_targets(
@@ -75,7 +75,7 @@ def supervised_targets(
         return SupervisedTargets(label, row, position, row[:0], row[:0].numpy(), None, 0)
     target = loss.vocabulary.index_of(label)  # [T]
     index = (target >= 0).nonzero().squeeze(1)  # [M]
-    number, place, whole = number_places(loss.vocabulary, label, target, row, position)
+    number, place, is_whole = number_places(loss.vocabulary, label, target, row, position)
     places = NumericPlaces(
         target=target[index],
         row=row[index],
@@ -83,7 +83,7 @@ def supervised_targets(
         key=(row if keys is None else keys.cpu()[row])[index],
         number=number,
         place=place,
-        whole=whole,
+        whole=is_whole,
     )
     places = replace(places, spans=loss.spans(places))
     units = loss.units(places)
@@ -102,13 +102,13 @@ def count_step(batches: Sequence[SupervisedTargets]) -> Tensor:
     return torch.tensor([tokens, units])
 
 
-def _moved(found: Any, device: torch.device | str) -> Any:
+def _moved(structure: Any, device: torch.device | str) -> Any:
     """The same with every tensor in it on a device."""
-    if isinstance(found, Tensor):
-        return found.to(device, non_blocking=True)
-    if isinstance(found, dict):
-        return {name: _moved(value, device) for name, value in found.items()}
-    if isinstance(found, SupervisedTargets | NumericPlaces):
-        values = {field.name: getattr(found, field.name) for field in fields(found)}
-        return replace(found, **_moved(values, device))
-    return found
+    if isinstance(structure, Tensor):
+        return structure.to(device, non_blocking=True)
+    if isinstance(structure, dict):
+        return {name: _moved(value, device) for name, value in structure.items()}
+    if isinstance(structure, SupervisedTargets | NumericPlaces):
+        values = {field.name: getattr(structure, field.name) for field in fields(structure)}
+        return replace(structure, **_moved(values, device))
+    return structure

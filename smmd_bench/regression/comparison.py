@@ -44,37 +44,39 @@ def write_comparisons(run: RunFrames) -> None:
         place = comparison_folder(run.path, *pair)
         if place.exists():
             continue
-        ours, theirs = (regression_samples(run.path, str(e["address"])) for e in pair)
+        samples, other_samples = (regression_samples(run.path, str(e["address"])) for e in pair)
         metrics = {}
-        for metric in map(str, ours.columns):
+        for metric in map(str, samples.columns):
             # A difference in points is one of shares: of perplexities, say, it would be none.
-            are_shares = is_share(metric, ours[metric]) and is_share(metric, theirs.get(metric))
+            are_shares = is_share(metric, samples[metric]) and is_share(
+                metric, other_samples.get(metric)
+            )
             if are_shares:
-                comparison = compare(ours, theirs, metric)
+                comparison = compare(samples, other_samples, metric)
                 if comparison:
                     metrics[metric] = comparison
         with write_folder(place) as folder:
             write_json(folder / "comparison.json", {"metrics": metrics})
 
 
-def compare(samples: pd.DataFrame, others: pd.DataFrame, metric: str) -> dict[str, Any]:
+def compare(samples: pd.DataFrame, other_samples: pd.DataFrame, metric: str) -> dict[str, Any]:
     """Compare shares, in points: difference, low, high, n and left_out; with b, c and p where each
     document is right or wrong. Empty if the two share no document.
 
     A document whose content differs, as when lm-eval's data changed in between, is left out.
     """
-    ours = _select_scored(samples, metric)
-    theirs = _select_scored(others, metric)
-    shared = ours.merge(theirs, on="uid", suffixes=("", "_other"))
+    scores = _select_scored(samples, metric)
+    other_scores = _select_scored(other_samples, metric)
+    shared = scores.merge(other_scores, on="uid", suffixes=("", "_other"))
     unchanged = shared
     if "doc_other" in shared:
         unchanged = shared[shared["doc"] == shared["doc_other"]]
     if unchanged.empty:
         return {}
 
-    ours = ours[ours["uid"].isin(unchanged["uid"])]
-    theirs = theirs[theirs["uid"].isin(unchanged["uid"])]
-    difference = paired_difference(ExactMatch(), ours, theirs)
+    scores = scores[scores["uid"].isin(unchanged["uid"])]
+    other_scores = other_scores[other_scores["uid"].isin(unchanged["uid"])]
+    difference = paired_difference(ExactMatch(), scores, other_scores)
     names = ["difference", "low", "high", "n"]
     # McNemar's test counts documents, so that a score between 0 and 1 has none.
     if _drop_filter(metric) in RIGHT_OR_WRONG:

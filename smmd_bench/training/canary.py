@@ -77,7 +77,8 @@ def _batches(
     first_picture = len(sequences) - texts.pictures
 
     for start in range(0, first_picture, BATCH):
-        batch = sequences[start : min(start + BATCH, first_picture)]
+        end = min(start + BATCH, first_picture)
+        batch = sequences[start:end]
         width = max(len(row) for row, _ in batch)
         padded = []
         counts: list[tuple[int | None, int]] = []

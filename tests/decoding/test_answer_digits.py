@@ -1,6 +1,5 @@
 """Which tokens of a target are of its final answer, by tokenizers of several kinds."""
 
-import re
 from fractions import Fraction
 
 import pytest
@@ -46,18 +45,19 @@ def tokenizer(request):
     return request.param()
 
 
-def digits_of_answer(tokenizer, target, start, answer=SOME, *, chat=False):
+def of_answer(tokenizer, target, start, answer=SOME, *, chat=False):
     """The digit tokens of the answer, each with the number of its first digit."""
     (ids,) = encode_targets(tokenizer, [target], chat=chat)
     example = Example("a", "?", target, answer, answer_start=start)
-    (digits,) = answer_digits(tokenizer, [example], [ids])
-    assert len(digits) == len(ids)
+    (places,) = answer_digits(tokenizer, [example], [ids])
+    assert len(places) == len(ids)
 
-    # The last token ends the target.
-    for digit, token in zip(digits[:-1], ids[:-1], strict=True):
+    # The last token is that of the end.
+    for place, token in zip(places[:-1], ids[:-1], strict=True):
         text = tokenizer.decode([token])
-        if digit >= 0 and re.search("[0-9]", text):
-            yield digit, text.strip()
+        has_digit = not set("0123456789").isdisjoint(text)
+        if place >= 0 and has_digit:
+            yield place, text.strip()
 
 
 @pytest.mark.parametrize("chat", [False, True])
@@ -67,18 +67,18 @@ def digits_of_answer(tokenizer, target, start, answer=SOME, *, chat=False):
      (" 10:05", "1005"), (" none", "")],
 )  # fmt: skip
 def test_only_digits_after_the_rationale_are_of_the_answer(answer, digits, chat, tokenizer):
-    tokens = list(digits_of_answer(tokenizer, RATIONALE + answer, len(RATIONALE), chat=chat))
+    tokens = list(of_answer(tokenizer, RATIONALE + answer, len(RATIONALE), chat=chat))
     assert "".join(text for _, text in tokens) == digits
-    assert [digits[digit] for digit, _ in tokens] == [text[0] for _, text in tokens]
+    assert [digits[place] for place, _ in tokens] == [text[0] for _, text in tokens]
 
 
 def test_a_target_without_a_rationale_is_all_answer_and_one_without_an_answer_none(tokenizer):
-    assert "".join(text for _, text in digits_of_answer(tokenizer, " 305", 0)) == "305"
-    assert list(digits_of_answer(tokenizer, " Ida has 3 hens.", 0, None)) == []
+    assert "".join(text for _, text in of_answer(tokenizer, " 305", 0)) == "305"
+    assert list(of_answer(tokenizer, " Ida has 3 hens.", 0, None)) == []
 
 
 def test_digits_that_the_tokenizer_makes_of_a_rationale_move_nothing(tokenizer):
     rationale = " ½ of ٣６ and ² are 9.\n####"
-    tokens = list(digits_of_answer(tokenizer, rationale + " 18", len(rationale)))
-    assert tokens[0][0] == 0
-    assert "".join(text for _, text in tokens) == "18"
+    places, texts = zip(*of_answer(tokenizer, rationale + " 18", len(rationale)), strict=True)
+    assert places[0] == 0
+    assert "".join(texts) == "18"

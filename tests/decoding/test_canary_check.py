@@ -32,8 +32,8 @@ def rows(values):
 
 def of_size(direction, size):
     """The direction with this root mean square."""
-    result: Vector = direction * size / np.sqrt(np.mean(direction**2))
-    return result
+    scaled: Vector = direction * size / np.sqrt(np.mean(direction**2))
+    return scaled
 
 
 def a_canary(*rivals):
@@ -105,31 +105,33 @@ def test_in_half_precision_a_picture_counts_by_itself():
 
 
 def test_in_float32_any_token_counts_and_near_rivals_are_named():
-    nearby, far = np.zeros(TOKENS), np.zeros(TOKENS)
-    nearby[3], far[3] = 0.0019, 0.0021
-    canary = a_canary(nearby, far)
+    token = np.eye(TOKENS)[3]
+    canary = a_canary(0.0019 * token, 0.0021 * token)
     assert indistinguishable(canary, "float32") == ["rival 0"]
     assert resolution(canary, "float32") == 0.002
-    assert passes(canary, nearby / 2, "float32")
-    assert not passes(canary, far, "float32")
+    assert passes(canary, 0.00095 * token, "float32")
+    assert not passes(canary, 0.0021 * token, "float32")
 
 
 def test_a_long_sequence_is_judged_by_itself():
     """The tokens that a stale prefix cache moves are few among all."""
-    ids = (*[tuple(range(11))] * 20, tuple(range(MANY + 1)))
+    lengths = [10] * 20 + [MANY]
 
-    def moved_by(short, long):
-        """The log-probabilities, off by so much in the short sequences and in the long one."""
-        return (*[(-1.0 + short,) * 10] * 20, (-1.0 + long,) * MANY)
+    def values(off):
+        return tuple((off - 1.0,) * length for length in lengths)
 
-    canary = Canary(ids, moved_by(0, 0), rounded=moved_by(NOISE, NOISE))
+    ids = tuple(tuple(range(length + 1)) for length in lengths)
+    canary = Canary(ids, values(0), rounded=values(NOISE))
     checkpoint = Checkpoint("epoch 3", "full", Path("here"), canary)
-    with pytest.raises(RuntimeError, match="epoch 3"):
-        check_canary(checkpoint, moved_by(0, 3 * NOISE), "bfloat16")
 
-    spread = moved_by(2 * NOISE, 2 * NOISE)
+    stale = [*values(0)[:-1], values(3 * NOISE)[-1]]
+    with pytest.raises(RuntimeError, match="epoch 3"):
+        check_canary(checkpoint, stale, "bfloat16")
+
+    spread = values(2 * NOISE)
     check_canary(checkpoint, spread, "bfloat16")
-    lucky = replace(canary, rounded=moved_by(NOISE, 0))  # as if it rounded nothing there
+    # As if the long sequence rounded nothing.
+    lucky = replace(canary, rounded=(*values(NOISE)[:-1], values(0)[-1]))
     check_canary(replace(checkpoint, canary=lucky), spread, "bfloat16")
 
 

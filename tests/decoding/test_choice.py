@@ -39,15 +39,15 @@ def validate(run, *right, cell=None):
     ("right", "chosen"), [((1, 3, 2), 1), ((2, 2, 2), 0), ((1, 3, 3), 1), ((0, 0, 4), 2)]
 )
 def test_the_best_in_validation_is_chosen_and_of_equals_the_first(run, right, chosen):
-    stored = validate(run, *right)
-    assert [line["value"] for line in stored.choice["trials"]] == [25.0 * count for count in right]
-    assert stored.chosen == stored.trials[chosen]
+    tuned = validate(run, *right)
+    assert [line["value"] for line in tuned.choice["trials"]] == [25.0 * count for count in right]
+    assert tuned.chosen == tuned.trials[chosen]
     assert find_trained_cell(tuned_cell(), run.path) == tuned_cell().trials[chosen]
 
 
 def test_nothing_is_chosen_before_every_trial_is_validated(run):
-    stored = validate(run, 1, 3)
-    assert (stored.choice, stored.home, stored.tested, stored.receipt) == (None, None, None, None)
+    tuned = validate(run, 1, 3)
+    assert (tuned.choice, tuned.home, tuned.tested, tuned.receipt) == (None, None, None, None)
     assert run.missing([tuned_cell()]) == {tuned_cell(): "decode"}
     with pytest.raises(RuntimeError, match="is chosen yet"):
         find_trained_cell(tuned_cell(), run.path)
@@ -55,10 +55,10 @@ def test_nothing_is_chosen_before_every_trial_is_validated(run):
 
 def test_a_tuned_cell_is_tested_with_the_weights_of_the_chosen_trial(run):
     cell = tuned_cell()
-    stored = validate(run, 1, 3, 2)
-    assert stored.tested == stored.trials[1].tested
-    assert stored.checkpoint == stored.trials[1].checkpoint
-    assert stored.selection == stored.trials[1].selection
+    tuned = validate(run, 1, 3, 2)
+    assert tuned.tested == tuned.trials[1].tested
+    assert tuned.checkpoint == tuned.trials[1].checkpoint
+    assert tuned.selection == tuned.trials[1].selection
     decode(run, cell)
     rate(run, cell)
     assert not run.missing([cell])

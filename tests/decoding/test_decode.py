@@ -18,7 +18,8 @@ def test_a_row_holds_the_example_its_completion_and_its_attributes(tiny, open_se
         Example("a", "3+4=", "7", None, attributes={"operations": 1}),
         Example("b", "12+34=", "46", None, attributes={"level": "hard"}),
     ]
-    session, base = open_session(tiny.base), tiny.checkpoints["base"]
+    session = open_session(tiny.base)
+    base = tiny.checkpoints["base"]
     frame = decode_checkpoint(session, base, examples, tiny.tokenizer, 5)
     prompts = encode_prompts(tiny.tokenizer, ["3+4=", "12+34="])
     completions = session.generate(prompts, base, max_new_tokens=5)
@@ -35,23 +36,24 @@ def test_a_row_holds_the_example_its_completion_and_its_attributes(tiny, open_se
 
 def test_a_frame_names_the_image_and_counts_its_tokens(tiny_vlm, open_session, times):
     base = Checkpoint("base", "base", tiny_vlm("qwen2_5_vl"))
+    session = open_session(base.path)
     processor = load_processor(base.path)
     tokenizer = processor.tokenizer
-    session = open_session(base.path)
     text = Example("text", "3+4=", "7", None)
-    mixed = [*times[:3], text]
-
+    mixed = [times[0], text]
     frame = decode_checkpoint(session, base, mixed, tokenizer, 4, processor=processor)
-    assert frame["image"].tolist()[:3] == [str(example.images[0]) for example in times[:3]]
-    assert pd.isna(frame["image"][3])
+    image, no_image = frame["image"]
+    assert image == str(times[0].images[0])
+    assert pd.isna(no_image)
 
     prompts = encode_examples(tokenizer, processor, mixed)
-    images = images_of(mixed[1:2])
-    (alone,) = session.generate(prompts[1:2], base, max_new_tokens=4, images=images)
-    assert frame["completion"][1] == alone.text
-    for row, ids, example in zip(frame.itertuples(), prompts, mixed, strict=True):
-        inputs = expand(processor, ids, example.images)
-        assert row.prompt_tokens == inputs["input_ids"].shape[1]
+    images = images_of(mixed)
+    completions = session.generate(prompts, base, max_new_tokens=4, images=images)
+    assert frame["completion"].tolist() == [completion.text for completion in completions]
 
-    assert images_of([text]) is None  # and no processor is needed
+    rows = [expand(processor, ids, e.images) for ids, e in zip(prompts, mixed, strict=True)]
+    assert frame["prompt_tokens"].tolist() == [row["input_ids"].shape[1] for row in rows]
+
+    # Examples without images need no processor.
+    assert images_of([text]) is None
     assert "image" not in decode_checkpoint(session, base, [text], tokenizer, 2)

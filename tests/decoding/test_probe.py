@@ -55,30 +55,31 @@ def test_every_numeric_token_of_a_target_has_a_row(tiny_checkpoints, open_sessio
     assert list(frame[columns].itertuples(index=False, name=None)) == ROWS[kind]
     assert frame.loc[frame["uid"] == "1-9=", "position"].tolist() == [1]
 
-    # The softmax after the true prefix.
-    row = frame[frame["uid"] == "2+2="].iloc[-1]
-    (prompt,) = encode_prompts(tiny.tokenizer, ["2+2="])
-    (target,) = encode_targets(tiny.tokenizer, ["4 or 40"])
-    ids = torch.tensor([prompt + target[: row["position"]]])
-    p = softmax(load_model(tiny.base, "float32"), vocabulary, input_ids=ids)
+    # Of the last token: the softmax after the true prefix.
+    row = frame.iloc[-1]
+    (ids,) = encode_prompts(tiny.tokenizer, ["2+2="])
+    (target_ids,) = encode_targets(tiny.tokenizer, ["4 or 40"])
+    ids += target_ids[: row["position"]]
+    p = softmax(load_model(tiny.base, "float32"), vocabulary, input_ids=torch.tensor([ids]))
     values = vocabulary.values.numpy()
-    p_target = p[values == row["target_value"]].item()
     np.testing.assert_allclose(row["vector"], p, atol=1e-6)
-    assert row["p_target"] == pytest.approx(p_target, abs=1e-6)
+    (target,) = np.flatnonzero(values == row["target_value"])
+    assert row["p_target"] == pytest.approx(p[target], abs=1e-6)
     assert row["maximum"] == pytest.approx(p.max(), abs=1e-6)
     assert row["argmax_value"] == values[p.argmax()]
     assert row["mean"] == pytest.approx(float(p @ values), abs=1e-3)
 
-    # The probabilities of digits are those of the leading one of each value.
-    digits = frame[[f"p{digit}" for digit in range(10)]].to_numpy()
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_the_mass_of_each_leading_digit_is_that_of_its_tokens(tiny_checkpoints, open_session, kind):
+    tiny = tiny_checkpoints(kind)
+    frame = probed(open_session(tiny.base), tiny)
+    masses = frame[[f"p{digit}" for digit in range(10)]].to_numpy()
     vectors = np.array(frame["vector"].tolist())
-    np.testing.assert_allclose(digits.sum(axis=1), 1.0)
-    if kind == "digit":
-        np.testing.assert_allclose(digits, vectors)
-    else:
-        sevens = [7, *range(70, 80), *range(700, 800)]
-        np.testing.assert_allclose(digits[:, 0], vectors[:, 0])
-        np.testing.assert_allclose(digits[:, 7], vectors[:, sevens].sum(1))
+
+    leading = [int(str(value)[0]) for value in range(vectors.shape[1])]
+    expected = vectors @ np.eye(10)[leading]
+    np.testing.assert_allclose(masses, expected)
 
 
 def softmax(model, vocabulary, **inputs):
@@ -95,12 +96,12 @@ def test_only_the_first_examples_keep_their_vectors(tiny, open_session, monkeypa
     def progress(what, done, total):
         counts.append((done, total))
 
-    first_two = probed(session, tiny, full_vectors=2)
-    every = probed(session, tiny, progress=progress)
-    assert first_two.pop("vector").notna().tolist() == [True] * 3 + [False] * 4
-    assert every.pop("vector").notna().all()
+    of_two = probed(session, tiny, full_vectors=2)
+    of_all = probed(session, tiny, progress=progress)
+    assert of_two.pop("vector").notna().tolist() == [True] * 3 + [False] * 4
+    assert of_all.pop("vector").notna().all()
     assert counts[-1] == (7, 7)
-    pd.testing.assert_frame_equal(every, first_two)
+    pd.testing.assert_frame_equal(of_two, of_all)
 
 
 def test_every_prefix_of_a_probe_sees_the_image(tiny_vlm, open_session, times):
@@ -110,25 +111,16 @@ def test_every_prefix_of_a_probe_sees_the_image(tiny_vlm, open_session, times):
     tokenizer = processor.tokenizer
     vocabulary = numeric_vocabulary(tokenizer)
     prompts = encode_examples(tokenizer, processor, examples)
-    targets = encode_targets(tokenizer, [example.target for example in examples])
-
+    targets = encode_targets(tokenizer, [e.target for e in examples])
     frame = probe(
-        open_session(base.path),
-        base,
-        prompts,
-        targets,
-        [example.uid for example in examples],
-        vocabulary,
-        answer_digits=answer_digits(tokenizer, examples, targets),
-        images=images_of(examples),
-    )
+        open_session(base.path), base, prompts, targets, [e.uid for e in examples], vocabulary,
+        answer_digits=answer_digits(tokenizer, examples, targets), images=images_of(examples),
+    )  # fmt: skip
     assert set(frame["answer_digit"]) == {-1}  # these examples have no answer
     assert frame["target_value"].tolist() == [1, 0, 0, 2, 0, 7, 3, 1, 4]  # 1:00, 2:07, 3:14
-
     model = load_model(base.path, "float32")
     for row in frame.itertuples():
         number = int(row.uid)
         ids = prompts[number] + targets[number][: row.position]
         inputs = expand(processor, ids, examples[number].images)
-        expected = softmax(model, vocabulary, **inputs)
-        np.testing.assert_allclose(row.vector, expected, atol=1e-4)
+        np.testing.assert_allclose(row.vector, softmax(model, vocabulary, **inputs), atol=1e-4)

@@ -38,9 +38,9 @@ def test_the_first_metric_selects_whatever_the_error_is():
 
 
 def test_ties_go_to_the_smaller_error_then_to_the_earlier_epoch():
-    wild, close, nearer = ["900"] * 4, ["2", "3", "4", "5"], ["1.5", "2.5", "3.5", "4.5"]
-    assert selected(wild, close, nearer)["best_epoch"] == 3
-    assert selected(wild, nearer, close)["best_epoch"] == 2
+    wild, close, closer = ["900"] * 4, ["2", "3", "4", "5"], ["1.5", "2.5", "3.5", "4.5"]
+    assert selected(wild, close, closer)["best_epoch"] == 3
+    assert selected(wild, closer, close)["best_epoch"] == 2
     assert selected(wild, close, close)["best_epoch"] == 2
 
 

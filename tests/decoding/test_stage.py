@@ -43,10 +43,10 @@ def siblings(tiny, tmp_path_factory):
     """The base, CE that learns, and SMMD that hardly does, in bfloat16."""
     recipe = {"dtype": "bfloat16", "train_examples": 16, "max_length": 180, "batch_size": 8}
     recipe |= {"micro_batch_size": 8, "test_examples": 2}
-    task, cells = "arithmetic[level=easy]", []
+    cells = []
     for loss, rate in (("ce", 3e-2), ("smmd", 1e-9)):
         settings = {**recipe, "learning_rate": rate}
-        cells += cells_of(task, loss, tiny.base, base=loss == "ce", **settings)
+        cells += cells_of("arithmetic[level=easy]", loss, tiny.base, base=loss == "ce", **settings)
     run = tmp_path_factory.mktemp("siblings")
     train(cells, run)
     return cells, run
@@ -56,15 +56,16 @@ def test_the_base_reads_what_the_trained_ones_do(siblings, tmp_path):
     cells, run = siblings
     canaries = session_canaries(cells, run)
     by_loss = {cell.loss: canaries[cell.parts["train"]] for cell in cells}
-    base, ce = by_loss["base"][0], by_loss["ce"][1]
+    base = by_loss["base"][0]
+    ce = by_loss["ce"][1]
     assert base.token_ids == ce.token_ids
     assert len(base.rivals) == len(ce.rivals) == 2
     assert dict(ce.rivals)["base"] == base.log_probabilities
     assert base.rounded
-    alone = session_canaries([cell for cell in cells if cell.is_base], run)
-    ((base_alone,),) = [canary.values() for canary in alone.values()]
-    assert base_alone.token_ids != ce.token_ids
-    assert base_alone.rivals == ()
+
+    (of_base,) = session_canaries([cell for cell in cells if cell.is_base], run).values()
+    assert of_base[0].token_ids != ce.token_ids
+    assert of_base[0].rivals == ()
     assert session_canaries(cells, tmp_path) == {}  # without receipts
 
 
@@ -73,9 +74,9 @@ def test_what_cannot_be_told_apart_is_said_of_the_cell(siblings, tmp_path):
     run = RunDirectory(Path(shutil.copytree(folder, tmp_path / "run")))
     assert decode(cells, run.path) == {}
     by_loss = {cell.loss: cell for cell in cells}
-    (note,) = [note for note in run.notes(by_loss["smmd"]) if "canary" in note]
-    assert "In bfloat16 the canary cannot tell the decoded weights from base:" in note
-    assert not any("canary" in note for note in run.notes(by_loss["ce"]))
+    notes = "\n".join(run.notes(by_loss["smmd"]))
+    assert "In bfloat16 the canary cannot tell the decoded weights from base:" in notes
+    assert "canary" not in "\n".join(run.notes(by_loss["ce"]))
 
     receipt = run.current(by_loss["smmd"]).decoding
     assert receipt["indistinguishable"] == ["base"]
@@ -97,16 +98,18 @@ def test_cells_with_other_limits_on_pixels_and_text_are_decoded_with_their_own(t
 
     assert decode_cells(cells, tmp_path, note) == {}
     assert starts == [0, 1, 0, 1]
-    stored = [cell.stored(tmp_path) for cell in cells]
-    frames = [pd.read_parquet(now.place("completions")) for now in stored]
+
+    folders = [cell.stored(tmp_path) for cell in cells]
+    frames = [pd.read_parquet(stored.place("completions")) for stored in folders]
     tokens = [frame["prompt_tokens"].median() for frame in frames[1:]]
     assert tokens[0] == tokens[1] + 12  # 16 tokens of an image, and 4
     assert ["image" in frame for frame in frames] == [False, True, True]
 
-    for cell, now in zip(cells, stored, strict=True):
-        canary = read_json(now.trained / "canaries.json")["epochs"]["0"]
+    for cell, stored in zip(cells, folders, strict=True):
+        canary = read_json(stored.trained / "canaries.json")["epochs"]["0"]
         assert canary["pictures"] == int(cell.reads_images)
-        assert pd.read_parquet(now.place("probes"))["p_target"].notna().all()
+        probes = pd.read_parquet(stored.place("probes"))
+        assert probes["p_target"].notna().all()
 
 
 def test_an_engine_that_does_not_start_fails_its_own_cells_alone(tiny_vlm, tmp_path):
@@ -138,13 +141,13 @@ def test_decoders_leave_beams_of_pictures(tiny_vlm, tmp_path):
     cell = replace(cells_of("clock_time", "ce", folder)[0], decoders=("median",))
     train([cell], tmp_path)
     assert decode([cell], tmp_path) == {}
+
     stored = cell.stored(tmp_path)
     completions = pd.read_parquet(stored.place("completions"))
-
-    for uid, found in pd.read_parquet(stored.place("beams")).groupby("uid"):
-        assert np.exp(found["log_probability"]).sum() <= 1 + 1e-6
-        assert found["log_probability"].is_monotonic_decreasing
-        assert uid in set(completions["uid"])
-
+    beams = pd.read_parquet(stored.place("beams"))
+    assert set(beams["uid"]) <= set(completions["uid"])
+    for _, log_p in beams.groupby("uid")["log_probability"]:
+        assert np.exp(log_p).sum() <= 1 + 1e-6
+        assert log_p.is_monotonic_decreasing
     assert measure_cells([cell], tmp_path, lambda *_: None) == {}
     assert "number_mass" in pd.read_parquet(cell.stored(tmp_path).place("scores"))

@@ -37,11 +37,9 @@ def test_equals_cross_entropy_over_all_logits_whatever_the_chunk(
 def test_a_tied_head_adds_to_the_gradient_of_the_embedding(name):
     labels = random_labels()
     _, weight = random_hidden(labels)
-    generator = torch.Generator().manual_seed(2)
-    ids = torch.randint(V, labels.shape, generator=generator)
-    states = F.embedding(ids, weight).tanh()
+    ids = torch.randint(V, labels.shape, generator=torch.Generator().manual_seed(2))
     loss = bind(name)
-
+    states = F.embedding(ids, weight).tanh()
     out = of_hidden(loss, states, weight, labels, chunk_elements=3 * V)
     expected, *_ = literal(loss, states @ weight.T, labels)
     assert_same(gradients(out.total, weight), gradients(expected, weight))
@@ -72,13 +70,12 @@ def test_narrow_weights_give_narrow_gradients_near_the_wide_ones(name, dtype, tr
 
     wide_hidden = hidden.detach().double().requires_grad_()
     wide_weight = weight.detach().double().requires_grad_()
-    wide_leaves = (wide_hidden, wide_weight)[: 1 + trainable]
     expected, *_ = literal(loss, wide_hidden @ wide_weight.T, labels)
-
     assert out.total.dtype == torch.float32
     assert out.total.item() == pytest.approx(expected.item(), rel=2e-2)
-    expected_gradients = gradients(expected, *wide_leaves)
-    require_near(gradients(out.total, *leaves), expected_gradients, dtype)
+
+    wide_leaves = (wide_hidden, wide_weight)[: 1 + trainable]
+    require_near(gradients(out.total, *leaves), gradients(expected, *wide_leaves), dtype)
 
 
 @trainable_or_not
@@ -86,24 +83,21 @@ def test_under_autocast_products_are_narrow_and_gradients_wide(trainable):
     labels, hidden, weight = random_batch(dtype=torch.float32)
     leaves = (hidden, weight.requires_grad_(trainable))[: 1 + trainable]
     loss = bind("smmd")
-
     with torch.autocast("cpu", torch.bfloat16):
         out = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V)
         logits = F.linear(hidden, weight).float()
         plain = numeric_objective(loss, logits, labels)
-
     expected, *_ = literal(loss, logits, labels)
-    expected_gradients = gradients(expected, *leaves)
     assert out.total.dtype == torch.float32
     assert_same((out.total, plain.total), (expected, expected), rtol=1e-3, atol=1e-3)
-    require_near(gradients(out.total, *leaves), expected_gradients, torch.float32)
+    require_near(gradients(out.total, *leaves), gradients(expected, *leaves), torch.float32)
 
 
 def require_near(gradients, expected, dtype):
     """Require gradients of a dtype, within 2% of the expected ones."""
-    for a, b in zip(gradients, expected, strict=True):
-        assert a.dtype == dtype
-        assert (a.double() - b).norm() < 2e-2 * b.norm()
+    for narrow, wide in zip(gradients, expected, strict=True):
+        assert narrow.dtype == dtype
+        assert (narrow.double() - wide).norm() < 2e-2 * wide.norm()
 
 
 @pytest.mark.parametrize("reentrant", [False, True])
@@ -117,11 +111,11 @@ def test_works_inside_gradient_checkpointing(name, reentrant):
 
     if reentrant:  # gives gradients by backward() alone
         checkpoint(total, hidden, use_reentrant=True).backward()
-        recomputed = (hidden.grad, weight.grad)
+        with_checkpoints = (hidden.grad, weight.grad)
     else:
         out = checkpoint(total, hidden, use_reentrant=False)
-        recomputed = gradients(out, hidden, weight)
-    assert_same(recomputed, gradients(total(hidden), hidden, weight))
+        with_checkpoints = gradients(out, hidden, weight)
+    assert_same(with_checkpoints, gradients(total(hidden), hidden, weight))
 
 
 class Watch(TorchDispatchMode):
@@ -129,18 +123,15 @@ class Watch(TorchDispatchMode):
 
     def __init__(self, shape):
         super().__init__()
-        self.shape = shape
-        self.elements = 0
-        self.places = set()
+        self.shape, self.elements, self.places = shape, 0, set()
 
     def __torch_dispatch__(self, function, types, args=(), kwargs=None):
         out = function(*args, **(kwargs or {}))
-        outputs = out if isinstance(out, tuple | list) else [out]
-        tensors = [output for output in outputs if isinstance(output, torch.Tensor)]
-        for tensor in tensors:
-            self.elements = max(self.elements, tensor.numel())
-            if tensor.shape == self.shape:
-                self.places.add(tensor.untyped_storage().data_ptr())
+        for tensor in out if isinstance(out, tuple | list) else [out]:
+            if isinstance(tensor, torch.Tensor):
+                self.elements = max(self.elements, tensor.numel())
+                if tensor.shape == self.shape:
+                    self.places.add(tensor.untyped_storage().data_ptr())
         return out
 
 
@@ -150,7 +141,6 @@ def test_the_logits_are_never_held_and_a_weight_has_one_gradient(name, trainable
     labels, hidden, weight = random_batch(ignored=0)
     weight.requires_grad_(trainable)
     loss = bind(name)
-
     with Watch(weight.shape) as seen:
         of_hidden(loss, hidden, weight, labels, chunk_elements=2 * V).total.backward()
     assert seen.elements == V * H < T * V  # a view of the weight, or its gradient

@@ -42,7 +42,8 @@ class SoftLabels(NumericLoss):
 
     def forward(self, numeric):
         q = self.q.to(numeric.logits.dtype)[numeric.target]
-        return (numeric.log_partition - (q * numeric.logits).sum(-1)).sum(), numeric.target.numel()
+        expected_logit = (q * numeric.logits).sum(-1)
+        return (numeric.log_partition - expected_logit).sum(), len(numeric.target)
 
 
 class SeparableSoftLabels(SoftLabels):
@@ -121,47 +122,46 @@ def literal_places(labels):
 
     places = []
     for number, run in enumerate(runs):
-        powers = range(len(run) - 1, -1, -1)
-        places += [(number, 10.0**power) for power in powers]
+        places += [(number, 10.0**exponent) for exponent in reversed(range(len(run)))]
     return places
+
+
+def literal_targets(logits, labels):
+    """What a loss reads of the numeric labels."""
+    rows, positions = torch.tensor(numeric_cells(labels)).T
+    numbers, places = zip(*literal_places(labels), strict=True)
+    at_numbers = logits[rows, positions]
+    tokens = labels[rows, positions].tolist()
+    return NumericTargets(
+        logits=at_numbers[:, IDS],
+        log_partition=at_numbers.logsumexp(-1),
+        target=torch.tensor([IDS.index(token) for token in tokens]),
+        row=rows,
+        position=positions,
+        key=rows,
+        number=torch.tensor(numbers),
+        place=torch.tensor(places, dtype=torch.float64),
+        whole=torch.ones(len(rows), dtype=torch.bool),
+    )
 
 
 def literal(loss, logits, labels):
     """(total, cross-entropy, auxiliary), by the definition, token by token."""
     cross_entropy = trained = 0.0
-    targets = []
-    numbers = dict(zip(numeric_cells(labels), literal_places(labels), strict=True))
-
-    for row, position in (labels != -100).nonzero().tolist():
+    smoothing = loss.label_smoothing
+    supervised = (labels != -100).nonzero().tolist()
+    for row, position in supervised:
         x = logits[row, position]
         y = labels[row, position]
-        token_loss = F.cross_entropy(x, y)
-        cross_entropy = cross_entropy + token_loss
-        trained = trained + F.cross_entropy(x, y, label_smoothing=loss.label_smoothing)
-        if int(y) not in IDS:
-            continue
+        of_token = F.cross_entropy(x, y)
+        cross_entropy = cross_entropy + of_token
+        trained = trained + F.cross_entropy(x, y, label_smoothing=smoothing)
+        if int(y) in IDS and loss.replaces_cross_entropy:
+            trained = trained - of_token
 
-        if loss.replaces_cross_entropy:
-            trained = trained - token_loss
-        number, place = numbers[row, position]
-        target = {
-            "logits": x[IDS],
-            "log_partition": x.logsumexp(-1),
-            "target": torch.tensor(IDS.index(int(y))),
-            "row": torch.tensor(row),
-            "position": torch.tensor(position),
-            "key": torch.tensor(row),
-            "number": torch.tensor(number),
-            "place": torch.tensor(place, dtype=torch.float64),
-            "whole": torch.tensor(True),
-        }
-        targets.append(target)
-
-    stacked = {}
-    for name in targets[0]:
-        stacked[name] = torch.stack([target[name] for target in targets])
-    summed, units = loss(NumericTargets(**stacked))
-    auxiliary = summed / max(units, 1)
-    tokens = int((labels != -100).sum())
-    share = summed / tokens if loss.replaces_cross_entropy else loss.weight * auxiliary
-    return trained / tokens + share, cross_entropy / tokens, auxiliary
+    tokens = len(supervised)
+    summed, units = loss(literal_targets(logits, labels))
+    share = summed / tokens
+    if not loss.replaces_cross_entropy:
+        share = loss.weight * summed / max(units, 1)
+    return trained / tokens + share, cross_entropy / tokens, summed / max(units, 1)

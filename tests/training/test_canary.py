@@ -36,19 +36,20 @@ def test_making_one_leaves_the_modes_of_every_module(tiny):
     model = get_peft_model(AutoModelForCausalLM.from_pretrained(tiny.base), adapter)
     model.train()
     next(model.children()).eval()  # as a frozen part is
-    original = [module.training for module in model.modules()]
-    first, second = (make_canary(model, general_texts(tiny.tokenizer)) for _ in range(2))
-    assert first == second  # no dropout while it reads
-    assert [module.training for module in model.modules()] == original
+    modes = [module.training for module in model.modules()]
+    canary = make_canary(model, general_texts(tiny.tokenizer))
+    assert canary == make_canary(model, general_texts(tiny.tokenizer))  # no dropout while it reads
+    assert [module.training for module in model.modules()] == modes
 
 
 @each
 def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
     folder = tiny_vlm(architecture)
-    processor, model = load_processor(folder), load_model(folder, "float32")
-    plain, seeing = (
-        make_canary(model, general_texts(processor.tokenizer, p), p) for p in (None, processor)
-    )
+    processor = load_processor(folder)
+    model = load_model(folder, "float32")
+    with_picture = general_texts(processor.tokenizer, processor)
+    plain = make_canary(model, general_texts(processor.tokenizer))
+    seeing = make_canary(model, with_picture, processor)
     assert seeing.pictures == 1
     assert seeing.token_ids[:-1] == plain.token_ids
     assert seeing.log_probabilities[:-1] == plain.log_probabilities
@@ -56,14 +57,15 @@ def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
     assert texts.canary_images(seeing) == [*[[]] * len(plain.token_ids), [texts.canary_picture()]]
     assert texts.canary_images(plain) is None
 
+    tower = [weight for name, weight in model.named_parameters() if "vis" in name]
     with torch.no_grad():
-        for name, parameter in model.named_parameters():
-            if ("visual" in name or "vision" in name) and parameter.dim() > 1:
-                parameter.mul_(1.5)
-
-    other = make_canary(model, general_texts(processor.tokenizer, processor), processor)
-    assert other.log_probabilities[:-1] == seeing.log_probabilities[:-1]
-    assert np.abs(np.subtract(other.log_probabilities[-1], seeing.log_probabilities[-1])).max() > 1
+        for weight in tower:
+            if weight.dim() > 1:
+                weight.mul_(1.5)
+    changed = make_canary(model, with_picture, processor)
+    assert changed.log_probabilities[:-1] == seeing.log_probabilities[:-1]
+    off = np.subtract(changed.log_probabilities[-1], seeing.log_probabilities[-1])
+    assert np.abs(off).max() > 1
 
 
 def test_a_bfloat16_model_computes_as_its_weights_do_in_float32(tiny):
@@ -75,7 +77,6 @@ def test_a_bfloat16_model_computes_as_its_weights_do_in_float32(tiny):
             exact = model(ids).logits
         again = model(ids).logits
         expected = model.float()(ids).logits
-
     assert exact.dtype == torch.float32
     torch.testing.assert_close(exact, expected, atol=1e-6, rtol=0)
     assert torch.equal(plain, again)
@@ -99,35 +100,37 @@ def sums(count, words=0):
 def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(tiny_checkpoints):
     tokenizer = tiny_checkpoints("digit").tokenizer
     examples = sums(90)
-    canary = canary_texts(examples, tokenizer, None, 400)
-    assert canary == canary_texts(examples, tokenizer, None, 400)
+    chosen = canary_texts(examples, tokenizer, None, 400)
+    assert chosen == canary_texts(examples, tokenizer, None, 400)
 
     prompts = encode_prompts(tokenizer, [example.prompt for example in examples])
     targets = encode_targets(tokenizer, [example.target for example in examples])
     scored = {}
     for prompt, target in zip(prompts, targets, strict=True):
-        start = target[: texts.SCORED]
-        scored[*prompt, *start] = len(start)
-
-    *short, long = canary.token_ids
+        first = target[: texts.SCORED]
+        scored[*prompt, *first] = len(first)
+    *short, long = chosen.token_ids
     assert len(short) == texts.SEQUENCES
-    assert [scored[ids] for ids in short] == [*canary.scored[:-1]]
-    longest = max(map(len, short))
-    assert sum(len(ids) < longest for ids in scored) <= texts.SEQUENCES
+    assert [scored[ids] for ids in short] == [*chosen.scored[:-1]]
+    shorter = [ids for ids in scored if len(ids) < len(short[-1])]
+    assert len(shorter) <= texts.SEQUENCES
 
+    # A block of a prefix cache, and more.
     assert len(long) == texts.CACHED
-    assert canary.scored[-1] == texts.CACHED - texts.BLOCK  # a block of a prefix cache, and more
+    assert chosen.scored[-1] == texts.CACHED - texts.BLOCK
     assert long[: len(short[0])] == short[0]
 
 
 def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm):
     processor = load_processor(tiny_vlm("qwen2_5_vl"))
-    canary_of_both = canary_texts(sums(30), processor.tokenizer, processor, 400)
+    chosen = canary_texts(sums(30), processor.tokenizer, processor, 400)
     general = general_texts(processor.tokenizer, processor)
-    without = len(canary_of_both.token_ids) - canary_of_both.pictures
-    assert canary_of_both.pictures == texts.SEQUENCES_WITH_PICTURES
-    assert canary_of_both.token_ids[:without] == general.token_ids[: -general.pictures]
-    counts = [ids.count(processor.image_token_id) for ids in canary_of_both.token_ids]
-    assert counts == [0] * without + [1] * canary_of_both.pictures
+    assert chosen.pictures == texts.SEQUENCES_WITH_PICTURES
+
+    first_picture = len(general.token_ids) - general.pictures
+    assert chosen.token_ids[:first_picture] == general.token_ids[:first_picture]
+    placeholders = [ids.count(processor.image_token_id) for ids in chosen.token_ids]
+    assert placeholders == [0] * first_picture + [1] * chosen.pictures
+
     bare = [Example("a", "1+1=", "2", Answer(2))]
     assert canary_texts(bare, processor.tokenizer, processor, 400) == general

@@ -2,7 +2,6 @@
 
 import itertools
 import json
-import math
 import os
 import socket
 import subprocess
@@ -15,6 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smmd_bench.training.sampler import RankBatches
+
+from .trained import require_same_log
 
 LOSSES = ("ce", "ntil", "smmd")
 
@@ -33,22 +34,21 @@ class Order:
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 4), st.integers(1, 4))
 def test_the_processes_share_every_step_and_repeat_nothing(count, micro, accumulation, processes):
     size = micro * accumulation * processes
-    steps = math.ceil(count / size)
-    examples = [[] for _ in range(steps)]
-
+    steps = -(-count // size)
+    seen = [[] for _ in range(steps)]
     for rank in range(processes):
-        share = RankBatches(
+        batches = RankBatches(
             Order(count), size, accumulation=accumulation, rank=rank, processes=processes
         )
-        batches = [*share]
-        assert len(batches) == len(share) == steps * accumulation
+        assert len(batches) == steps * accumulation == len([*batches])
         for number, batch in enumerate(batches):
             assert 0 < len(batch) <= micro
-            examples[number // accumulation] += [i for i in batch if i >= 0]
+            seen[number // accumulation] += [index for index in batch if index >= 0]
 
-    for step, seen in enumerate(examples):
-        last = min((step + 1) * size, count)
-        assert sorted(seen) == [*range(step * size, last)]
+    # Without a repetition: the numbers of a step, in whatever order.
+    assert [sorted(step) for step in seen] == [
+        [*range(start, min(start + size, count))] for start in range(0, count, size)
+    ]
 
 
 def test_the_order_is_that_of_one_process(tmp_path):
@@ -63,7 +63,6 @@ def test_the_order_is_that_of_one_process(tmp_path):
         numeric_loss=None, sampler=None,
     )  # fmt: skip
     loader, order = trainer.get_train_dataloader(), SeedableRandomSampler(rows, data_seed=7)
-
     for epoch in range(2):
         loader.set_epoch(epoch)
         order.set_epoch(epoch)
@@ -72,69 +71,58 @@ def test_the_order_is_that_of_one_process(tmp_path):
 
 @pytest.fixture(scope="module")
 def gradients(tiny, tmp_path_factory):
-    """The cases, and by number of processes what each of them gives."""
-    heads = ("frozen", "tied", "trainable")
+    """By number of processes: the file of each case."""
     cases = [
         {"base": str(tiny.base), "loss": loss, "head": head, "micro": 2}
-        for head, loss in itertools.product(heads, LOSSES)
+        for head, loss in itertools.product(("frozen", "tied", "trainable"), LOSSES)
     ]
 
-    def train(processes, strategy="ddp"):
+    def run(processes, strategy="ddp"):
         folder = tmp_path_factory.mktemp(f"{processes}")
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        environment = dict(os.environ)
+        environment["SMMD_BENCH_PROCESSES"] = str(processes)
+        environment["SMMD_BENCH_STRATEGY"] = strategy
+        environment["OMP_NUM_THREADS"] = "1"
+        if processes > 1:
+            environment["WORLD_SIZE"] = str(processes)
+            environment["MASTER_ADDR"] = "127.0.0.1"
+            environment["MASTER_PORT"] = port
         request = json.dumps({"out": str(folder / "out"), "cases": cases})
         command = [sys.executable, "-m", "tests.training.ranks", request]
-        ranks = [
-            subprocess.Popen(command, env={**os.environ, **environment})
-            for environment in environments(processes, strategy)
+        running = []
+        for rank in range(processes):
+            ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank)} if processes > 1 else {}
+            running.append(subprocess.Popen(command, env=environment | ranks))
+        assert [process.wait() for process in running] == [0] * processes
+        return [
+            torch.load(folder / f"out.{number}.pt", weights_only=True)
+            for number in range(len(cases))
         ]
-        assert [rank.wait() for rank in ranks] == [0] * processes
-        files = [folder / f"out.{number}.pt" for number in range(len(cases))]
-        return [torch.load(file, weights_only=True) for file in files]
 
-    return cases, train
-
-
-def environments(processes, strategy):
-    """What tells each rank of a training its place, as torchrun does."""
-    common = {
-        "SMMD_BENCH_PROCESSES": str(processes),
-        "SMMD_BENCH_STRATEGY": strategy,
-        "OMP_NUM_THREADS": "1",
-    }
-    if processes == 1:
-        return [common]
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    common |= {"WORLD_SIZE": str(processes), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
-    return [{**common, "RANK": str(rank), "LOCAL_RANK": str(rank)} for rank in range(processes)]
+    return cases, run
 
 
 @pytest.mark.engine
 @pytest.mark.slow
 def test_gradients_are_those_of_one_process(gradients):
-    cases, train = gradients
-    alone = train(1)
+    cases, run = gradients
+    alone = run(1)
     for processes, strategy in ((2, "ddp"), (2, "fsdp2"), (4, "fsdp2")):
-        for case, expected, result in zip(cases, alone, train(processes, strategy), strict=True):
+        for case, one, several in zip(cases, alone, run(processes, strategy), strict=True):
             where = f"{case} in {processes} processes ({strategy})"
-            assert result["sharded"] == (strategy == "fsdp2"), where
-            assert len(expected["steps"]) == len(result["steps"]) == 3, where
-            for step, expected_step in zip(result["steps"], expected["steps"], strict=True):
-                require_equal_gradients(step, expected_step, where)
-            for line, expected_line in zip(result["log"], expected["log"], strict=True):
-                numbers = [line[name] for name in LOGGED]
-                assert numbers == pytest.approx([expected_line[n] for n in LOGGED], rel=1e-6)
+            assert several["sharded"] == (strategy == "fsdp2"), where
+            assert len(one["steps"]) == 3, where
+            for expected, gradients in zip(one["steps"], several["steps"], strict=True):
+                require_same_gradients(gradients, expected, where)
+            require_same_log(several["log"], one["log"], 1e-6)
 
 
-LOGGED = ("tokens", "loss", "cross_entropy")
-
-
-def require_equal_gradients(step, expected, where):
-    """Require the gradients of a step by name, but for rounding of the largest."""
-    assert step.keys() == expected.keys(), where
+def require_same_gradients(gradients, expected, where):
+    assert gradients.keys() == expected.keys(), where
     largest = max(float(gradient.abs().max()) for gradient in expected.values())
     assert largest > 0, where
-    for name, gradient in expected.items():
-        difference = (gradient - step[name]).abs().max()
-        assert float(difference) <= 1e-6 * largest, where
+    for name, gradient in gradients.items():
+        torch.testing.assert_close(gradient, expected[name], rtol=0, atol=1e-6 * largest)

@@ -13,6 +13,8 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.models.tokenizers import load_tokenizer
 from tests.docs.documents import ROOT, blocks
 
+from .trained import moved
+
 pytestmark = pytest.mark.engine
 
 
@@ -22,12 +24,15 @@ def sums(tokenizer, count):
     rng = random.Random(0)
     rows = []
     for at in range(count):
-        a, b = rng.randrange(10 ** rng.randrange(1, 5)), rng.randrange(10)
-        texts = f"{a}+{b}=", str(a + b) if at % 7 else "+=" * (1 + b)
-        prompt, target = (tokenizer(x, add_special_tokens=False)["input_ids"] for x in texts)
+        digits = rng.randrange(1, 5)
+        a = rng.randrange(10**digits)
+        b = rng.randrange(10)
+        result = str(a + b) if at % 7 else "+=" * (1 + b)
+        prompt = tokenizer.encode(f"{a}+{b}=", add_special_tokens=False)
+        target = tokenizer.encode(result, add_special_tokens=False)
         target.append(tokenizer.eos_token_id)
-        labels = [-100] * len(prompt) + target
         ids = prompt + target
+        labels = [-100] * len(prompt) + target
         rows.append({"input_ids": ids, "attention_mask": [1] * len(ids), "labels": labels})
     return rows
 
@@ -45,8 +50,10 @@ def settings_of(folder, accumulation, **more):
 
 def trainer(tiny, folder, loss, accumulation=1, watched=True):
     """A stock Trainer, of a loss or of its own; rows of digits make its steps uneven."""
-    loss_function = None if loss is None else sb.compute_loss_func(loss, tiny.tokenizer)
-    stock_trainer = Trainer(
+    loss_function = None
+    if loss is not None:
+        loss_function = sb.compute_loss_func(loss, tiny.tokenizer)
+    stock = Trainer(
         AutoModelForCausalLM.from_pretrained(tiny.base),
         TrainingArguments(**settings_of(folder, accumulation)),
         DataCollatorForSeq2Seq(tiny.tokenizer),
@@ -55,8 +62,8 @@ def trainer(tiny, folder, loss, accumulation=1, watched=True):
         compute_loss_func=loss_function,
     )
     if loss_function is not None and watched:
-        loss_function.watch(stock_trainer)
-    return stock_trainer
+        loss_function.watch(stock)
+    return stock
 
 
 def losses(trainer):
@@ -77,20 +84,20 @@ def test_ce_is_that_of_the_stock_trainer(tiny, tmp_path, accumulation):
 
 @pytest.mark.parametrize("loss", ["smmd", "ntl", "gce", "ntil[noise=0]"])
 def test_gradient_accumulation_changes_nothing(tiny, tmp_path, loss):
-    one_batch, split = (trainer(tiny, tmp_path, loss, accumulation) for accumulation in (1, 4))
-    of_whole = losses(one_batch)
-    assert losses(split) == pytest.approx(of_whole, rel=1e-4)
-    start = AutoModelForCausalLM.from_pretrained(tiny.base)
-    models = (m.parameters() for m in (one_batch.model, split.model, start))
-    moved = 0.0
-    for a, b, before in zip(*models, strict=True):
-        torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
-        moved += float((a - before).detach().abs().sum())
-    assert moved > 0
+    at_once = trainer(tiny, tmp_path, loss, 1)
+    split = trainer(tiny, tmp_path, loss, 4)
+    expected = losses(at_once)
+    assert losses(split) == pytest.approx(expected, rel=1e-4)
+
+    assert moved(at_once.model, tiny.base)
+    weights = dict(at_once.model.named_parameters())
+    for name, weight in split.model.named_parameters():
+        torch.testing.assert_close(weight, weights[name], rtol=1e-4, atol=1e-6)
+
     if loss == "gce":  # it divides by tokens, which the Trainer counts
-        assert losses(trainer(tiny, tmp_path, loss, 4, False)) == pytest.approx(of_whole, rel=1e-4)
+        assert losses(trainer(tiny, tmp_path, loss, 4, False)) == pytest.approx(expected, rel=1e-4)
     else:
-        assert losses(trainer(tiny, tmp_path, loss, 1, False)) == pytest.approx(of_whole, rel=1e-4)
+        assert losses(trainer(tiny, tmp_path, loss, 1, False)) == pytest.approx(expected, rel=1e-4)
         with pytest.raises(UserError, match=r"numeric units .*watch\(trainer\)"):
             trainer(tiny, tmp_path, loss, 4, False).train()
 
@@ -111,11 +118,10 @@ def test_the_snippets_of_the_page_make_the_steps_of_plain_pytorch(tmp_path, coun
         "data": Dataset.from_list(rows), "settings": settings_of(tmp_path, 2, **exact),
     }  # fmt: skip
     start, *models = [AutoModelForCausalLM.from_pretrained(folder) for _ in range(1 + count)]
-
     for model, snippet in zip(models, snippets, strict=False):
         names |= {"model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=1e-2)}
         exec(snippet, names)
-        of_three = (one.parameters() for one in (start, models[0], model))
-        for before, plain, own in zip(*of_three, strict=True):
-            assert not torch.equal(before, own)
-            torch.testing.assert_close(own, plain, rtol=1e-4, atol=1e-6)
+        of_three = (of_model.parameters() for of_model in (start, models[0], model))
+        for untrained, plain, trained in zip(*of_three, strict=True):
+            assert not torch.equal(untrained, trained)
+            torch.testing.assert_close(trained, plain, rtol=1e-4, atol=1e-6)

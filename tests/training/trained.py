@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import pytest
 import torch
 
 import smmd_bench as sb
@@ -32,7 +33,6 @@ def train(
         numeric_loss=loss,
         sampler=None,
     )
-
     with objective_forward(model, loss):
         if watch is not None:
             watch(model)
@@ -43,34 +43,33 @@ def train(
 def moved(model, base):
     """By name, how far the parameters went that a trained model has otherwise than its base."""
     start = load_model(base, "float32").state_dict()
-    weights = {}
+    distances = {}
     for name, parameter in model.named_parameters():
         name = name.removeprefix("base_model.model.").replace(".base_layer.", ".")
         way = parameter - start[name] if name in start else parameter
-        weights[name] = float(way.detach().abs().sum())
-    return {name: size for name, size in weights.items() if size}
+        distance = float(way.detach().abs().sum())
+        if distance:
+            distances[name] = distance
+    return distances
 
 
 def require_same_log(log, other, rel):
-    for one, two in zip(log, other, strict=True):
+    for line, expected in zip(log, other, strict=True):
         for key in ("loss", "cross_entropy", "tokens", "units"):
-            assert one[key] == two[key] or abs(one[key] - two[key]) <= rel * abs(two[key]), key
+            assert line[key] == pytest.approx(expected[key], rel=rel, abs=0), key
 
 
 def require_objective_of(model, batch, loss):
     """The objective of a batch is the model's own cross-entropy, and the auxiliary of numbers."""
     with torch.no_grad():
         expected = float(model(**batch).loss)
-
-    targets = supervised_targets(loss, batch["labels"][:, 1:])
-    inputs = {name: value for name, value in batch.items() if name != "labels"}
+    inputs = dict(batch)
+    labels = inputs.pop("labels")
+    inputs["targets"] = supervised_targets(loss, labels[:, 1:])
     with objective_forward(model, loss):
-        out = model(**inputs, targets=targets)["objective"]
+        out = model(**inputs)["objective"]
 
-    cross_entropy = float(out.cross_entropy)
-    torch.testing.assert_close(cross_entropy, expected, rtol=1e-5, atol=0)
-    total = float(out.total.detach())
-    expected_total = expected + loss.weight * float(out.auxiliary)
-    torch.testing.assert_close(total, expected_total, rtol=1e-5, atol=0)
-    is_numeric = torch.isin(batch["labels"], loss.token_ids)
-    assert out.units == int(is_numeric.sum())
+    assert out.cross_entropy.item() == pytest.approx(expected, rel=1e-5)
+    total = expected + loss.weight * out.auxiliary.item()
+    assert out.total.item() == pytest.approx(total, rel=1e-5)
+    assert out.units == int(torch.isin(labels, loss.token_ids).sum())
