@@ -47,6 +47,7 @@ class Style:
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
+        # Every draw comes in this order: the order is the data.
         dark = rng.random() < 0.15
         self.outside, self.inside = _DARK if dark else rng.choice(_LIGHT)
         palette = list(rng.choice(_PALETTES))
@@ -55,6 +56,7 @@ class Style:
             channels = [[(255 + c) // 2 for c in _channels(colour)] for colour in palette]
             palette = ["#" + "".join(f"{c:02x}" for c in colour) for colour in channels]
         self.palette = palette
+
         self.font = rng.choice(tuple(_SIZES))
         self.size = _SIZES[self.font]
         self.ink = "#e6e6e6" if dark else rng.choice(("#000000", "#333333", "#1f2a44"))

@@ -14,7 +14,7 @@ import hashlib
 import random
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 GENERATOR = 1
 """Version of charts, questions and pictures."""
@@ -96,8 +96,9 @@ class Question:
 
 def spell(tenths: int) -> str:
     """140 -> "14", 35 -> "3.5": how values are printed and answers written."""
-    whole, rest = divmod(abs(tenths), 10)
-    return ("-" if tenths < 0 else "") + (f"{whole}.{rest}" if rest else str(whole))
+    integer, decimal = divmod(abs(tenths), 10)
+    sign = "-" if tenths < 0 else ""
+    return f"{sign}{integer}.{decimal}" if decimal else f"{sign}{integer}"
 
 
 def chart_at(
@@ -118,8 +119,9 @@ def chart_at(
 
 def split_of(chart: Chart) -> str:
     """The split that a chart belongs to: by a hash of what it shows, 8 : 1 : 1."""
-    shown = repr((chart.kind, chart.categories, chart.series, chart.values))
-    tenth = int.from_bytes(hashlib.blake2b(shown.encode(), digest_size=8).digest(), "big") % 10
+    content = repr((chart.kind, chart.categories, chart.series, chart.values))
+    digest = hashlib.blake2b(content.encode(), digest_size=8).digest()
+    tenth = int.from_bytes(digest, "big") % 10
     return {0: "validation", 1: "test"}.get(tenth, "train")
 
 
@@ -127,7 +129,8 @@ def _can_be_plain(chart: Chart) -> bool:
     count = len(chart.categories)
     if not chart.printed or chart.kind == "pie" or len(chart.series) > 1:
         return False
-    longest = max(map(len, (*chart.categories, *map(spell, chart.values[0]))))
+    texts = [*chart.categories, *map(spell, chart.values[0])]
+    longest = max(map(len, texts))
     fits = chart.kind == "horizontal bar" or longest * CHARACTER < _PLAIN_WIDTH / count
     return count <= _PLAIN_CATEGORIES and fits
 
@@ -138,19 +141,21 @@ def _chart(rng: random.Random) -> Chart:
     series: tuple[str, ...] = ("",)
     if kind == "stacked" or (kind != "pie" and rng.random() < 0.4):
         series = rng.choice(_SERIES)
-    most = {"pie": 6, "line": 9}.get(kind, 8 if len(series) == 1 else 5)
-    named = _DIMENSIONS[dimension]
-    count = rng.randint(3, min(most, len(named)))
+
+    names = _DIMENSIONS[dimension]
+    largest = {"pie": 6, "line": 9}.get(kind, 8 if len(series) == 1 else 5)
+    count = rng.randint(3, min(largest, len(names)))
     if dimension in _IN_ORDER:
-        start = rng.randint(0, len(named) - count)
-        categories = named[start : start + count]
+        start = rng.randint(0, len(names) - count)
+        categories = names[start : start + count]
     else:
-        categories = tuple(rng.sample(named, count))
+        categories = tuple(rng.sample(names, count))
+
     chart = Chart(kind, rng.choice(_QUANTITIES), dimension, categories, series)
-    return _with_slices(rng, chart) if kind == "pie" else _with_values(rng, chart)
+    return _draw_slices(rng, chart) if kind == "pie" else _draw_values(rng, chart)
 
 
-def _with_slices(rng: random.Random, chart: Chart) -> Chart:
+def _draw_slices(rng: random.Random, chart: Chart) -> Chart:
     """Slices of at least 6 in 100, so that their values fit in."""
     count = len(chart.categories)
     cuts = sorted(rng.sample(range(100 - 6 * count), count - 1))
@@ -160,77 +165,102 @@ def _with_slices(rng: random.Random, chart: Chart) -> Chart:
     return replace(chart, values=(tuple(share * scale for share in shares),), percent=percent)
 
 
-def _with_values(rng: random.Random, chart: Chart) -> Chart:
-    kind, categories, series = chart.kind, chart.categories, chart.series
-    parts = len(series) if kind == "stacked" else 1
+def _draw_values(rng: random.Random, chart: Chart) -> Chart:
+    # Every draw comes in this order: the order is the data.
+    parts = len(chart.series) if chart.kind == "stacked" else 1
     step = rng.choice(_STEPS)
     ticks = rng.randint(4, 7)
-    printed = rng.random() < 0.5 and _room_to_print(kind, len(categories), len(series), step, ticks)
+    printed = rng.random() < 0.5 and _can_be_printed(chart, step, ticks)
     floor, halves = 0, False
     if printed:
         unit = 1 if step < 20 else 10
         lowest = -(-ticks * step // (5 if parts > 1 else 10) // unit)
         highest = ticks * step // unit
     else:
-        ticks = rng.randint(2, 9 // parts) if parts > 1 else ticks
-        halves = step % 2 == 0 and parts == 1 and rng.random() < 0.4
+        if parts > 1:
+            ticks = rng.randint(2, 9 // parts)
+        else:
+            halves = step % 2 == 0 and rng.random() < 0.4
         unit = step // 2 if halves else step
-        if kind == "line" and rng.random() < 0.4:
+        if chart.kind == "line" and rng.random() < 0.4:
             floor = step * rng.randint(2, 20)
-        lowest, highest = floor // unit + 1, (floor + ticks * step) // unit
-    values = [[unit * rng.randint(lowest, highest) for _ in categories] for _ in series]
-    if kind == "line":
-        choices = [unit * n for n in range(lowest, highest + 1)]
-        for at in range(len(categories)):  # no two lines meet, where one would hide the other
-            for line, drawn in zip(values, rng.sample(choices, len(values)), strict=True):
-                line[at] = drawn
+        lowest = floor // unit + 1
+        highest = (floor + ticks * step) // unit
+
+    values = _draw_rows(rng, chart, unit, range(lowest, highest + 1))
     if parts > 1:
         reached = max(map(sum, zip(*values, strict=True)))
         step *= parts if printed else 1
     else:
         reached = max(map(max, values))
-    top = floor + -(-(reached - floor) // step) * step
-    axis: dict[str, Any] = {"floor": floor, "step": step, "top": top}
-    rows = tuple(map(tuple, values))
-    return replace(chart, values=rows, halves=halves, printed=printed, **axis)
+    steps = -(-(reached - floor) // step)
+    return replace(
+        chart,
+        values=values,
+        floor=floor,
+        step=step,
+        top=floor + steps * step,
+        halves=halves,
+        printed=printed,
+    )
 
 
-def _room_to_print(kind: str, categories: int, series: int, step: int, ticks: int) -> bool:
+def _draw_rows(
+    rng: random.Random, chart: Chart, unit: int, multiples: range
+) -> tuple[tuple[int, ...], ...]:
+    """A row of values for each series, multiples of the unit."""
+    low, high = multiples[0], multiples[-1]
+    rows = [tuple(unit * rng.randint(low, high) for _ in chart.categories) for _ in chart.series]
+    if chart.kind == "line":  # drawn again so that no two lines meet: one would hide the other
+        columns = [rng.sample(multiples, len(rows)) for _ in chart.categories]
+        rows = [tuple(unit * n for n in row) for row in zip(*columns, strict=True)]
+    return tuple(rows)
+
+
+def _can_be_printed(chart: Chart, step: int, ticks: int) -> bool:
     """Whether the printed values do not run into one another."""
-    longest = len("7.0") if step < 20 else len(spell(step * ticks))
-    if kind == "line":
-        return series == 1 and longest * CHARACTER < PLOT_WIDTH / categories
-    if kind == "horizontal bar":
+    categories, series = len(chart.categories), len(chart.series)
+    if chart.kind == "horizontal bar":
         return series == 1 or series * categories <= 12
-    bars = categories if kind == "stacked" else categories * series
-    return longest * CHARACTER < 0.7 * PLOT_WIDTH / bars
+
+    longest = "7.0" if step < 20 else spell(step * ticks)
+    text_width = len(longest) * CHARACTER
+    if chart.kind == "line":
+        return series == 1 and text_width < PLOT_WIDTH / categories
+    bars = categories if chart.kind == "stacked" else categories * series
+    return text_width < 0.7 * PLOT_WIDTH / bars
 
 
 def _question(kind: QuestionKind, chart: Chart, rng: random.Random) -> Question:
     row = rng.randrange(len(chart.series))
-    column, other = rng.sample(range(len(chart.categories)), 2)
+    column, other_column = rng.sample(range(len(chart.categories)), 2)
     name, values = chart.series[row], chart.values[row]
-    of = f" of {name}" if name else ""
-    first, second = chart.categories[column], chart.categories[other]
-    a, b = values[column], values[other]
+    of_series = f" of {name}" if name else ""
+    category = chart.categories[column]
+    answer = values[column]
     if kind == "value":
         texts = (
-            f"What is the value{of} for {first}?",
-            f"Which value{of} does the chart show for {first}?",
+            f"What is the value{of_series} for {category}?",
+            f"Which value{of_series} does the chart show for {category}?",
         )
-        return Question(kind, rng.choice(texts), a)
-    if kind in ("maximum", "minimum"):
-        best, word = (max, "highest") if kind == "maximum" else (min, "lowest")
-        texts = (f"What is the {word} value{of}?", f"What is the {kind}{of} in the chart?")
-        return Question(kind, rng.choice(texts), best(values))
-    if name and rng.random() < 0.5:  # within one category instead of within one series
-        second_row = rng.choice([at for at in range(len(chart.series)) if at != row])
-        pair = f"the values of {name} and {chart.series[second_row]} for {first}"
-        b = chart.values[second_row][column]
+    elif kind in ("maximum", "minimum"):
+        answer, word = (max(values), "highest") if kind == "maximum" else (min(values), "lowest")
+        texts = (
+            f"What is the {word} value{of_series}?",
+            f"What is the {kind}{of_series} in the chart?",
+        )
     else:
-        pair = f"the values{of} for {first} and {second}"
-    if kind == "sum":
-        texts = (f"What is the sum of {pair}?", f"What do {pair} add up to?")
-        return Question(kind, rng.choice(texts), a + b)
-    texts = (f"What is the difference between {pair}?", f"How far apart are {pair}?")
-    return Question(kind, rng.choice(texts), abs(a - b))
+        if name and rng.random() < 0.5:  # within one category instead of within one series
+            other_row = rng.choice([at for at in range(len(chart.series)) if at != row])
+            pair = f"the values of {name} and {chart.series[other_row]} for {category}"
+            other = chart.values[other_row][column]
+        else:
+            pair = f"the values{of_series} for {category} and {chart.categories[other_column]}"
+            other = values[other_column]
+        if kind == "sum":
+            answer += other
+            texts = (f"What is the sum of {pair}?", f"What do {pair} add up to?")
+        else:
+            answer = abs(answer - other)
+            texts = (f"What is the difference between {pair}?", f"How far apart are {pair}?")
+    return Question(kind, rng.choice(texts), answer)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from matplotlib import rc_context, rcParamsDefault
 
-from ._charts_canvas import SIZE, SMALL, Canvas, Style, ink_on
+from ._charts_canvas import SIZE, SMALL, Canvas, Pair, Style, ink_on
 from ._charts_data import CHARACTER, Chart, spell
 
 _MARKERS = "os^D"
@@ -134,15 +134,7 @@ def _grid(canvas: Canvas, chart: Chart, area: _Area, ticks: range) -> None:
 
 
 def _axes(canvas: Canvas, chart: Chart, area: _Area, ticks: range, *, narrow: bool) -> None:
-    style = canvas.style
-    right, top = area.left + area.width, area.bottom + area.height
-    corners = [(area.left, top), (area.left, area.bottom), (right, area.bottom), (right, top)]
-    if style.framed:
-        frame = [*corners, corners[0]]
-    else:
-        frame = corners[:2] if area.sideways else corners[1:3]
-    canvas.line(frame, style.ink, lw=1, above=True)
-
+    _frame(canvas, area)
     names = [(area.category(place), name) for place, name in enumerate(chart.categories)]
     labels = [(area.value(tick), spell(tick)) for tick in ticks]
     beneath, beside = (labels, names) if area.sideways else (names, labels)
@@ -153,8 +145,19 @@ def _axes(canvas: Canvas, chart: Chart, area: _Area, ticks: range, *, narrow: bo
             canvas.text((x + 3, area.bottom - 6), text, ha="right", va="top", rotation=45)
         else:
             canvas.text((x, area.bottom - 5), text, va="top")
-    if style.named_axes:
+    if canvas.style.named_axes:
         _axis_names(canvas, chart, area, ticked=bool(ticks))
+
+
+def _frame(canvas: Canvas, area: _Area) -> None:
+    """All around, or only the line from which the bars start."""
+    right = area.left + area.width
+    top = area.bottom + area.height
+    corners = [(area.left, top), (area.left, area.bottom), (right, area.bottom), (right, top)]
+    line = corners[:2] if area.sideways else corners[1:3]
+    if canvas.style.framed:
+        line = [*corners, corners[0]]
+    canvas.line(line, canvas.style.ink, lw=1, above=True)
 
 
 def _axis_names(canvas: Canvas, chart: Chart, area: _Area, *, ticked: bool) -> None:
@@ -225,23 +228,26 @@ def _pie(canvas: Canvas, chart: Chart) -> None:
         key_width = max(map(len, chart.categories)) * CHARACTER + 34
         _key(canvas, chart.categories, canvas.width - key_width, canvas.height / 2 - 10)
     radius = 108 if style.labels_at_slices else 130
-    centre_x = (canvas.width - key_width) / 2
-    centre_y = (canvas.height - _TITLE) / 2
+    centre = ((canvas.width - key_width) / 2, (canvas.height - _TITLE) / 2)
 
     angle = float(style.turned)
     for name, value, colour in zip(chart.categories, values, style.palette, strict=False):
         end = angle - 360 * value / sum(values)
-        canvas.slice((centre_x, centre_y), radius, (end, angle), colour)
+        canvas.slice(centre, radius, (end, angle), colour)
         middle = math.radians((angle + end) / 2)
         angle = end
 
-        x, y = math.cos(middle), math.sin(middle)
         text = spell(value) + ("%" if chart.percent else "")
-        inside = (centre_x + 0.74 * radius * x, centre_y + 0.74 * radius * y)
+        inside = _spot(centre, middle, 0.74 * radius, 0.74 * radius)
         canvas.text(inside, text, color=ink_on(colour))
         if style.labels_at_slices:
-            outside = (centre_x + (radius + 9) * x, centre_y + (radius + 12) * y)
-            canvas.text(outside, name, ha="left" if x > 0 else "right")
+            outside = _spot(centre, middle, radius + 9, radius + 12)
+            canvas.text(outside, name, ha="left" if math.cos(middle) > 0 else "right")
+
+
+def _spot(centre: Pair, angle: float, width: float, height: float) -> Pair:
+    """The point of an ellipse in this direction, in radians."""
+    return centre[0] + width * math.cos(angle), centre[1] + height * math.sin(angle)
 
 
 def _legend(canvas: Canvas, names: tuple[str, ...]) -> tuple[float, float, float]:
@@ -251,14 +257,14 @@ def _legend(canvas: Canvas, names: tuple[str, ...]) -> tuple[float, float, float
         _key(canvas, names, canvas.width - width - 4, canvas.height / 2)
         return width, 0.0, 0.0
 
-    above = canvas.style.legend == "above"
-    y = canvas.height - _TITLE - 5 if above else 12
+    is_above = canvas.style.legend == "above"
+    y = canvas.height - _TITLE - 5 if is_above else 12
     widths = [len(name) * CHARACTER + 34 for name in names]
     x = (canvas.width - sum(widths)) / 2
     for name, width, colour in zip(names, widths, canvas.style.palette, strict=False):
         _swatch(canvas, x, y, name, colour)
         x += width
-    return (0.0, _LEGEND, 0.0) if above else (0.0, 0.0, _LEGEND)
+    return (0.0, _LEGEND, 0.0) if is_above else (0.0, 0.0, _LEGEND)
 
 
 def _key(canvas: Canvas, names: tuple[str, ...], x: float, middle: float) -> None:

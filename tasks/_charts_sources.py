@@ -72,13 +72,16 @@ def _read(files: tuple[Path, ...]) -> tuple[list[Row], Mapping[str, int]]:
     kept, dropped = [], Counter[str]()
     for file, origin in zip(files, ("human", "augmented"), strict=True):
         for number, row in enumerate(read_rows(file, ("query", "label"))):
-            image = file.parent / "png" / Path(str(row.get("imgname"))).name
-            query, label = " ".join(str(row["query"]).split()), str(row["label"])
+            name = Path(str(row.get("imgname"))).name
+            image = file.parent / "png" / name
+            query = " ".join(str(row["query"]).split())
+            label = str(row["label"])
             if plain_number(label) is not None:
                 kept.append(Row(image, query, label, origin, number))
-            else:  # written otherwise: with a percent sign, commas, a currency, or as a fraction
-                written = parse_number(label) is not None
-                dropped["written otherwise" if written else "not a number"] += 1
+            elif parse_number(label) is not None:  # a percent sign, commas, a currency, a fraction
+                dropped["written otherwise"] += 1
+            else:
+                dropped["not a number"] += 1
     if not kept:
         raise UserError(f"No question in {files[0]} has a number for an answer: copy it again.")
     return kept, dict(sorted(dropped.items()))
@@ -86,20 +89,26 @@ def _read(files: tuple[Path, ...]) -> tuple[list[Row], Mapping[str, int]]:
 
 @cache
 def _identity(files: tuple[Path, ...]) -> dict[str, Any]:
-    (kept, dropped), root = _read(files), files[0].parent
-    images = hashlib.blake2b(digest_size=16)
-    for image in sorted({row.image for row in kept}):
+    rows, dropped = _read(files)
+    root = files[0].parent
+    digest = hashlib.blake2b(digest_size=16)
+    for image in sorted({row.image for row in rows}):
         if not image.is_file():
             raise UserError(f"The image {image} is absent: copy {root} again.")
-        images.update(f"{image.relative_to(root)} {content_digest(image)}\n".encode())
-    questions = digest_of_files(files, root)
-    counts = {"kept": len(kept), "dropped": dict(dropped)}
-    return {"questions": questions, "images": images.hexdigest(), **counts}
+        line = f"{image.relative_to(root)} {content_digest(image)}\n"
+        digest.update(line.encode())
+    return {
+        "questions": digest_of_files(files, root),
+        "images": digest.hexdigest(),
+        "kept": len(rows),
+        "dropped": dict(dropped),
+    }
 
 
 def _files(split: str) -> tuple[Path, ...]:
-    given, name = data_folder(), OFFICIAL_NAMES[split]
-    for folder in [given / place / name for place in FOLDERS] if given else ():
+    root, name = data_folder(), OFFICIAL_NAMES[split]
+    folders = [root / place / name for place in FOLDERS] if root else []
+    for folder in folders:
         if (folder / f"{name}_human.json").is_file():
             return folder / f"{name}_human.json", folder / f"{name}_augmented.json"
     raise UserError(

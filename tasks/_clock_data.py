@@ -51,20 +51,22 @@ class Clock:
 
 @cache
 def own_index(split: Split) -> Sequence[Clock]:
-    """The clocks of a split, in the order of `in_turn`."""
+    """The clocks of a split, in the order of `order_by_turns`."""
     text = (files("smmd_bench.tasks") / "clock_index.csv").read_text(encoding="utf-8")
-    found = []
+    clocks = []
     for line in text.splitlines()[1:]:
-        label, *held_out = line.split(",")
-        hour, minute = (int(part) for part in label.split(":"))
-        valid, test = ({int(face) for face in part.split()} for part in held_out)
-        train = set(range(FACES)) - valid - test
-        faces = {"train": train, "validation": valid, "test": test}[split]
-        found += [Clock(hour, minute, face) for face in faces]
-    return in_turn(found)
+        label, validation, test = line.split(",")
+        hour, minute = map(int, label.split(":"))
+        faces = {
+            "validation": {*map(int, validation.split())},
+            "test": {*map(int, test.split())},
+        }
+        faces["train"] = {*range(FACES)} - faces["validation"] - faces["test"]
+        clocks += [Clock(hour, minute, face) for face in faces[split]]
+    return order_by_turns(clocks)
 
 
-def in_turn(clocks: Iterable[Clock]) -> list[Clock]:
+def order_by_turns(clocks: Iterable[Clock]) -> list[Clock]:
     """Every class once, then every class once more, and so on: any beginning is balanced. The order
     is random, and the same for the same clocks."""
     groups: dict[tuple[int, int], list[Clock]] = defaultdict(list)
@@ -75,21 +77,21 @@ def in_turn(clocks: Iterable[Clock]) -> list[Clock]:
         rng.shuffle(group)
     order: list[Clock] = []
     for turn in zip_longest(*groups.values()):
-        here = [clock for clock in turn if clock is not None]
-        rng.shuffle(here)
-        order += here
+        one_of_each = [clock for clock in turn if clock is not None]
+        rng.shuffle(one_of_each)
+        order += one_of_each
     return order
 
 
 def kaggle_folder(source: str) -> Path | None:
     """The folder with `clocks.csv` that --data-dir names; None: the clocks are synthetic. Raises
     UserError where there should be such a folder."""
-    given = None if source == "synthetic" else data_folder()
-    for place in (given / "clock_time", given) if given else ():
+    folder = None if source == "synthetic" else data_folder()
+    if folder is None and source != "kaggle":
+        return None
+    for place in (folder / "clock_time", folder) if folder else ():
         if (place / INDEX).is_file():
             return place
-    if given is None and source != "kaggle":
-        return None
     raise UserError(
         f"There is no clock_time/{INDEX} in the folder of --data-dir: put Kaggle's "
         "gpiosenka/time-image-datasetclassification there, or ask for clock_time[source=synthetic]."
@@ -97,14 +99,17 @@ def kaggle_folder(source: str) -> Path | None:
 
 
 def kaggle_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
-    """The clocks of a split with their pictures, in the order of `in_turn`. Raises UserError for an
-    index that cannot be read, or does not fit the pictures."""
+    """The clocks of a split with their pictures, in the order of `order_by_turns`.
+
+    Raises UserError for an index that cannot be read, or does not fit the pictures.
+    """
     index = folder / INDEX
     try:
         rows = pd.read_csv(index)
         names = rows.loc[rows["data set"] == FOLDERS[split], "filepaths"].astype(str)
         numbers = names.str.extract(_PICTURE).astype(int).itertuples(index=False)
-        clocks = {Clock(*n): folder / name for n, name in zip(numbers, names, strict=True)}
+        paths = [folder / name for name in names]
+        clocks = {Clock(*row): path for row, path in zip(numbers, paths, strict=True)}
         if {*TIMES} != {(clock.hour, clock.minute) for clock in clocks}:
             raise ValueError(f"the {split} split has not all of the 144 times, or others")
         if absent := [path for path in clocks.values() if not path.is_file()]:
@@ -114,7 +119,7 @@ def kaggle_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
             f"{index} does not fit its folder ({error}): copy the whole data set again, or ask for "
             "--task 'clock_time[source=synthetic]'."
         ) from error
-    return {clock: clocks[clock] for clock in in_turn(clocks)}
+    return {clock: clocks[clock] for clock in order_by_turns(clocks)}
 
 
 @cache

@@ -22,7 +22,7 @@ from smmd_bench.contracts import cache_folder
 from smmd_bench.storage.files import atomic
 
 from ._clock_data import Clock
-from ._picture_files import draw_all
+from ._picture_files import draw_missing
 
 DRAWING = 1
 """Version of the pictures: raise it when one pixel changes."""
@@ -59,13 +59,15 @@ class FaceStyle:
 
     def __init__(self, seed: str) -> None:
         rng = random.Random(seed)
+        # Every draw comes in this order: the order is the data.
         dark = rng.random() < 0.3
         self.dial = _shade(rng, 8, 62) if dark else _shade(rng, 205, 255)
         self.ink = _shade(rng, 200, 250) if dark else _shade(rng, 0, 70)
         self.numerals = rng.choice(NUMERALS)
-        lettered = self.numerals in ("arabic", "roman", "quarters")
+        has_numerals = self.numerals in ("arabic", "roman", "quarters")
         self.numeral_size = rng.uniform(13, 22)
         self.hour_hand, self.minute_hand = _hand_colours(rng, self.ink, dark=dark)
+
         self.page = _shade(rng, 20, 245)
         self.rim = rng.choice([self.ink, _shade(rng, 60, 190), rng.choice(ACCENTS)])
         self.rim_width = rng.uniform(0, 9)
@@ -73,10 +75,12 @@ class FaceStyle:
         self.radius = rng.uniform(101, 109)
         self.texture = rng.choice(TEXTURES)
         self.texture_seed = rng.randrange(2**32)
+
         self.font = rng.choice(FONTS)
         self.numeral_radius = rng.uniform(70, 86 - self.numeral_size / 4)
         self.minute_ticks = self.numerals != "none" and rng.random() < 0.5
-        self.hour_ticks = self.numerals == "ticks" or (lettered and rng.random() < 0.7)
+        self.hour_ticks = self.numerals == "ticks" or (has_numerals and rng.random() < 0.7)
+
         self.hand = rng.choice(tuple(HANDS))
         self.hand_width = rng.uniform(7, 10)
         self.hour_length = rng.uniform(56, 62)
@@ -234,17 +238,17 @@ def _font(name: str, size: int) -> ImageFont.FreeTypeFont:
 
 
 @cache
-def drawn_by() -> str:
+def drawing_version() -> str:
     """What a pixel may depend on: our version, Pillow's, and matplotlib's for its fonts."""
     return f"v{DRAWING}-pillow{version('pillow')}-matplotlib{version('matplotlib')}"
 
 
 def picture_files(clocks: Sequence[Clock], seed: int) -> list[Path]:
     """The file of each clock, drawn where it is not there yet; safe in several processes."""
-    root = cache_folder() / "clock_time" / f"{drawn_by()}-seed{seed}"
+    root = cache_folder() / "clock_time" / f"{drawing_version()}-seed{seed}"
     paths = [root / clock.folder / f"{clock.face}.png" for clock in clocks]
     pairs = zip(clocks, paths, strict=True)
-    draw_all(_draw_one, [(seed, clock, path) for clock, path in pairs if not path.is_file()])
+    draw_missing(_draw_one, [(seed, clock, path) for clock, path in pairs])
     return paths
 
 

@@ -46,7 +46,6 @@ _Operands = tuple[Value, Value]
 class Regime:
     """A difficulty level. Its entropy, log10 of the number of likely problems, is a range."""
 
-    name: str
     min_entropy: float
     max_entropy: float
     rationals: bool = True  # the answer may be a fraction, not only an integer
@@ -54,14 +53,11 @@ class Regime:
 
 
 REGIMES: Mapping[str, Regime] = {
-    regime.name: regime
-    for regime in (
-        Regime("easy", 3 + 0 / 3 * 7, 3 + 1 / 3 * 7),
-        Regime("medium", 3 + 1 / 3 * 7, 3 + 2 / 3 * 7),
-        Regime("hard", 3 + 2 / 3 * 7, 3 + 3 / 3 * 7),
-        Regime("interpolate", 8, 8),
-        Regime("extrapolate", 10, 12, rationals=False, longer=True),
-    )
+    "easy": Regime(3 + 0 / 3 * 7, 3 + 1 / 3 * 7),
+    "medium": Regime(3 + 1 / 3 * 7, 3 + 2 / 3 * 7),
+    "hard": Regime(3 + 2 / 3 * 7, 3 + 3 / 3 * 7),
+    "interpolate": Regime(8, 8),
+    "extrapolate": Regime(10, 12, rationals=False, longer=True),
 }
 
 
@@ -88,15 +84,9 @@ def problems(
             problem = sampler.problem(regime, operations)
         except _EntropyLeftOverError:
             continue
-        fits = len(problem.question) <= MAX_QUESTION_LENGTH
-        if fits and len(problem.answer) <= MAX_ANSWER_LENGTH:
+        has_short_answer = len(problem.answer) <= MAX_ANSWER_LENGTH
+        if has_short_answer and len(problem.question) <= MAX_QUESTION_LENGTH:
             yield problem
-
-
-def reference_stream(level: str, seed: int) -> Iterator[tuple[str, str]]:
-    """(question, answer) of the reference after `random.seed(seed); numpy.random.seed(seed)`."""
-    stream = problems(REGIMES[level], random.Random(seed), np.random.RandomState(seed))
-    return ((problem.question, problem.answer) for problem in stream)
 
 
 def split_of(expression: str) -> str:
@@ -119,6 +109,7 @@ class _Sampler(IntegerSampler):
         self.operand_samplers = (self.add, self.sub, self.mul, self.div)
 
     def problem(self, regime: Regime, operations: tuple[int, int] | None) -> Problem:
+        # Every draw comes in the order of the reference: the order is the data.
         count = 9 + self.below(3) if regime.longer and operations is None else None
         self.below(1)  # the number of modules upstream, from 1 to 1
         low, high = regime.min_entropy, regime.max_entropy
@@ -129,10 +120,12 @@ class _Sampler(IntegerSampler):
             value = self.integer_or_rational(value_entropy)
         else:
             value = self.integer(value_entropy, signed=True), 1
+
         if count is None:
-            fewest, most = operations or (3, 3 + int(entropy / 2))
-            count = fewest + self.below(most - fewest + 1)
-            entropy -= math.log10(most - fewest + 1)
+            least, largest = operations or (3, 3 + int(entropy / 2))
+            choices = largest - least + 1
+            count = least + self.below(choices)
+            entropy -= math.log10(choices)
         entropy += _log10_binary_trees(count)
         expression, _ = self.expression(value, count, entropy)
         question = _TEMPLATES[self.below(5)].format(expression)
@@ -186,8 +179,8 @@ class _Sampler(IntegerSampler):
 
     def add(self, value: Value, count: int, entropy: float) -> _Operands:
         x = self.term(count, entropy)
-        rest = difference(value, x)
-        return (x, rest) if self.below(2) else (rest, x)
+        y = difference(value, x)
+        return (x, y) if self.below(2) else (y, x)
 
     def sub(self, value: Value, count: int, entropy: float) -> _Operands:
         x = self.term(count, entropy)
@@ -222,12 +215,15 @@ class _Sampler(IntegerSampler):
         if count == 1:
             multiple = self.integer(entropy, signed=True, min_abs=1)
             return (p * multiple, 1), (q * multiple, 1)
+
         if count == 2:
             if p == 0 or self.below(2):
                 x = self.integer(entropy, signed=True, min_abs=1, coprime_to=q)
                 return ratio(x * p, q), (x, 1)
             x = self.integer(entropy, signed=True, min_abs=1, coprime_to=p)
             return (x, 1), ratio(x * q, p)
+
+        # (r p1 / s q1) / (r q2 / s p2), with p = p1 p2 and q = q1 q2
         p2, p1 = self.factor_pair(p)
         q1, q2 = self.factor_pair(q)
         entropy -= split_entropy(p) + split_entropy(q)

@@ -11,7 +11,9 @@ IN_PROCESS_BELOW = 200
 """Starting processes costs more than drawing so many pictures."""
 
 
-def draw_all(draw: Callable[..., None], items: Sequence[tuple[Any, ...]]) -> None:
-    """Call `draw` with the arguments of every picture, on all cores if there are many."""
-    processes = 1 if len(items) < IN_PROCESS_BELOW else cpu_count()
-    Parallel(processes)(delayed(draw)(*item) for item in items)
+def draw_missing(draw: Callable[..., None], pictures: Sequence[tuple[Any, ...]]) -> None:
+    """Call `draw` with the arguments of every picture whose file, the last of them, is not there
+    yet; on all cores if there are many."""
+    missing = [picture for picture in pictures if not picture[-1].is_file()]
+    processes = 1 if len(missing) < IN_PROCESS_BELOW else cpu_count()
+    Parallel(processes)(delayed(draw)(*picture) for picture in missing)

@@ -69,8 +69,11 @@ def draw_numbers(template: Mapping[str, Any], rng: random.Random) -> tuple[_Valu
     results: _Values = {}
     for name, spec in template["values"].items():
         low, dots, high = spec.partition("..")
-        drawn = rng.randint(int(low), int(high)) if dots else _calculate(spec, values)
-        values[name] = Fraction(drawn)
+        if dots:
+            values[name] = Fraction(rng.randint(int(low), int(high)))
+        else:
+            values[name] = _calculate(spec, values)
+
     for line in template["solution"]:
         for _, name, formula in _STEP.findall(line):
             results[name] = _calculate(formula, {**values, **results})
@@ -81,10 +84,11 @@ def draw_numbers(template: Mapping[str, Any], rng: random.Random) -> tuple[_Valu
 
 def _calculate(formula: str, values: Mapping[str, Fraction]) -> Fraction:
     """`x + y * 2` from left to right."""
-    first, *rest = (values.get(word, word) for word in formula.split())
-    value = Fraction(first)
-    for sign, operand in zip(rest[::2], rest[1::2], strict=True):
-        value = _OPERATORS[str(sign)](value, Fraction(operand))
+    words = formula.split()
+    operands = [Fraction(values.get(word, word)) for word in words[::2]]
+    value = operands[0]
+    for sign, operand in zip(words[1::2], operands[1:], strict=True):
+        value = _OPERATORS[sign](value, operand)
     return value
 
 
@@ -93,7 +97,9 @@ def write_problem(
 ) -> WordProblem:
     """The problem of a template with these numbers, in words that `rng` draws."""
     numbers = {**values, **results}
-    slots = {**_draw_words(rng), **{key: str(value) for key, value in values.items()}}
+    slots = _draw_words(rng)
+    for key in values:
+        slots[key] = str(values[key])
 
     def note(match: re.Match[str]) -> str:
         unit, result, formula = match.groups()

@@ -189,10 +189,11 @@ def generate(
     file does not depend on `processes` (None: one a core), and a smaller one begins a larger one.
     """
     size = EXAMPLES_PER_LEVEL_IN_A_BLOCK * len(levels)
+    make_block = delayed(_block)
     calls = []
     for start in range(0, count, size):
         indices = range(start, min(start + size, count))
-        calls.append(delayed(_block)(seed, split, tuple(levels), operations, indices))
+        calls.append(make_block(seed, split, tuple(levels), operations, indices))
 
     processes = 1 if count < IN_PROCESS_BELOW else processes or cpu_count()
     blocks = Parallel(processes, return_as="generator")(calls)
@@ -205,17 +206,20 @@ def _block(
     seed: int, split: str, levels: Sequence[str], operations: tuple[int, int] | None, indices: range
 ) -> pa.RecordBatch:
     """The examples of these indices, which are a block or its beginning."""
-    identity = (seed, split, levels, operations, indices.start)
-    digest = hashlib.blake2b(repr(identity).encode(), digest_size=64).digest()
+    key = repr((seed, split, levels, operations, indices.start))
+    digest = hashlib.blake2b(key.encode(), digest_size=64).digest()
     rng = random.Random(int.from_bytes(digest[:32], "big"))
-    dirichlet_rng = np.random.RandomState(np.frombuffer(digest[32:], dtype="<u4"))
+    words = np.frombuffer(digest[32:], dtype="<u4")
+    dirichlet_rng = np.random.RandomState(words)
     streams = [problems(REGIMES[level], rng, dirichlet_rng, operations) for level in levels]
 
     # Levels take turns, and all draw from the same two generators: their order is the data.
     rows = []
     for index in indices:
         level = index % len(levels)
-        problem = next(p for p in streams[level] if split_of(p.expression) == split)
-        row = {"uid": f"{split}-{seed}-{index}", "level": levels[level], **problem._asdict()}
-        rows.append(row)
+        problem = next(streams[level])
+        while split_of(problem.expression) != split:
+            problem = next(streams[level])
+        uid = f"{split}-{seed}-{index}"
+        rows.append({"uid": uid, "level": levels[level], **problem._asdict()})
     return pa.RecordBatch.from_pylist(rows, SCHEMA)

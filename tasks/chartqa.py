@@ -19,6 +19,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.metadata import version
+from itertools import product
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
@@ -42,7 +43,7 @@ from smmd_bench.contracts import (
 
 from ._charts_data import GENERATOR, QUESTIONS_A_CHART, Chart, chart_at, spell
 from ._charts_sources import ChartSource, Row, plain_number
-from ._picture_files import draw_all
+from ._picture_files import draw_missing
 
 FORMAT = 1
 """Version of prompts and targets; `ChartQA.version` is that of reading answers."""
@@ -53,7 +54,7 @@ _MARKDOWN = re.compile(r"[*_\[\]\(\)]")
 _ENDS = frozenset(string.punctuation) - {"%"}
 
 
-METRICS: tuple[Metric, ...] = (
+_METRICS: tuple[Metric, ...] = (
     ExactMatch(), percentage("relaxed_accuracy", "Relaxed (%)", "relaxed"),
     percentage("relaxed_accuracy_lm_eval", "lm-eval relaxed (%)", "relaxed_lm_eval"),
     ParseFailureRate(), TruncationRate(),
@@ -122,13 +123,13 @@ class ChartQA:
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Of drawn charts generator, library and seed; of real ones what was read."""
-        made = {"task": self.name, "source": self.data_label, "format": FORMAT, "prompt": PROMPT}
+        identity: dict[str, Any] = {"task": self.name, "source": self.data_label, "split": split}
+        identity |= {"format": FORMAT, "prompt": PROMPT}
         if self.data_label == "synthetic":
-            drawn = {"generator": GENERATOR, "matplotlib": version("matplotlib")}
-            which = {} if self.charts == "all" else {"charts": self.charts}
-            return {**made, **drawn, **which, "split": split, "seed": seed}
+            identity |= {"generator": GENERATOR, "matplotlib": version("matplotlib"), "seed": seed}
+            return identity if self.charts == "all" else {**identity, "charts": self.charts}
         order = {} if split == "test" else {"seed": seed}
-        return {**made, "split": split, **self.sources[0].identity(split), **order}
+        return {**identity, **self.sources[0].identity(split), **order}
 
     def parse(self, completion: str) -> Answer | None:
         """The first number; a percent sign, a currency and separators do not count."""
@@ -142,27 +143,26 @@ class ChartQA:
         `relaxed_correctness` of pix2struct's metrics.py, but that "14%" is read as 14, not as 0.14,
         and that 5 % is computed exactly. The other is by lm-eval's rule.
         """
-        found, wanted = self.parse(completion), self.parse(target)
+        answer, truth = self.parse(completion), self.parse(target)
         relaxed = False
-        if found is not None and wanted is not None:
-            relaxed = abs(found.value - wanted.value) <= TOLERANCE * abs(wanted.value)
+        if answer is not None and truth is not None:
+            relaxed = abs(answer.value - truth.value) <= TOLERANCE * abs(truth.value)
         return {"relaxed": relaxed, "relaxed_lm_eval": lm_eval_relaxed(completion, target)}
 
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects, as in the paper; no MAE, which the largest answer would decide."""
-        return METRICS
+        return _METRICS
 
 
 def _synthetic(split: Split, seed: int, count: int, *, plain: bool) -> list[Example]:
     """The questions of the first charts of a split, whose pictures are drawn where absent."""
     name = f"v{GENERATOR}-{version('matplotlib')}-{split}{'-plain' * plain}-seed{seed}"
     folder = (cache_folder() / "chartqa" / name).absolute()
-    examples, missing = [], []
+    examples, pictures = [], []
     for index in range(-(-count // QUESTIONS_A_CHART)):
         chart, questions, style = chart_at(split, seed, index, plain=plain)
         picture = folder / f"{index // 1000:03}" / f"{index:06}.png"
-        if not picture.is_file():
-            missing.append((chart, style, picture))
+        pictures.append((chart, style, picture))
         for number, question in enumerate(questions):
             target = spell(question.answer)
             example = Example(
@@ -179,7 +179,7 @@ def _synthetic(split: Split, seed: int, count: int, *, plain: bool) -> list[Exam
                 },
             )
             examples.append(example)
-    draw_all(_draw_one, missing)
+    draw_missing(_draw_one, pictures)
     return examples[:count]
 
 
@@ -211,10 +211,11 @@ def lm_eval_relaxed(completion: str, target: str) -> bool:
     answer = _final_answer(completion)
     if not answer:
         return False
-    answer, target = _preprocessed(answer), _preprocessed(target)
-    found, wanted = _readings(answer), _readings(target)
-    if found and wanted:
-        return any(abs(a - b) / max(abs(b), 1e-10) <= 0.05 for a in found for b in wanted)
+    answer = _preprocess(answer)
+    target = _preprocess(target)
+    pairs = [*product(_read_floats(answer), _read_floats(target))]
+    if pairs:
+        return any(abs(a - b) / max(abs(b), 1e-10) <= 0.05 for a, b in pairs)
     if target.isalpha() and len(target) == 1 and answer:  # an option: A, B, C
         return answer[0].lower() == target.lower()
     return answer.rstrip(string.punctuation).lower() == target.lower()
@@ -228,7 +229,7 @@ def _final_answer(completion: str) -> str:
     return _MARKDOWN.sub("", next((line for line in lines if line), ""))
 
 
-def _preprocessed(text: str) -> str:
+def _preprocess(text: str) -> str:
     if any(character.isdigit() for character in text):
         while text and (text[-1] in _ENDS or text[-1].isspace()):
             text = text[:-1]
@@ -237,7 +238,7 @@ def _preprocessed(text: str) -> str:
     return text[1:-1] if quoted else text
 
 
-def _readings(text: str) -> list[float]:
+def _read_floats(text: str) -> list[float]:
     """What `float` reads, a percentage also as a share; empty: no number."""
     text = text.strip()
     try:

@@ -34,7 +34,7 @@ from smmd_bench.contracts import (
 )
 
 from ._clock_data import FACES, SIZES, Clock, kaggle_clocks, kaggle_digest, kaggle_folder, own_index
-from ._clock_drawing import drawn_by, picture_files, task_face
+from ._clock_drawing import drawing_version, picture_files, task_face
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -102,8 +102,8 @@ class ClockTime:
         """The first `limit` clocks; any beginning has all times alike often. Raises UserError."""
         folder = kaggle_folder(self.source)
         if folder is not None:
-            found = [*kaggle_clocks(folder, split).items()]
-            return [_example(clock, path, {}) for clock, path in found[:limit]]
+            clock_pictures = [*kaggle_clocks(folder, split).items()]
+            return [_example(clock, path, {}) for clock, path in clock_pictures[:limit]]
         clocks = own_index(split)[:limit]
         numerals = {face: task_face(seed, face).numerals for face in range(FACES)}
         pictures = picture_files(clocks, seed)
@@ -114,24 +114,24 @@ class ClockTime:
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Drawing version and seed of synthetic clocks; the digest of Kaggle's pictures."""
-        same = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
+        identity = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
         folder = kaggle_folder(self.source)
-        if folder is not None:
-            kept, digest = len(kaggle_clocks(folder, split)), kaggle_digest(folder, split)
-            return {**same, "source": "kaggle", "digest": digest, "kept": kept}
-        drawing = {"generator": drawn_by(), "seed": seed, "rotate": False}
-        return {**same, "source": "synthetic", **drawing}
+        if folder is None:
+            drawing = {"generator": drawing_version(), "seed": seed, "rotate": False}
+            return {**identity, "source": "synthetic", **drawing}
+        count = len(kaggle_clocks(folder, split))
+        digest = kaggle_digest(folder, split)
+        return {**identity, "source": "kaggle", "digest": digest, "kept": count}
 
     def parse(self, completion: str) -> Answer | None:
         """The first number with a colon as minutes, where it is a time of a 12-hour clock."""
-        written = (digits[0] for digits in _DIGITS.finditer(completion) if ":" in digits[0])
-        match = _TIME.fullmatch(next(written, ""))
+        candidates = (text for text in _DIGITS.findall(completion) if ":" in text)
+        match = _TIME.fullmatch(next(candidates, ""))
         if match is None:
             return None
-        hour, minute = int(match[1]), int(match[2])
-        if not (1 <= hour <= 12 and minute < 60):
-            return None
-        return Answer(Fraction(60 * hour + minute))
+        hour, minute = map(int, match.groups())
+        is_time = 1 <= hour <= 12 and minute < 60
+        return Answer(Fraction(60 * hour + minute)) if is_time else None
 
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects; the gaps leave out what is not a time, whose rate is beside."""
