@@ -140,18 +140,19 @@ class ErrorHistogram:
         `low` and `high` are the ends of a bin. `n` are the answers of each, `share` is in percent.
         """
         by_loss = common.groupby(KEY, observed=True)
-        seeds = by_loss["seed"].nunique().reset_index(name="seeds")
+        seeds = by_loss["seed"].nunique().rename("seeds")
+        place = [*KEY, *self.place]
         answers = self.find_bins(common)
-        by_bin = answers.groupby([*KEY, *self.place], observed=True)
-        counts = by_bin.size().reset_index(name="count")
+        counts = answers.groupby(place, observed=True).size().rename("count")
 
         # Bins without an answer are drawn as empty.
-        data = seeds.merge(self.list_bins(), how="cross")
-        data = data.merge(counts, how="left")
+        data = seeds.reset_index()
+        data = data.merge(self.list_bins(), how="cross")
+        data = data.merge(counts.reset_index(), how="left")
         data["count"] = data["count"].fillna(0).astype(int)
 
         # Shares, and not counts, since subsets differ in size from loss to loss.
-        by_histogram = data.groupby([*KEY, *self.place[:-1]], observed=True)
+        by_histogram = data.groupby(place[:-1], observed=True)
         data["n"] = by_histogram["count"].transform("sum")
         data["share"] = 100 * data["count"] / data["n"].clip(lower=1)
         return data[self.written]

@@ -106,7 +106,10 @@ class Sweep:
         """The parameter's cells and data: `series` is the name of a row's loss, `value` that of the
         parameter (missing: not swept)."""
         points = self._points_of_specs(run, loss, parameter)
-        varied = [spec for spec, (name, _) in points.items() if name == loss]
+        varied = []
+        for spec, (name, _) in points.items():
+            if name == loss:
+                varied.append(spec)
         cells, data = select_variants(run, points, varied, LEAST)
         if data.empty:
             return Scan(loss, parameter, cells, data)

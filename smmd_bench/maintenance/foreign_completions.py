@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from ..contracts import Split, Task
+from ..contracts import Example, Split, Task
 from ..errors import UserError
 from ..experiment.provenance import describe_run
 from ..plugin_system.checked_task import (
@@ -66,13 +66,7 @@ def score_predictions(
     columns = {"id_column": id_column, "completion_column": completion_column}
     predictions = [read_predictions(file, **columns) for file in files]
 
-    # Those beyond `limit` tell a file of the whole split from one of another split.
-    # Positions count in the whole of a user's file.
-    number_taken = None
-    if limit is not None and not follows_user_file(plugin):
-        number_taken = max(limit, *(len(file.rows) for file in predictions))
-    examples = take_examples(plugin, split, data_seed, number_taken)
-    require_seed([(plugin, [split])], data_seed)
+    examples = _take_examples(plugin, split, data_seed, limit, predictions)
     for note in notes_of(plugin):
         say(note)
 
@@ -103,6 +97,20 @@ def score_predictions(
         settings["keep_reasoning"] = True
     frames = [file.frame(examples, scored, keep_reasoning=keep_reasoning) for file in matched]
     return _score_into(out, plugin, settings, matched, frames)
+
+
+def _take_examples(
+    task: Task, split: Split, data_seed: int, limit: int | None, files: Sequence[Predictions]
+) -> Sequence[Example]:
+    """Take the examples that files may answer, of which at most `limit` are scored."""
+    # Those beyond `limit` tell a file of the whole split from one of another split.
+    # Positions count in the whole of a user's file.
+    number = None
+    if limit is not None and not follows_user_file(task):
+        number = max(limit, *(len(file.rows) for file in files))
+    examples = take_examples(task, split, data_seed, number)
+    require_seed([(task, [split])], data_seed)
+    return examples
 
 
 def _say_match(file: Predictions, say: Callable[[str], Any]) -> None:

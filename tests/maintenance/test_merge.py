@@ -42,7 +42,8 @@ def out(tmp_path):
 def test_the_merged_run_reads_like_the_whole(halves, out):
     complete, first, second = halves
     merge_runs([first, second], out)
-    merged, expected = sb.read_run(out), sb.read_run(complete)
+    merged = sb.read_run(out)
+    expected = sb.read_run(complete)
     for frame in ("cells", "metrics", "completions", "selection"):
         pd.testing.assert_frame_equal(
             getattr(merged, frame).reset_index(drop=True),

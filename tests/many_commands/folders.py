@@ -255,7 +255,8 @@ def killed_at(count: int) -> Iterator[None]:
 
     def counted(change: Any) -> Any:
         def call(path: Any, *args: Any, **more: Any) -> None:
-            if Path(path).exists() and next(countdown, None) is None:
+            changes_something = Path(path).exists()
+            if changes_something and next(countdown, None) is None:
                 raise Killed
             change(path, *args, **more)
 
@@ -263,5 +264,6 @@ def killed_at(count: int) -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         for module, name in ((os, "rename"), (os, "replace"), (shutil, "rmtree")):
-            patch.setattr(module, name, counted(getattr(module, name)))
+            change = getattr(module, name)
+            patch.setattr(module, name, counted(change))
         yield

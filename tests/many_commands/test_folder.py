@@ -121,9 +121,8 @@ class ManyCommands(RuleBasedStateMachine):
     def require_finished(self, path, asked):
         """What is asked for is done, and the weights of one epoch are kept, or of both."""
         status = read_run(path).cells.set_index("address")["status"]
-        for cell in asked.experiment.cells:
-            if cell.trial is not None:
-                continue
+        rows = [cell for cell in asked.experiment.cells if cell.trial is None]
+        for cell in rows:
             assert status[cell.address] == "done"
             if not cell.is_base and "train" in cell.parts:
                 epochs = [*(cell.stored(path).trained / "epochs").glob("*")]

@@ -44,17 +44,15 @@ def trained_cell() -> Cell:
     return cell
 
 
-def finish(run: RunDirectory, cell: Cell, *, best: int = 2) -> None:
+def finish(run: RunDirectory, cell: Cell) -> None:
     """Write the files of a finished cell."""
-    train(run, cell, best=best)
+    train(run, cell)
     decode(run, cell)
     rate(run, cell)
 
 
-def train(
-    run: RunDirectory, cell: Cell, *, best: int = 2, weights: str = "weights", right: int = 3
-) -> None:
-    """Write what training and selection leave: so many of 4 answers are right in the best epoch."""
+def train(run: RunDirectory, cell: Cell, *, weights: str = "weights", right: int = 3) -> None:
+    """Write what training and selection leave: so many of 4 answers are right in epoch 2."""
     stored = run.current(cell)
     if cell.is_base:
         lines = [{"epoch": 0, "weights": BASE}]
@@ -68,7 +66,7 @@ def train(
     keep_epochs(run, cell)
     frames = []
     for epoch in (1, 2):
-        frame = completions(right if epoch == best else 0)
+        frame = completions(right if epoch == 2 else 0)
         frames.append(frame.assign(epoch=epoch))
 
     validated = run.current(cell).validated

@@ -45,19 +45,29 @@ def refusal(experiment: Experiment) -> str:
 
 
 def test_decoders_need_completions_that_are_one_number():
-    experiment = dataclasses.replace(words("builtin/tiny"), decoders=("mean",))
+    plain = words("builtin/tiny")
+    experiment = dataclasses.replace(plain, decoders=("mean",))
     message = refusal(experiment)
     assert message.startswith("gsm8k has targets that are not one number: --decoders")
-
-    mixed = [*words("builtin/tiny").cells, *experiment.cells]
     with pytest.raises(UserError, match="not one number"):
-        preflight(mixed, lambda *_: None)
+        preflight([*plain.cells, *experiment.cells], lambda *_: None)
 
-    charts = dataclasses.replace(experiment, tasks=("chartqa[source=synthetic]",), models=())
-    assert refusal(charts).endswith("--decoders mean would change nothing.")
 
-    task = "arithmetic[level=easy]"
-    preflight(dataclasses.replace(experiment, tasks=(task,)).cells, lambda *_: None)
+@pytest.mark.parametrize(
+    ("task", "message"),
+    [
+        ("chartqa[source=synthetic]", "--decoders mean would change nothing."),
+        ("arithmetic[level=easy]", None),
+    ],
+)
+def test_decoders_need_a_metric_that_they_can_change(task, message):
+    models = ("builtin/tiny",) if message is None else ()
+    experiment = dataclasses.replace(words("builtin/tiny"), decoders=("mean",), tasks=(task,))
+    experiment = dataclasses.replace(experiment, models=models)
+    if message is None:
+        preflight(experiment.cells, lambda *_: None)
+    else:
+        assert refusal(experiment).endswith(message)
 
 
 def words(model: str, **recipe: Any) -> Experiment:
@@ -190,13 +200,18 @@ def test_pictures_count_with_the_tokens_that_a_model_reads(tiny_vlm):
     heard(pictures(folder, max_length=length - 1, min_pixels=28 * 28, max_pixels=56 * 56))
 
 
-def test_a_broken_picture_is_named_before_anything_starts(tiny_vlm, monkeypatch, tmp_path):
+@pytest.fixture
+def drawn(tiny_vlm, monkeypatch, tmp_path):
+    """An experiment with pictures that are drawn for it."""
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path))
-    experiment = pictures(tiny_vlm("mistral3"))
-    labels = " ".join(heard(experiment))
+    return pictures(tiny_vlm("mistral3"))
+
+
+def test_a_broken_picture_is_named_before_anything_starts(drawn):
+    labels = " ".join(heard(drawn))
     for split in ("train", "validation", "test"):
         assert f"images of clock_time[source=synthetic], {split}" in labels
-    examples = experiment.cells[1].task_plugin.examples("train", 0, 4)
-    file = examples[0].images[0]
+    (example, *_) = drawn.cells[1].task_plugin.examples("train", 0, 4)
+    (file,) = example.images
     file.write_bytes(file.read_bytes()[:200])
-    assert f"{file} cannot be read" in refusal(experiment)
+    assert f"{file} cannot be read" in refusal(drawn)

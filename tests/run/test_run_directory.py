@@ -48,15 +48,16 @@ def missing(run: RunDirectory, **changes: Any) -> str | None:
     return run.missing([cell]).get(cell)
 
 
-def test_a_finished_run_misses_nothing_and_has_the_epoch_that_validates_best(run, monkeypatch):
+def test_a_finished_run_misses_nothing(run, monkeypatch):
     monkeypatch.setattr("os.access", lambda *_: False)
     run.require_place()  # a plan may be made of a run that may only be read
     assert missing(run) is None
     assert (read_run(run.path).cells.status == "done").all()
 
+
+def test_the_epoch_that_validates_best_is_kept(run):
     stored = run.current(trained_cell())
     assert stored.selection["best_epoch"] == 2
-
     first, second = stored.selection["epochs"]
     assert first["mean_absolute_error"] is None  # none of its answers parses
     assert second["exact_match"] == 75.0
@@ -140,10 +141,14 @@ def test_a_run_of_another_format_is_refused_with_the_command_that_converts_it(ru
     with pytest.raises(UserError, match="in the format"):
         claim(run, PLAIN)
 
-    write_json(file, {"name": "of another program"})
-    for use in (lambda: read_run(run.path), lambda: claim(run, PLAIN)):
-        with pytest.raises(UserError, match=r"manifest\.json is not that of a run: choose another"):
-            use()
+
+def test_the_manifest_of_another_program_is_refused(run):
+    write_json(run.path / "manifest.json", {"name": "of another program"})
+    refused = pytest.raises(UserError, match=r"manifest\.json is not that of a run: choose another")
+    with refused:
+        read_run(run.path)
+    with refused:
+        claim(run, PLAIN)
 
 
 def test_a_folder_that_holds_something_else_is_refused(tmp_path):
@@ -224,7 +229,8 @@ def test_a_failure_says_what_it_was_of_whom_and_counts_for_the_cell(
 ):
     run = RunDirectory(tmp_path)
     cell = trained_cell()
-    record_failure(tmp_path, run.current(cell).key, "decode", error)
+    key = run.current(cell).key
+    record_failure(tmp_path, key, "decode", error)
     failure = run.failure(cell)
     assert said in failure["error"]
     assert failure["stage"] == "decode"
@@ -257,12 +263,14 @@ def test_a_model_given_by_a_path_is_found_from_anywhere_and_named_where_it_is_go
     assert card_of_run("./m", frames).folder == model
     assert cell_from_json(frames.rows[0]).card.name == "./m"
 
-    claim(run, replace(PLAIN, models=("../here/m",)))  # the same cells, spelled otherwise
-    assert len(read_run(run.path).cells) == len(addresses)
+    spelled_otherwise = replace(PLAIN, models=("../here/m",))
+    claim(run, spelled_otherwise)
+    frames = read_run(run.path)
+    assert len(frames.cells) == len(addresses)
 
     model.unlink()
     with pytest.raises(UserError, match=r"here/m .* is not there any more: move it back"):
-        card_of_run("../here/m", read_run(run.path))
+        card_of_run("../here/m", frames)
 
 
 @pytest.mark.usefixtures("local_copies")

@@ -174,6 +174,7 @@ def test_trainings_go_seed_after_seed_and_side_by_side_the_longest_first(play, s
         recipe = {"epochs": epochs}
         experiment = Experiment(("arithmetic",), (loss,), seeds=(7, 0), base=False, recipe=recipe)
         cells += experiment.cells
+
     by_address = {cell.address: cell for cell in cells}
 
     play(cells, slots=slots)

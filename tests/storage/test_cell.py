@@ -78,58 +78,81 @@ def test_other_weights_are_decoded_elsewhere_and_the_same_weights_in_one_place(c
     assert train(cell).decoded == folder
 
 
-def test_metrics_count_with_their_completions_and_a_failure_without_them(cell):
+def test_metrics_count_with_scores_and_completions(cell):
     write_json(cell.measured / "metrics.json", {"n": 1})
-    write_json(cell.run / "failed" / f"{cell.key}.json", {"error": "no"})
     assert again(cell).metrics is None
-    assert again(cell).failure == {"error": "no"}
-
     write_text(cell.decoded / "completions.parquet", "")
     assert again(cell).metrics is None
-
     write_text(cell.measured / "scores.parquet", "")
     assert again(cell).metrics == {"n": 1}
-    assert again(cell).failure == {}
+
+
+def test_a_failure_counts_without_metrics_and_for_the_same_parts(cell):
+    write_json(cell.run / "failed" / f"{cell.key}.json", {"error": "no"})
+    assert again(cell).failure == {"error": "no"}
     assert part(cell, "train").failure == {}
 
+    for name in ("decoded/completions.parquet", "measured/scores.parquet"):
+        folder, file = name.split("/")
+        write_text(getattr(cell, folder) / file, "")
 
-def test_the_base_trains_nothing_and_what_was_made_elsewhere_neither(tmp_path):
+    write_json(cell.measured / "metrics.json", {"n": 1})
+    assert again(cell).failure == {}
+
+
+def test_the_base_trains_nothing(tmp_path):
     parts = {name: PARTS[name] for name in ("train", "decode", "measure")}
     base = StoredCell(tmp_path, "b", parts, is_base=True)
     assert base.tested is None
-
     write_json(base.trained / "receipt.json", {"epochs": [{"epoch": 0, "weights": BASE}]})
     assert again(base).tested == Weights(0, BASE)
 
+
+def test_what_was_made_elsewhere_has_no_weights(tmp_path):
     elsewhere = StoredCell(tmp_path, "e", {"decode": "d", "measure": "m"})
     assert elsewhere.tested == Weights(0, "")
     assert elsewhere.decoded is not None
     assert elsewhere.checkpoint is elsewhere.place("train_log") is None
 
 
-def test_a_tuned_cell_tests_the_chosen_trial_and_a_transfer_what_its_source_tests(cell):
+TUNED = {name: PARTS[name] for name in ("select", "decode", "measure")}
+
+
+@pytest.fixture
+def trials(cell):
     trials = []
     for name in ("trial 1", "trial 2"):
         parts = {"train": name, "validate": "v", "select": "s"}
         trials.append(train(StoredCell(cell.run, name, parts), weights=name))
+    return tuple(trials)
 
-    parts = {name: PARTS[name] for name in ("select", "decode", "measure")}
-    tuned = StoredCell(cell.run, "tuned", parts, trials=tuple(trials))
+
+@pytest.fixture
+def tuned(cell, trials):
+    """A tuned cell that has chosen its second trial."""
+    tuned = StoredCell(cell.run, "tuned", TUNED, trials=trials)
     assert tuned.home is tuned.tested is tuned.decoded is None
-
     write_json(tuned.selected / "selection.json", {"chosen": 1})
-    tuned = again(tuned)
+    return again(tuned)
+
+
+def test_a_tuned_cell_tests_the_chosen_trial(tuned, trials):
     assert tuned.home == trials[1]
     assert tuned.tested == Weights(2, "trial 22")
     assert tuned.checkpoint == trials[1].checkpoint
     assert {*trials[0].folders} < {*tuned.folders}
 
+
+def test_a_test_of_transfer_tests_what_its_source_tests(tuned):
     tests = {"decode": "other test", "measure": "m"}
-    transfer = StoredCell(cell.run, "transfer", tests, source=tuned)
+    transfer = StoredCell(tuned.run, "transfer", tests, source=tuned)
     assert transfer.tested == tuned.tested
     assert transfer.decoded != tuned.decoded
 
-    train(trials[0], "otherwise")
+
+def test_a_choice_is_of_the_weights_of_its_trials(tuned, trials):
     records = [{"address": trial.address, "parts": trial.parts} for trial in trials]
-    retrained = stored_cell(cell.run, {"address": "tuned", "parts": parts, "trials": records})
-    assert retrained.choice is None  # it was of other weights
+    record = {"address": "tuned", "parts": TUNED, "trials": records}
+    assert stored_cell(tuned.run, record).choice == {"chosen": 1}
+    train(trials[0], "otherwise")
+    assert stored_cell(tuned.run, record).choice is None

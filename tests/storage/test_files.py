@@ -70,18 +70,25 @@ def test_a_folder_appears_whole_and_goes_on_where_it_was_killed(tmp_path):
     assert not [*folder.parent.iterdir()]
 
 
-@pytest.mark.parametrize("content", ["", "{", "[1]", '{"a": 1} x', "[" * 100_000])
-def test_damaged_json_counts_as_absent_and_its_folder_is_set_aside(tmp_path, content, caplog):
-    folder = tmp_path / "measure" / "key"
-    files.write_text(folder / "metrics.json", content)
-    with pytest.raises(files.DamagedError):
-        files.read_json(folder / "metrics.json")
-    assert files.read_own_json(folder / "metrics.json") is None
-    assert "counts as absent" in caplog.text
-    assert folder.exists()  # reading moves nothing
+@pytest.fixture(params=["", "{", "[1]", '{"a": 1} x', "[" * 100_000])
+def damaged(request, tmp_path):
+    """A damaged file in a folder of the stage `measure`."""
+    file = tmp_path / "measure" / "key" / "metrics.json"
+    files.write_text(file, request.param)
+    return file
 
+
+def test_damaged_json_counts_as_absent(damaged, caplog):
+    with pytest.raises(files.DamagedError):
+        files.read_json(damaged)
+    assert files.read_own_json(damaged) is None
+    assert "counts as absent" in caplog.text
+    assert damaged.exists()  # reading moves nothing
+
+
+def test_the_folder_of_damaged_json_is_set_aside(damaged, tmp_path, caplog):
     files.set_damaged_aside([tmp_path / "measure"])
-    assert [path.name for path in folder.parent.iterdir()] == ["key.damaged"]
+    assert [path.name for path in damaged.parents[1].iterdir()] == ["key.damaged"]
     assert "is set aside and made again" in caplog.text
 
 
@@ -93,28 +100,40 @@ def test_half_a_surrogate_pair_and_nan_are_not_written(tmp_path):
     assert not (tmp_path / "c").exists()
 
 
-@pytest.mark.parametrize("name", ["completions", "probes", "log"])
-def test_parquet_is_read_by_column_and_verified(tmp_path, name):
-    file = tmp_path / "decode" / "key" / f"{name}.parquet"
-    files.write_parquet(file.with_name("completions.parquet"), FRAME)
+def test_parquet_is_read_by_column(tmp_path):
+    file = tmp_path / "completions.parquet"
     files.write_parquet(file, FRAME)
     pd.testing.assert_frame_equal(files.read_parquet(file).to_pandas(), FRAME)
     assert files.read_parquet(file, ["b", "none"]).column_names == ["b"]
     assert files.read_parquet(file, without=["b"]).column_names == ["a", "c"]
 
-    files.set_damaged_aside([tmp_path / "decode"])
+
+@pytest.mark.parametrize(
+    ("name", "remedy"),
+    [
+        ("completions", "repeat the command of the run"),
+        ("probes", "delete it: no result depends"),
+        ("log", "delete it: no result depends"),
+    ],
+)
+def test_parquet_is_verified_and_set_aside_where_something_is_made_from_it(tmp_path, name, remedy):
+    stages = [tmp_path / "decode"]
+    file = tmp_path / "decode" / "key" / f"{name}.parquet"
+    files.write_parquet(file.with_name("completions.parquet"), FRAME)
+    files.write_parquet(file, FRAME)
+    files.set_damaged_aside(stages)
     content = bytearray(file.read_bytes())
     content[20] ^= 255
     file.write_bytes(content)
-    is_side_file = name != "completions"
+
+    # It has not changed since, until somebody finds it damaged.
     time.sleep(0.05)
     since = time.time() - 0.02
-    files.set_damaged_aside([tmp_path / "decode"], since)
-    assert file.exists()  # it has not changed since, until somebody finds it damaged
+    files.set_damaged_aside(stages, since)
 
-    remedy = "delete it: no result depends" if is_side_file else "repeat the command of the run"
+    assert file.exists()
     with pytest.raises(files.DamagedError, match=remedy):
         files.read_parquet(file)
 
-    files.set_damaged_aside([tmp_path / "decode"], since)
-    assert file.exists() == is_side_file
+    files.set_damaged_aside(stages, since)
+    assert file.exists() == (name != "completions")
