@@ -34,6 +34,14 @@ def test_each_answer_is_a_number_and_gets_a_point_from_the_package_and_from_us(n
     assert {task.annotate(target, target)["gym_score"] for target in targets} == {1.0}
 
 
+@pytest.mark.parametrize("name", _NAMES)
+def test_the_package_scores_strange_completions_from_0_to_1(name):
+    task = sb.load_task(f"reasoning_gym[name={name}]")
+    (example,) = task.examples("test", 0, 1)
+    for text in ("", " ", "nan", "inf", "1e999", "1/0", "-", "[", "9" * 5000, "<think>1"):
+        assert 0 <= task.annotate(text, example.target)["gym_score"] <= 1, text
+
+
 @pytest.mark.parametrize("spec", ["reasoning_gym", EASY_DECIMALS])
 def test_it_keeps_the_contract_of_tasks(spec):
     assert violations(spec) == []
