@@ -13,7 +13,7 @@ from smmd_bench.contracts import Run
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import LossStyle, folded, loss_label, shortened
 from smmd_bench.publishing.tables import number
-from smmd_bench.results.pairing import judged_metrics, reference_of
+from smmd_bench.results.pairing import find_reference, judged_metrics
 from smmd_bench.scoring.gain import OVER_SEEDS
 
 from ._panels import name_pair, stack_parts
@@ -53,7 +53,7 @@ def draw_verdicts(run: Run, data: pd.DataFrame) -> Figure:
             ha="left",
             fontsize=9.5,
         )
-        _draw_block(part, block, reference_of(run), styles)
+        _draw_block(part, block, find_reference(run), styles)
     _add_legend(figure)
     return figure
 

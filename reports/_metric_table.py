@@ -11,7 +11,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.pairing import KEY, main_losses
+from smmd_bench.results.pairing import KEY, drop_short_variants
 
 from . import _text
 from ._paper import UNKNOWN, add_published, find_source
@@ -81,7 +81,7 @@ class MetricTable:
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
-        run = main_losses(run.only(self.cells(run)))
+        run = drop_short_variants(run.only(self.cells(run)))
         data = self.results(run, _select_cells(run))
 
         # A row and its columns belong together: tasks of one table may have other metrics.

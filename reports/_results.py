@@ -15,7 +15,14 @@ import pandas as pd
 from smmd_bench.contracts import Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.results.baselines import REFERENCE, cell_key
-from smmd_bench.results.pairing import KEY, gains, in_order, is_reference, metrics_of, paired
+from smmd_bench.results.pairing import (
+    KEY,
+    find_metrics,
+    is_reference,
+    order_losses,
+    pair_seeds,
+    sum_up_seeds,
+)
 from smmd_bench.scoring.gain import LEVEL
 
 PAIR = ["model", "task"]
@@ -93,7 +100,7 @@ def select_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
 
 def label_metrics(task: str) -> dict[str, str]:
     """How a task calls its metrics, by name."""
-    return {metric.name: metric.label for metric in metrics_of(task)}
+    return {metric.name: metric.label for metric in find_metrics(task)}
 
 
 def name_seeds(cells: pd.DataFrame) -> str:
@@ -195,18 +202,18 @@ def add_tests(data: pd.DataFrame, run: Run, metrics: Collection[str]) -> pd.Data
     match of a model and task, if it is above zero and significant.
     """
     other = find_opponent(data)
-    seeds = paired(run, other)
+    seeds = pair_seeds(run, other)
 
     # Holm corrects over what the table shows: a loss outside of it must not raise its p-values.
     seeds = seeds[seeds["metric"].isin(metrics)]
     seeds = seeds[seeds["address"].isin(data["address"])]
-    tests = gains(seeds, other).rename(columns=_GAIN)
+    tests = sum_up_seeds(seeds, other).rename(columns=_GAIN)
 
     # All seeds of a loss have one test.
     key = [*KEY, "metric"]
     tests = tests[[*key, *_GAIN.values()]]
     data = data.merge(tests, how="left", on=key)
-    data = in_order(data, run.cells)
+    data = order_losses(data, run.cells)
     return data.assign(best=_mark_best(data, other))
 
 

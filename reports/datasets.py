@@ -18,7 +18,7 @@ from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
 from smmd_bench.publishing.style import WIDTH, new_figure
 from smmd_bench.publishing.tables import DASH
-from smmd_bench.results.pairing import main_losses
+from smmd_bench.results.pairing import drop_short_variants
 
 from ._panels import name_pair, stack_parts
 from ._paper import SYNTHETIC, describe_other_data, find_source, read_rows
@@ -117,7 +117,7 @@ class DatasetSamples:
 
     def build(self, run: Run) -> Artefact:
         """One grid a task."""
-        run = main_losses(run)
+        run = drop_short_variants(run)
         groups = select_measured(run.cells).groupby("task", observed=True)
         blocks = [_select_samples(run, cells) for _, cells in [*groups][:TASKS]]
         data = pd.concat(blocks, ignore_index=True).drop(columns="image")

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from smmd_bench.contracts import Artefact, Run, parameter
 from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.results.pairing import KEY, in_order, main_losses
+from smmd_bench.results.pairing import KEY, drop_short_variants, order_losses
 
 from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
 from ._results import Pair, list_pairs, select_numeric, select_pair, select_rows
@@ -52,7 +52,7 @@ def average_first_digits(run: Run) -> pd.DataFrame:
         return pd.DataFrame(columns=[*key, "n", "seeds"])
 
     # Later digits of an answer are predicted from its first ones, and follow them.
-    probes = in_order(select_rows(probes, answer_digit=0), run.cells)
+    probes = order_losses(select_rows(probes, answer_digit=0), run.cells)
     probes = probes.assign(digit=probes["target_value"].map(_leading_digit))
     probes = probes[probes["digit"] > 0]
 
@@ -96,7 +96,7 @@ class DigitDistribution:
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model and task."""
-        run = main_losses(run.only(select_numeric(run)))
+        run = drop_short_variants(run.only(select_numeric(run)))
         data = average_first_digits(run)
         title, most_blocks = self.title, BLOCKS
 

@@ -18,7 +18,7 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.baselines import REFERENCE
-from smmd_bench.results.pairing import in_order, main_losses
+from smmd_bench.results.pairing import drop_short_variants, order_losses
 
 from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
 from ._paper import find_published
@@ -89,7 +89,7 @@ def _select_reference(run: Run, losses: Sequence[str]) -> str:
 
 def order_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
     """The frame with model, task, pair and loss as categoricals in the order of the run."""
-    data = in_order(data, run.cells)
+    data = order_losses(data, run.cells)
     return data.assign(pair=pd.Categorical(data["pair"], run.cells["loss"].cat.categories))
 
 
@@ -120,7 +120,7 @@ class ErrorHistogram:
 
     def build(self, run: Run) -> Artefact:
         """A block of panels a model and task, a column a loss over the reference; one table."""
-        run = main_losses(run)
+        run = drop_short_variants(run)
         common = select_common_errors(run, self.read)
         data = order_pairs(self.bins(common), run)
         table = pd.DataFrame([*self.rows(common, data)]).fillna(DASH)

@@ -14,7 +14,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.publishing.tables import DASH, with_deviation, with_interval
-from smmd_bench.results.pairing import main_losses
+from smmd_bench.results.pairing import drop_short_variants
 
 from ._paper import find_published, is_other_training
 from ._results import find_opponent, select_rows
@@ -62,7 +62,7 @@ class MmluTable:
 
     def build(self, run: Run) -> Artefact:
         """One row a checkpoint; after it, where there is one, the paper's."""
-        data = _add_published(main_losses(run))
+        data = _add_published(drop_short_variants(run))
         other = find_opponent(data)
         rows = []
         for _, group in data.groupby("address", sort=False):

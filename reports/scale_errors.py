@@ -12,7 +12,7 @@ from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label, model_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.baselines import REFERENCE
-from smmd_bench.results.pairing import KEY, in_order, main_losses
+from smmd_bench.results.pairing import KEY, drop_short_variants, order_losses
 from smmd_bench.scoring.categories import CATEGORIES, POWERS
 
 from ._paper import find_published_beside
@@ -63,7 +63,7 @@ class ScaleErrors:
     def build(self, run: Run) -> Artefact:
         """One row a model, task and category; one column a loss, then those of the paper."""
         has_numbers = run.cells["task"].isin(list_numeric_tasks(run))
-        run = main_losses(run.only(run.cells[has_numbers]))
+        run = drop_short_variants(run.only(run.cells[has_numbers]))
         data = count_categories(run)
         table = _make_table(data, run.cells)
         return make_artefact(run, run.cells, SHOWN, table=table, data=data)
@@ -92,7 +92,7 @@ def count_categories(run: Run) -> pd.DataFrame:
     data["share"] = 100 * data["count"] / total.where(total > 0)
     data["published"] = _find_published_counts(run, cells, data)
     columns = ["category", "count", "share", "left_out", "seeds", "published"]
-    return in_order(data[[*KEY, *columns]], run.cells)
+    return order_losses(data[[*KEY, *columns]], run.cells)
 
 
 def _count_seeds(cells: pd.DataFrame) -> pd.Series[int]:

@@ -14,7 +14,7 @@ from smmd_bench.plugin_system.parameters import split_list
 from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.baselines import REFERENCE
-from smmd_bench.results.pairing import KEY, metrics_of
+from smmd_bench.results.pairing import KEY, find_metrics
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
 from ._panels import LEAST, make_panels, name_symbol, set_values
@@ -152,7 +152,7 @@ def _select_points(data: pd.DataFrame) -> pd.DataFrame:
     # The largest rank is the best: of an error the smallest value.
     directions: dict[str, str] = {}
     for task in data["task"].unique():
-        directions |= {metric.name: metric.better for metric in metrics_of(str(task))}
+        directions |= {metric.name: metric.better for metric in find_metrics(str(task))}
     is_error = trials["metric"].map(directions) == "lower"
     rank = trials["value"].where(~is_error, -trials["value"])
 

@@ -17,8 +17,8 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.pairing import KEY, judged_metrics, main_losses, reference_of
-from smmd_bench.results.verdict import NOTHING_LEARNT, OPEN, learnt_nothing
+from smmd_bench.results.pairing import KEY, drop_short_variants, find_reference, judged_metrics
+from smmd_bench.results.verdict import NOTHING_LEARNT, OPEN, find_dead_losses
 from smmd_bench.scoring.gain import RECIPES
 
 from ._forest import NOISE, draw_verdicts
@@ -80,7 +80,7 @@ class Verdict:
 
     def build(self, run: Run) -> Artefact:
         """A row for each loss and metric, or the reason why there is no difference."""
-        run = main_losses(run)
+        run = drop_short_variants(run)
         data = _spell_verdicts(run.verdict)
         table = pd.DataFrame(_make_rows(run, data)).fillna(DASH)
         _move_links(table)
@@ -95,7 +95,7 @@ class Verdict:
 
         # Of completions made elsewhere nothing is known but the files.
         if "predictions" in run.manifest:
-            other = loss_label(reference_of(run))
+            other = loss_label(find_reference(run))
             table.attrs["title"] = f"Which answers are better than those of {other}?"
             table = table.drop(columns="Seeds", errors="ignore")
 
@@ -109,7 +109,7 @@ class Verdict:
 
 
 def _shorten_label(run: Run) -> str:
-    return shortened(loss_label(reference_of(run)), 14)
+    return shortened(loss_label(find_reference(run)), 14)
 
 
 def _move_links(table: pd.DataFrame) -> None:
@@ -150,16 +150,16 @@ def _spell_verdicts(data: pd.DataFrame) -> pd.DataFrame:
 
 def _list_judged(run: Run) -> set[str]:
     """The losses that a verdict is about."""
-    losses = {*run.cells["loss"]} - {reference_of(run)}
+    losses = {*run.cells["loss"]} - {find_reference(run)}
     # A file of completions may be called `base`.
     return losses if "predictions" in run.manifest else losses - {"base"}
 
 
 def _make_rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, Any]]:
     """A row a loss and metric, in the order of the run; the noise floor is the last of its pair."""
-    other = reference_of(run)
+    other = find_reference(run)
     judged = _list_judged(run)
-    without_learning = learnt_nothing(run)
+    without_learning = find_dead_losses(run)
     gains = dict([*data.groupby(KEY, observed=True)])
 
     # Sorting by it puts the reference below the losses of its model and task.
@@ -287,7 +287,7 @@ class Overview:
 
     def build(self, run: Run) -> Artefact:
         """One row of panels a model and task: its first metric, and its error if it has one."""
-        run = main_losses(run)
+        run = drop_short_variants(run)
         data = _spell_verdicts(run.verdict)
         figure = draw_verdicts(run, data)
         return make_artefact(run, run.cells, PICTURED, figure=figure, data=data)

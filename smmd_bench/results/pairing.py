@@ -26,19 +26,18 @@ VALUES = ("value", "against_value")
 """The columns with the metric of a loss, and of what it is compared with."""
 
 
-def main_losses(run: Run) -> Run:
-    """The run without variants that have fewer seeds than their plain loss; tuned losses stay."""
+def drop_short_variants(run: Run) -> Run:
+    """Leave out variants that have fewer seeds than their plain loss; tuned losses stay."""
     cells = run.cells
     seeds = cells.groupby(KEY, observed=True)["seed"].nunique().to_dict()
-    kept = [
-        is_tuned(loss)
-        or seeds[model, task, loss] >= seeds.get((model, task, loss.partition("[")[0]), 0)
-        for model, task, loss in cells[KEY].itertuples(index=False)
-    ]
+    kept = []
+    for model, task, loss in cells[KEY].itertuples(index=False):
+        plain = (model, task, loss.partition("[")[0])
+        kept.append(is_tuned(loss) or seeds[model, task, loss] >= seeds.get(plain, 0))
     return run if all(kept) else run.only(cells[kept])
 
 
-def metrics_of(task: str) -> Sequence[Metric]:
+def find_metrics(task: str) -> Sequence[Metric]:
     """The metrics of a task, the one that selects first; none where its plugin is not here."""
     try:
         return load_task(task).metrics()
@@ -48,22 +47,24 @@ def metrics_of(task: str) -> Sequence[Metric]:
 
 def judged_metrics(task: str) -> list[Metric]:
     """The first metric of a task, and the first error that it measures, such as MAE."""
-    return judging_metrics(metrics_of(task))
+    return judging_metrics(find_metrics(task))
 
 
-def reference_of(run: Run) -> str:
+def find_reference(run: Run) -> str:
     """What the losses are compared with: cross-entropy; the first of completions made elsewhere."""
-    others = run.comparisons["against_loss"]
-    return str(others.iloc[0]) if "predictions" in run.manifest and len(others) else REFERENCE
+    references = run.comparisons["against_loss"]
+    if "predictions" in run.manifest and len(references):
+        return str(references.iloc[0])
+    return REFERENCE
 
 
-def is_reference(against: pd.Series[str], other: str) -> pd.Series[bool]:
-    """Where a loss is compared with `other`: a tuned loss with that tuned, too."""
-    return against.isin([other, tuned_label(other)])
+def is_reference(against: pd.Series[str], reference: str) -> pd.Series[bool]:
+    """Whether a loss is compared with the reference: a tuned loss with that tuned, too."""
+    return against.isin([reference, tuned_label(reference)])
 
 
-def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
-    """The frame with model, task and loss as categoricals in the order of the run."""
+def order_losses(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
+    """Make model, task and loss categoricals in the order of the run."""
     import pandas as pd
 
     for column in KEY:
@@ -71,32 +72,46 @@ def in_order(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     return data
 
 
-def paired(run: Run, other: str) -> pd.DataFrame:
+def pair_seeds(run: Run, reference: str) -> pd.DataFrame:
     """The comparisons with a loss, and of cross-entropy with itself: a row a cell and metric."""
     every = run.paired[run.paired["difference"].notna()]
-    noise = (every["kind"] == "noise") & (other == REFERENCE)
-    wanted = (every["kind"] == "comparison") & is_reference(every["against_loss"], other)
-    found = every[noise | wanted].sort_values("kind", kind="stable", ignore_index=True)
+    is_noise = (every["kind"] == "noise") & (reference == REFERENCE)
+    is_comparison = every["kind"] == "comparison"
+    is_comparison &= is_reference(every["against_loss"], reference)
+    rows = every[is_noise | is_comparison]
+    # The noise floor stands last in tables: "comparison" is before "noise".
+    rows = rows.sort_values("kind", kind="stable", ignore_index=True)
+
     values = run.metrics.set_index(["address", "metric"])["value"]
     for name, column in zip(VALUES, ("address", "against"), strict=True):
-        keys = zip(found[column], found["metric"], strict=True)
-        found[name] = [float(values.get(key, math.nan)) for key in keys]
-    return in_order(found, run.cells)
+        keys = zip(rows[column], rows["metric"], strict=True)
+        rows[name] = [float(values.get(key, math.nan)) for key in keys]
+    return order_losses(rows, run.cells)
 
 
-def gains(seeds: pd.DataFrame, other: str) -> pd.DataFrame:
-    """One row a model, task, loss and metric of `paired`: what `gain_of` says of its seeds, p_holm
-    (`other` against itself is in no family), and smallest, of the first of so many losses."""
+def sum_up_seeds(seeds: pd.DataFrame, reference: str) -> pd.DataFrame:
+    """One row a model, task, loss and metric of `pair_seeds`: what `gain_of` says of its seeds,
+    p_holm, and smallest, of the first of so many losses."""
     import pandas as pd
 
     groups = seeds.groupby([*KEY, "metric"], observed=True, sort=False)
-    found = [{**group.iloc[0][[*KEY, "metric"]], **gain_of(group)} for _, group in groups]
-    columns = [*KEY, "metric", "seeds", "difference", "low", "high", "p"]
-    data = pd.DataFrame(found) if found else pd.DataFrame(columns=columns)
-    data = in_order(data, seeds)
-    family = ["model", "task", "metric", data["loss"] == other]
+    gains = []
+    for _, group in groups:
+        names = group.iloc[0][[*KEY, "metric"]]
+        gains.append({**names, **gain_of(group)})
+    if not gains:
+        numbers = ["seeds", "difference", "low", "high", "p", "p_holm", "smallest"]
+        return order_losses(pd.DataFrame(columns=[*KEY, "metric", *numbers]), seeds)
+
+    # The noise floor is no hypothesis about a loss: it is in no family.
+    data = order_losses(pd.DataFrame(gains), seeds)
+    family = ["model", "task", "metric", data["loss"] == reference]
     p = data.groupby(family, observed=True)["p"]
-    data["p_holm"] = p.transform(holm) if found else []
-    sizes = [*p.transform("count").clip(lower=1)] if found else []
-    smallest = [smallest_difference(r, LEVEL / n) for r, n in zip(found, sizes, strict=True)]
-    return data.assign(smallest=smallest)
+    data["p_holm"] = p.transform(holm)
+
+    # Holm's first step tests at the level over the number of hypotheses.
+    sizes = p.transform("count").clip(lower=1)
+    data["smallest"] = [
+        smallest_difference(gain, LEVEL / size) for gain, size in zip(gains, sizes, strict=True)
+    ]
+    return data

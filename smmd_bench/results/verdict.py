@@ -17,20 +17,20 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from ..contracts import Run
+from ..contracts import Metric, Run
 from ..scoring.gain import FEWEST, LEVEL
 from .constants import constants_of
 from .pairing import (
     KEY,
     VALUES,
-    gains,
-    in_order,
+    drop_short_variants,
+    find_metrics,
+    find_reference,
     is_reference,
     judged_metrics,
-    main_losses,
-    metrics_of,
-    paired,
-    reference_of,
+    order_losses,
+    pair_seeds,
+    sum_up_seeds,
 )
 from .tie_groups import tie_letters
 
@@ -45,28 +45,58 @@ _FLIPS = ["gained", "lost"]
 
 def verdict_frame(run: Run) -> pd.DataFrame:
     """The frame; variants that have fewer seeds than their plain loss are not in it."""
-    run = main_losses(run)
-    other, dead = reference_of(run), learnt_nothing(run)
-    seeds = paired(run, other)
-    known = {(t, m.name): m for t in seeds["task"].unique() for m in judged_metrics(str(t))}
-    order = {key: at for at, key in enumerate(known)}
-    at = [order.get(key, -1) for key in zip(seeds["task"], seeds["metric"], strict=True)]
-    seeds = seeds.assign(at=at).query("at >= 0").sort_values("at", kind="stable")
-    seeds = in_order(seeds.reset_index(drop=True), run.cells)
-    data = gains(seeds, other)
-    of_row = [known[key] for key in zip(data["task"], data["metric"], strict=True)]
-    data.insert(4, "label", [metric.label for metric in of_row])
-    data.insert(5, "better", [metric.better for metric in of_row])
-    groups = seeds.groupby([*KEY, "metric"], observed=True)
-    beside = groups[[*VALUES]].mean().join(groups["against_loss"].first().astype("str"))
-    flips = groups[["b", "c"]].sum(min_count=1).astype("Int64").set_axis(_FLIPS, axis="columns")
-    data = data.merge(beside.join(flips).reset_index(), how="left", on=[*KEY, "metric"])
+    run = drop_short_variants(run)
+    reference = find_reference(run)
+    seeds = _select_judged(pair_seeds(run, reference), run)
+    data = sum_up_seeds(seeds, reference)
+
+    judged = _judged_by_task(seeds)
+    metrics = [judged[key] for key in zip(data["task"], data["metric"], strict=True)]
+    data.insert(4, "label", [metric.label for metric in metrics])
+    data.insert(5, "better", [metric.better for metric in metrics])
+
+    data = data.merge(_mean_values(seeds), how="left", on=[*KEY, "metric"])
     data = data.merge(_constants(run), how="left", on=[*KEY, "metric"])
-    lower = data["better"] == "lower"
-    data.loc[lower, _FLIPS] = data.loc[lower, _FLIPS[::-1]].to_numpy()
-    data = in_order(_with_letters(data, tie_letters(run, judged_metrics)), run.cells)
-    rows = data.to_dict("records")
-    return data.assign(verdict=[_verdict(row, tuple(row[n] for n in KEY) in dead) for row in rows])
+    # An error that is smaller is gained.
+    is_error = data["better"] == "lower"
+    data.loc[is_error, _FLIPS] = data.loc[is_error, _FLIPS[::-1]].to_numpy()
+
+    data = _add_letters(data, tie_letters(run, judged_metrics))
+    data = order_losses(data, run.cells)
+    dead = find_dead_losses(run)
+    verdicts = []
+    for row in data.to_dict("records"):
+        is_dead = tuple(row[name] for name in KEY) in dead
+        verdicts.append(_choose_verdict(row, is_dead))
+    return data.assign(verdict=verdicts)
+
+
+def _judged_by_task(seeds: pd.DataFrame) -> dict[tuple[Any, str], Metric]:
+    """The metrics that the losses of each task are judged by, in the order of the tasks."""
+    return {
+        (task, metric.name): metric
+        for task in seeds["task"].unique()
+        for metric in judged_metrics(str(task))
+    }
+
+
+def _select_judged(seeds: pd.DataFrame, run: Run) -> pd.DataFrame:
+    """The rows of metrics that losses are judged by, in their order."""
+    places = {key: place for place, key in enumerate(_judged_by_task(seeds))}
+    keys = zip(seeds["task"], seeds["metric"], strict=True)
+    place = [places.get(key, -1) for key in keys]
+    rows = seeds.assign(at=place).query("at >= 0").sort_values("at", kind="stable")
+    return order_losses(rows.reset_index(drop=True), run.cells)
+
+
+def _mean_values(seeds: pd.DataFrame) -> pd.DataFrame:
+    """The means of both values over the seeds, what is compared with, and all flips."""
+    groups = seeds.groupby([*KEY, "metric"], observed=True)
+    means = groups[[*VALUES]].mean()
+    against = groups["against_loss"].first().astype("str")
+    flips = groups[["b", "c"]].sum(min_count=1).astype("Int64")
+    flips = flips.set_axis(_FLIPS, axis="columns")
+    return means.join(against).join(flips).reset_index()
 
 
 def _constants(run: Run) -> pd.DataFrame:
@@ -75,48 +105,58 @@ def _constants(run: Run) -> pd.DataFrame:
     return constants.drop(columns="address").drop_duplicates([*KEY, "metric"])
 
 
-def _with_letters(data: pd.DataFrame, ties: pd.DataFrame) -> pd.DataFrame:
-    """The rows with the letters of the loss and of what it is compared with."""
+def _add_letters(data: pd.DataFrame, ties: pd.DataFrame) -> pd.DataFrame:
+    """Add the letters of the loss and of what it is compared with."""
     for loss, name in (("loss", "letters"), ("against_loss", "against_letters")):
         key = ["model", "task", "metric", loss]
-        known = ties.rename(columns={"loss": loss, "letters": name}).set_index(key)[name]
-        data[name] = [known.get(row, "") for row in data[key].itertuples(index=False, name=None)]
+        letters = ties.rename(columns={"loss": loss}).set_index(key)["letters"]
+        rows = data[key].itertuples(index=False, name=None)
+        data[name] = [letters.get(row, "") for row in rows]
     return data
 
 
-def _verdict(row: dict[Any, Any], dead: bool) -> str:
-    if dead:
+def _choose_verdict(row: dict[Any, Any], is_dead: bool) -> str:
+    if is_dead:
         return NOTHING_LEARNT
     if row["p_holm"] < LEVEL:
         if row["loss"] == row["against_loss"]:
             return "seeds differ"
-        return "better" if (row["difference"] > 0) == (row["better"] == "higher") else "worse"
+        is_gain = (row["difference"] > 0) == (row["better"] == "higher")
+        return "better" if is_gain else "worse"
     if row["seeds"] == 1 and math.isnan(row["p_holm"]):
         return "not tested: run it again"
-    too_few = row["df"] < FEWEST or ("%" in row["label"] and row["smallest"] > 100)
-    return f"{OPEN} (more seeds)" if too_few else OPEN
+
+    # No difference of percents is as large as that, so none could be found.
+    has_no_power = "%" in row["label"] and row["smallest"] > 100
+    return f"{OPEN} (more seeds)" if row["df"] < FEWEST or has_no_power else OPEN
 
 
-def learnt_nothing(run: Run) -> set[tuple[Any, ...]]:
+def find_dead_losses(run: Run) -> set[tuple[Any, ...]]:
     """Model, task and loss where no seed of it, nor of what it is compared with, has learnt."""
     cells = run.cells[run.cells["status"] == "done"]
     dead = cells["address"].isin(_without_answers(run) - _below_constant(run, cells))
     by_loss = dead.groupby([cells[name] for name in KEY], observed=True).all()
 
     # One live cell of the reference is enough: a loss beside it that has nothing right is worse.
-    references = is_reference(by_loss.index.to_frame()["loss"], reference_of(run))
+    references = is_reference(by_loss.index.to_frame()["loss"], find_reference(run))
     live_pairs = {key[:2] for key in by_loss.index[~by_loss & references]}
     return {key for key in by_loss.index[by_loss] if key[:2] not in live_pairs}
 
 
 def _without_answers(run: Run) -> set[str]:
     """The addresses of cells with no answer that is right, or none that can be read."""
-    metric, value = run.metrics["metric"], run.metrics["value"]
-    firsts = {task: metrics_of(str(task))[:1] for task in run.metrics["task"].unique()}
-    rates = {task: m[0].name for task, m in firsts.items() if m and m[0].better == "higher"}
-    wrong = (metric == run.metrics["task"].astype("str").map(rates)) & (value == 0)
-    unread = (metric == "parse_failure_rate") & (value == 100)
-    return {*run.metrics.loc[wrong | unread, "address"]}
+    rates = {}
+    for task in run.metrics["task"].unique():
+        metrics = find_metrics(str(task))
+        if metrics and metrics[0].better == "higher":
+            rates[task] = metrics[0].name
+
+    metric = run.metrics["metric"]
+    value = run.metrics["value"]
+    is_rate = metric == run.metrics["task"].astype("str").map(rates)
+    is_wrong = is_rate & (value == 0)
+    is_unread = (metric == "parse_failure_rate") & (value == 100)
+    return {*run.metrics.loc[is_wrong | is_unread, "address"]}
 
 
 def _below_constant(run: Run, cells: pd.DataFrame) -> set[str]:
