@@ -72,8 +72,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    modules = (".metrics", "..storage.text_rows", ".numeric")
-    for module in modules if name in __all__ else ():
-        if hasattr(found := import_module(module, __name__), name):
-            return getattr(found, name)
+    names = (".metrics", "..storage.text_rows", ".numeric")
+    for module_name in names if name in __all__ else ():
+        module = import_module(module_name, __name__)
+        if hasattr(module, name):
+            return getattr(module, name)
     raise AttributeError(f"module 'smmd_bench.contracts' has no attribute '{name}'")

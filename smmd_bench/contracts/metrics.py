@@ -37,10 +37,9 @@ class Percentage:
 
 def percentage(name: str, label: str, column: str) -> Percentage:
     """A metric of a column that a task's `annotate` gives, from 0 to 1: its mean in percent."""
-    own: type[Percentage] = type(
-        name, (Percentage,), {"name": name, "label": label, "columns": (column,)}
-    )
-    return own()
+    attributes = {"name": name, "label": label, "columns": (column,)}
+    metric: type[Percentage] = type(name, (Percentage,), attributes)
+    return metric()
 
 
 class ExactMatch(Percentage):
@@ -114,14 +113,19 @@ class TrimmedAbsoluteError(MeanAbsoluteError):
         wide.
         """
         errors = np.moveaxis(columns[0], axis, -1)
-        whole, tenths = divmod(9 * errors.shape[-1], 10)
-        kept = whole + (tenths > 0)
-        smallest = np.partition(errors, kept - 1, axis=-1)[..., :kept]
+        count, tenths = divmod(9 * errors.shape[-1], 10)
+        if tenths:
+            count += 1
+        smallest = np.partition(errors, count - 1, axis=-1)
+        smallest = smallest[..., :count]
 
-        weights = np.ones(kept)
-        weights[-1] = tenths / 10 if tenths else 1.0  # partition leaves the largest one last
+        # Partition leaves the largest of them last: it is the one that counts in part.
+        weights = np.ones(count)
+        if tenths:
+            weights[-1] = tenths / 10
         with np.errstate(over="ignore", invalid="ignore"):
-            return np.asarray(np.sum(smallest * weights, axis=-1) / weights.sum())
+            total = np.sum(smallest * weights, axis=-1)
+            return np.asarray(total / weights.sum())
 
 
 @dataclass(frozen=True)

@@ -117,14 +117,19 @@ def _value(match: re.Match[str]) -> Fraction | None:
     """The exact value of a match of _NEXT; None where it is no number."""
     if not match["over"] or match["adjoining"] or (match["sign"] and match["inner_sign"]):
         return None
-    whole, over = _decimal(match["whole"] or "0"), _decimal(match["over"])
+    integer = _decimal(match["whole"] or "0")
+    over = _decimal(match["over"])
     under = _decimal(match["under"] or "1")
-    if whole is None or over is None or not under:
+    if integer is None or over is None or not under:
         return None
-    if match["whole"] and not (over < under and under.denominator == 1):
+
+    # `2 3/4` is a mixed number; `2 7/4` and `2 3/0.5` are two numbers.
+    is_proper = over < under and under.denominator == 1
+    if match["whole"] and not is_proper:
         return None
-    value = whole + over / under
-    return -value if "-" in f"{match['sign']}{match['inner_sign']}" else value
+    value = integer + over / under
+    is_negative = "-" in (match["sign"] or "") + (match["inner_sign"] or "")
+    return -value if is_negative else value
 
 
 def _decimal(text: str) -> Fraction | None:

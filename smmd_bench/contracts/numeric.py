@@ -57,18 +57,19 @@ class NumericVocabulary:
         """How many digits the tokens of these indices into V_num spell: int64 of any shape."""
         digits = self.digits
         if digits is None:
-            whole = (self.values >= 0) & (self.values == self.values.floor())
+            is_integer = (self.values >= 0) & (self.values == self.values.floor())
             powers = 10.0 ** torch.arange(1, 19, dtype=self.values.dtype)
             lengths = 1 + (self.values[:, None] >= powers).sum(1)
-            digits = lengths.where(whole, 0)
+            digits = lengths.where(is_integer, 0)
         return digits.to(target.device)[target]
 
     def other_digits_of(self, labels: Tensor) -> Tensor:
         """How many digits vocabulary ids outside V_num spell: int64 of any shape, 0 for others."""
-        found = torch.zeros_like(labels)
+        lengths = torch.zeros_like(labels)
         for digits, tokens in self.others.items():
-            found[torch.isin(labels, torch.tensor(tokens, device=labels.device))] = digits
-        return found
+            ids = torch.tensor(tokens, device=labels.device)
+            lengths[torch.isin(labels, ids)] = digits
+        return lengths
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -181,10 +182,10 @@ class NumericLoss(nn.Module):  # type: ignore[misc]
         p: [M, N] over V_num. Before the point a token counts its value. After it, it counts from
         the left, by its own digits: where 58 is right, as in 12.58, 5 counts 50 and 580 counts 58.
         """
-        whole = p @ self.values.to(p)  # [M]
+        before_point = p @ self.values.to(p)  # [M]
         fraction = p @ (self.values / self.scale).to(p)  # [M], in [0, 1)
-        fraction = fraction.double() * self.scale.to(p.device)[target]
-        return whole.double().where(place.abs() >= 1, fraction)
+        after_point = fraction.double() * self.scale.to(p.device)[target]
+        return before_point.double().where(place.abs() >= 1, after_point)
 
     def covers(self, target: Tensor) -> Tensor:
         """Which numeric targets [M] the loss acts on: [M] bool, by default all."""

@@ -37,21 +37,30 @@ class CellKey(NamedTuple):
 
 def cell_key(cell: CellRecord) -> CellKey:
     """The key of a cell, from what a manifest says of it."""
-    loss, reference = str(cell["loss"]), cell.get("reference")
     recipe = {k: v for k, v in (cell.get("recipe") or {}).items() if k not in WITHOUT_EFFECT}
-    data = ((cell.get("data") or {}).get("identity") or {}).get("test")
-    plugins = {k: v for k, v in (cell.get("plugins") or {}).items() if k.startswith("task ")}
-    asked = [cell.get("data_seed"), recipe.get("test_examples"), recipe.get("chat_template")]
+    data = (cell.get("data") or {}).get("identity") or {}
+    plugins = cell.get("plugins") or {}
+    task_plugins = {name: v for name, v in plugins.items() if name.startswith("task ")}
+    # Two cells are paired by example where their tests are the same in all of this.
+    test = [
+        cell.get("data_seed"),
+        recipe.get("test_examples"),
+        recipe.get("chat_template"),
+        data.get("test"),
+        task_plugins,
+    ]
+    reference = cell.get("reference")
+    has_recipe = cell["loss"] != BASE and not reference
     return CellKey(
-        str(cell["model"]),
-        str(cell["task"]),
-        cell.get("trained_on"),
-        json.dumps([*asked, data, plugins], sort_keys=True),
-        "" if loss == BASE or reference else json.dumps(recipe, sort_keys=True),
-        loss,
-        int(cell["seed"]),
-        reference,
-        len(cell.get("grid") or ()),
+        model=str(cell["model"]),
+        task=str(cell["task"]),
+        trained_on=cell.get("trained_on"),
+        test=json.dumps(test, sort_keys=True),
+        recipe=json.dumps(recipe, sort_keys=True) if has_recipe else "",
+        loss=str(cell["loss"]),
+        seed=int(cell["seed"]),
+        reference=reference,
+        budget=len(cell.get("grid") or ()),
     )
 
 
@@ -63,20 +72,29 @@ def find_baselines(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     with tuned cross-entropy of as many configurations; that, and a tuned loss without one, with
     cross-entropy. A file of completions made elsewhere is compared with its reference.
     """
-    with_ce = {key._replace(seed=0) for key in keys if untuned_label(key.loss) == REFERENCE}
-    found = {}
+    of_any_seed = {key._replace(seed=0) for key in keys if untuned_label(key.loss) == REFERENCE}
+    baselines = {}
     for key in keys:
-        other = base = key._replace(trained_on=None, recipe="", loss=BASE, seed=0, budget=0)
-        plain = key._replace(loss=REFERENCE, budget=0)
-        tuned = [key._replace(loss=tuned_label(REFERENCE))] if key.budget else []
         if key.reference is not None:
-            other = key._replace(loss=key.reference)
-        elif key.loss != REFERENCE:
-            known = (o for o in (*tuned, plain) if o != key and o._replace(seed=0) in with_ce)
-            other = next(known, base)
-        if key != other and other in keys:
-            found[key] = other
-    return found
+            baseline = key._replace(loss=key.reference)
+        else:
+            baseline = key._replace(trained_on=None, recipe="", loss=BASE, seed=0, budget=0)
+
+        candidates = [key._replace(loss=REFERENCE, budget=0)]
+        if key.budget:
+            candidates.insert(0, key._replace(loss=tuned_label(REFERENCE)))
+        if key.reference is None and key.loss != REFERENCE:
+            # A seed without cross-entropy has no baseline, where another seed has one.
+            candidates = [
+                candidate
+                for candidate in candidates
+                if candidate != key and candidate._replace(seed=0) in of_any_seed
+            ]
+            baseline = next(iter(candidates), baseline)
+
+        if key != baseline and baseline in keys:
+            baselines[key] = baseline
+    return baselines
 
 
 def find_noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
@@ -88,11 +106,12 @@ def find_noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     for key in sorted(keys, key=lambda key: key.seed):
         if key.loss == REFERENCE and key.reference is None:
             groups.setdefault(key._replace(seed=0), []).append(key)
-    found: dict[CellKey, CellKey] = {}
+
+    pairs: dict[CellKey, CellKey] = {}
     for group in groups.values():
         half = len(group) // 2
-        found |= dict(zip(group[half:], group[:half], strict=False))
-    return found
+        pairs |= dict(zip(group[half:], group[:half], strict=False))
+    return pairs
 
 
 class Compared(NamedTuple):
@@ -106,7 +125,10 @@ class Compared(NamedTuple):
 
 def all_compared(cells: Iterable[CellRecord]) -> list[Compared]:
     """Every pair of these measured cells that is compared."""
-    held = {cell_key(content): content for content in cells}
-    pairs = [(*pair, "comparison") for pair in find_baselines(held).items()]
-    pairs += [(*pair, "noise") for pair in find_noise_pairs(held).items()]
-    return [Compared(held[mine], held[other], kind) for mine, other, kind in pairs]
+    records = {cell_key(record): record for record in cells}
+    pairs = []
+    for key, baseline in find_baselines(records).items():
+        pairs.append(Compared(records[key], records[baseline], "comparison"))
+    for key, other in find_noise_pairs(records).items():
+        pairs.append(Compared(records[key], records[other], "noise"))
+    return pairs

@@ -198,9 +198,9 @@ def contrasts(
     import pandas as pd
 
     _require_comparable(run, losses, metric)
-    first, *others = dict.fromkeys(losses)
+    first, *rivals = dict.fromkeys(losses)
     rows: list[dict[str, Any]] = []
-    for other in others:
+    for other in rivals:
         for ours, theirs in _pair_cells(run, first, other):
             names = [wanted.name for wanted in _select_metrics(ours["task"], metric)]
             differences = _compare_scores((run, ours), (run, theirs), resamples, names)
@@ -225,7 +225,7 @@ def contrasts(
     table["p_holm"] = family.transform(holm)
     sizes = family.transform("count").clip(lower=1)
     table["smallest"] = [*map(smallest_difference, gains, LEVEL / sizes)]
-    table.attrs["left_out"] = [other for other in others if other not in {*table["against"]}]
+    table.attrs["left_out"] = [other for other in rivals if other not in {*table["against"]}]
     return table[list(CONTRAST_COLUMNS)]
 
 

@@ -130,13 +130,13 @@ class RunFrames:
 
     def _read_compared(self, kind: str) -> Iterator[dict[str, Any]]:
         """Read the rows of `paired` of one kind, from what `compare/` holds of each pair."""
-        others = {}
+        baselines = {}
         for pair in self.compared:
             if pair.kind == kind:
-                others[pair.mine["address"]] = pair.other
+                baselines[pair.mine["address"]] = pair.other
 
         for identity, cell in self._pair_with_files(self._select_measured()):
-            other = others.get(identity["address"])
+            other = baselines.get(identity["address"])
             if other is None:
                 continue
             # A pair that is not compared yet, or by an older statistic, has no row.

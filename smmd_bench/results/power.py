@@ -38,34 +38,38 @@ def planned_power(
     """
     import pandas as pd
 
-    found = run.paired.query("kind == 'comparison' and against_loss in ('ce', 'ce[tuned]')")
-    if found.empty:
+    pairs = run.paired.query("kind == 'comparison' and against_loss in ('ce', 'ce[tuned]')")
+    if pairs.empty:
         raise UserError(
             f"{run.path} has no loss beside ce for the same seed: a pilot run needs both, as "
             "`train-eval --losses ce,smmd` makes it."
         )
-    known = [*map(str, found["metric"].unique())]
-    found = found[(found["metric"] == metric) & found["difference"].notna()]
-    if found.empty:
-        raise UserError(f"{run.path} compares no losses by {metric}: {did_you_mean(metric, known)}")
+    hint = did_you_mean(metric, [*map(str, pairs["metric"].unique())])
+    pairs = pairs[(pairs["metric"] == metric) & pairs["difference"].notna()]
+    if pairs.empty:
+        raise UserError(f"{run.path} compares no losses by {metric}: {hint}")
+
     rows: list[dict[str, Any]] = []
     left_out: dict[str, None] = {}
-    for (model, task), cells in found.groupby(["model", "task"], observed=True):
-        level = LEVEL / cells["loss"].nunique()
-        for loss, own in cells.groupby("loss", observed=True):
-            spread = len(own) > 1 or isinstance(own["jackknife"].iloc[0], list)
-            if not spread or not (pilot := fit_cells(own)).error > 0:
+    for (model, task), of_task in pairs.groupby(["model", "task"], observed=True):
+        # Holm's first step, over the losses of a task.
+        level = LEVEL / of_task["loss"].nunique()
+        for loss, cells in of_task.groupby("loss", observed=True):
+            has_spread = len(cells) > 1 or isinstance(cells["jackknife"].iloc[0], list)
+            if not has_spread or not (pilot := fit_cells(cells)).error > 0:
                 left_out[str(loss)] = None
                 continue
-            seeds = own["seed"].nunique()
+
+            seeds = cells["seed"].nunique()
             name = {"model": model, "task": task, "loss": loss, "pilot": seeds}
             for larger in LARGER:
-                row = {**name, "n": int(own["n"].max()) * larger, "level": level}
+                row = {**name, "n": int(cells["n"].max()) * larger, "level": level}
                 row |= {f"seeds_{s}": _smallest(pilot, s, larger, level) for s in SEEDS}
                 if difference is not None:
                     row["needed"] = _fewest(pilot, larger, level, difference)
                 row["least"] = LEAST if seeds == 1 else None
                 rows.append(row)
+
     if not rows:
         raise UserError(f"{run.path} has no spread of {metric}: give more seeds or another metric.")
     table = pd.DataFrame(rows)

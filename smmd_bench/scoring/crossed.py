@@ -50,14 +50,18 @@ class Crossed:
     @property
     def df(self) -> float:
         """Satterthwaite's degrees of freedom of `error`."""
-        seeds, examples = self.seeds - 1, self.examples - 1
+        of_seed = self.seeds - 1
+        of_example = self.examples - 1
+        # Where one mean square is taken for the whole, its degrees of freedom count.
         if self.seeds == 1 or self.of_seed < self.of_both:
-            return float(seeds if self._square == self.of_seed else examples)
+            return float(of_seed if self._square == self.of_seed else of_example)
         if self.of_example < self.of_both:
-            return float(seeds)
-        parts = (self.of_seed, seeds), (self.of_example, examples), (self.of_both, seeds * examples)
-        spread = sum(square**2 / df for square, df in parts)
-        return self._square**2 / spread if spread else float(examples)
+            return float(of_seed)
+
+        spread = self.of_seed**2 / of_seed
+        spread += self.of_example**2 / of_example
+        spread += self.of_both**2 / (of_seed * of_example)
+        return self._square**2 / spread if spread else float(of_example)
 
     @property
     def _square(self) -> float:
@@ -91,15 +95,15 @@ def fit(table: Sequence[Sequence[float]] | NDArray[np.float64]) -> Crossed:
     seeds, examples = values.shape
     if seeds == 1:
         return Crossed(0.0, float(values.var(ddof=1)), 0.0, 1, examples)
-    mean, rows, columns = values.mean(), values.mean(axis=1), values.mean(axis=0)
-    rest = values - rows[:, None] - columns[None] + mean
-    return Crossed(
-        float(examples * np.square(rows - mean).sum() / (seeds - 1)),
-        float(seeds * np.square(columns - mean).sum() / (examples - 1)),
-        float(np.square(rest).sum() / ((seeds - 1) * (examples - 1))),
-        seeds,
-        examples,
-    )
+
+    mean = values.mean()
+    rows = values.mean(axis=1)
+    columns = values.mean(axis=0)
+    residuals = values - rows[:, None] - columns[None] + mean
+    of_seed = examples * np.square(rows - mean).sum() / (seeds - 1)
+    of_example = seeds * np.square(columns - mean).sum() / (examples - 1)
+    of_both = np.square(residuals).sum() / ((seeds - 1) * (examples - 1))
+    return Crossed(float(of_seed), float(of_example), float(of_both), seeds, examples)
 
 
 def fit_cells(cells: pd.DataFrame) -> Crossed:
@@ -109,9 +113,12 @@ def fit_cells(cells: pd.DataFrame) -> Crossed:
     jackknife, over the seeds alone; these must be several then.
     """
     tables = [list(values) for values in cells["jackknife"] if isinstance(values, list)]
-    if len(tables) == len(cells) and len({*map(len, tables)}) == 1:
+    have_same_examples = len({*map(len, tables)}) == 1
+    if len(tables) == len(cells) and have_same_examples:
         return fit(tables)
-    return fit(np.repeat(cells["difference"].to_numpy(np.float64)[:, None], 2, axis=1))
+    # Two equal examples leave the seeds alone.
+    differences = cells["difference"].to_numpy(np.float64)
+    return fit(np.repeat(differences[:, None], 2, axis=1))
 
 
 def pseudo_values(metric: Metric, frame: pd.DataFrame, other: pd.DataFrame) -> list[float] | None:
@@ -123,24 +130,27 @@ def pseudo_values(metric: Metric, frame: pd.DataFrame, other: pd.DataFrame) -> l
     """
     if len(frame) < 2:
         return None
-    sides = [
-        [part[column].to_numpy(np.float64) for column in metric.columns] for part in (frame, other)
-    ]
+    columns = [frame[name].to_numpy(np.float64) for name in metric.columns]
+    other_columns = [other[name].to_numpy(np.float64) for name in metric.columns]
     if isinstance(metric, Percentage) and metric.subset is None:
-        here, there = (metric.statistic(*[c[None] for c in side], axis=0) for side in sides)
-        values = here - there
+        # Over an axis of one, the share of an example is its own.
+        shares = metric.statistic(*[column[None] for column in columns], axis=0)
+        values = shares - metric.statistic(*[column[None] for column in other_columns], axis=0)
     else:
         counted = np.ones(len(frame), dtype=bool)
         if metric.subset is not None:
             counted = (frame[metric.subset] & other[metric.subset]).to_numpy(bool)
-        values = _jackknife(metric, sides, counted)
+        values = _jackknife(metric, columns, other_columns, counted)
     if not np.isfinite(values).all():
         return None
     return [float(f"{value:.{_DIGITS}g}") for value in values]
 
 
 def _jackknife(
-    metric: Metric, sides: Sequence[Sequence[NDArray[np.float64]]], counted: NDArray[np.bool_]
+    metric: Metric,
+    columns: Sequence[NDArray[np.float64]],
+    other_columns: Sequence[NDArray[np.float64]],
+    counted: NDArray[np.bool_],
 ) -> NDArray[np.float64]:
     """Pseudo-values of the difference over the counted examples, by the delete-m jackknife for
     unequal m (F. M. T. A. Busing, E. Meijer, R. van der Leeden, Statistics and Computing 9, 1999).
@@ -150,8 +160,9 @@ def _jackknife(
         if not kept.any():
             return math.nan
         with np.errstate(all="ignore"):
-            here, there = (metric.statistic(*[c[kept] for c in side], axis=-1) for side in sides)
-            return float(here - there)
+            value = metric.statistic(*[column[kept] for column in columns], axis=-1)
+            other = metric.statistic(*[column[kept] for column in other_columns], axis=-1)
+            return float(value - other)
 
     n = len(counted)
     groups = min(n, GROUPS)

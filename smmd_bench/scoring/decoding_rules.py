@@ -34,10 +34,12 @@ def columns_of(rules: Sequence[str]) -> list[str]:
 def by_decoder(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
     """The scored frame, and for each rule that answered one with its `parsed`, `error` and `valid`
     in place of those of the greedy completion."""
-    found = {GREEDY: scores}
-    for rule in (rule for rule in RULES if f"error[{rule}]" in scores):
-        found[rule] = scores.assign(**{name: scores[f"{name}[{rule}]"] for name in _OF_RULES})
-    return found
+    frames = {GREEDY: scores}
+    for rule in RULES:
+        if f"error[{rule}]" in scores:
+            columns = {name: scores[f"{name}[{rule}]"] for name in _OF_RULES}
+            frames[rule] = scores.assign(**columns)
+    return frames
 
 
 def metrics_under(task: Task, decoder: str) -> dict[str, Metric]:

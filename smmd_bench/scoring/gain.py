@@ -30,11 +30,12 @@ _NORMAL = 1.959964
 
 def holm(p_values: Sequence[float] | pd.Series[float]) -> NDArray[np.float64]:
     """The p-values of one family, corrected by Holm; missing ones stay so and do not count."""
+    # Not by statsmodels, whose import takes 0.3 s of every table; a test holds it to that.
     p = np.asarray(p_values, dtype=np.float64)
-    found = np.isfinite(p)
-    adjusted = np.full(p.shape, np.nan)
-    order = np.flatnonzero(found)[np.argsort(p[found])]  # statsmodels takes 0.3 s for this
+    is_tested = np.isfinite(p)
+    order = np.flatnonzero(is_tested)[np.argsort(p[is_tested])]
     steps = p[order] * np.arange(len(order), 0, -1)
+    adjusted = np.full(p.shape, np.nan)
     adjusted[order] = np.minimum(1, np.maximum.accumulate(steps))
     return adjusted
 
@@ -49,35 +50,50 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
     """
     from scipy.stats import t
 
-    number, mean = cells["seed"].nunique(), float(cells["difference"].mean())
-    found = {"seeds": number, "difference": mean, "n": int(cells["n"].max())}
-    none = dict.fromkeys(("low", "high", "error", "df", "p", "discordant", "pairs"), math.nan)
+    number = cells["seed"].nunique()
+    mean = float(cells["difference"].mean())
+    gain: dict[str, Any] = {"seeds": number, "difference": mean, "n": int(cells["n"].max())}
+    gain |= dict.fromkeys(("low", "high", "error", "df", "p", "discordant", "pairs"), math.nan)
     if number < len(cells):
-        return found | none | {"interval": RECIPES}
+        return gain | {"interval": RECIPES}
     if number == 1:
-        return found | none | _of_one_seed(cells.iloc[0])
+        return gain | _test_one_seed(cells.iloc[0])
+
     model = fit_cells(cells)
-    if model.error == 0:  # all differ by the same: what one seed says, where that has a width
-        first = _of_one_seed(cells.iloc[0])
-        return (
-            found | none | (first if first["low"] < first["high"] else {"interval": OVER_EXAMPLES})
-        )
+    if model.error == 0:
+        # All seeds differ by the same: what one of them says, where that has a width.
+        first = _test_one_seed(cells.iloc[0])
+        has_width = first["low"] < first["high"]
+        return gain | (first if has_width else {"interval": OVER_EXAMPLES})
+
     half = float(t.isf((1 - CONFIDENCE) / 2, model.df)) * model.error
-    p = float(2 * t.sf(abs(mean) / model.error, model.df))
-    bounds = {"low": mean - half, "high": mean + half, "error": model.error, "df": model.df, "p": p}
+    bounds = {
+        "low": mean - half,
+        "high": mean + half,
+        "error": model.error,
+        "df": model.df,
+        "p": float(2 * t.sf(abs(mean) / model.error, model.df)),
+    }
     covers = OVER_SEEDS if model.examples > 2 else OVER_SEEDS_ALONE
-    return found | none | _with_few_pairs(bounds, cells) | {"interval": covers}
+    return gain | _widen_for_few_pairs(bounds, cells) | {"interval": covers}
 
 
-def _of_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
+def _test_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
     """Interval and p of its comparison, at least `_p_of_signs`; the error by their width."""
-    names = ("low", "high", "p", "b", "c")
-    low, high, p, b, c = (math.nan if cell[n] is None else float(cell[n]) for n in names)
+    numbers = cell[["low", "high", "p", "b", "c"]].astype("float64")  # None becomes NaN
+    low, high, p, b, c = map(float, numbers)
     if math.isnan(b) and isinstance(cell["jackknife"], list):
         p = max(p, _p_of_signs(np.asarray(cell["jackknife"])))
-    error = {"error": (high - low) / (2 * _NORMAL), "df": math.inf}
-    found = {"low": low, "high": high, "p": p, "discordant": b + c, "pairs": float(cell["n"])}
-    return {**found, **error, "interval": OVER_EXAMPLES}
+    return {
+        "low": low,
+        "high": high,
+        "error": (high - low) / (2 * _NORMAL),
+        "df": math.inf,
+        "p": p,
+        "discordant": b + c,
+        "pairs": float(cell["n"]),
+        "interval": OVER_EXAMPLES,
+    }
 
 
 def _p_of_signs(values: NDArray[np.float64]) -> float:
@@ -85,13 +101,13 @@ def _p_of_signs(values: NDArray[np.float64]) -> float:
     from scipy.stats import permutation_test
 
     differ = np.abs(values) > 1e-9 * np.abs(values).max()  # equal examples leave rounding
-    found = np.append(values[differ], 0.0)  # the test takes two values or more
-    if not 1 < len(found) <= FEW:
+    sample = np.append(values[differ], 0.0)  # the test takes two values or more
+    if not 1 < len(sample) <= FEW:
         return 0.0
-    return float(permutation_test((found,), np.sum, permutation_type="samples").pvalue)
+    return float(permutation_test((sample,), np.sum, permutation_type="samples").pvalue)
 
 
-def _with_few_pairs(bounds: dict[str, float], cells: pd.DataFrame) -> dict[str, float]:
+def _widen_for_few_pairs(bounds: dict[str, float], cells: pd.DataFrame) -> dict[str, float]:
     """The same; of a share with fewer than `FEW` discordant pairs in all, with the wider of this
     interval and of Tango's over all pairs, and the larger p of this test and of McNemar's."""
     if cells["b"].isna().any() or cells["b"].sum() + cells["c"].sum() >= FEW:
@@ -154,8 +170,9 @@ def _power_of_mcnemar(difference: float, discordance: float, n: int, level: floa
     discordance = min(1.0, max(discordance, difference))
     if discordance == 0:
         return 0.0
-    least, most = binom.ppf([1e-9, 1 - 1e-9], n, discordance)
-    counts = np.arange(least, most + 1)  # [D]
+    # All but a billionth of the numbers of discordant examples that a sample may have.
+    fewest, largest = binom.ppf([1e-9, 1 - 1e-9], n, discordance)
+    counts = np.arange(fewest, largest + 1)  # [D]
     critical = binom.isf(level / 2, counts, 0.5)  # [D], more than so many wins pass the level
     wins = (1 + difference / discordance) / 2
     return float(binom.pmf(counts, n, discordance) @ binom.sf(critical, counts, wins))

@@ -21,7 +21,7 @@ _CHECK = "check --task, --split, --data-seed and --limit"
 
 
 @dataclass(frozen=True, slots=True)
-class _Asked:
+class _Sought:
     """The examples that rows are matched with. before, after: the plain text that begins and ends
     every prompt; cores: what each prompt has between them."""
 
@@ -50,8 +50,8 @@ def match(
     Raises UserError for the first row that fits no example, and, unless `partial`, for an example
     without a row.
     """
-    asked = _Asked(task, examples, scope, sample, *_split_prompts(examples))
-    by, places = _find_places(file, asked)
+    sought = _Sought(task, examples, scope, sample, *_split_prompts(examples))
+    by, places = _find_places(file, sought)
     rows: dict[int, Prediction] = {}
     for place, row in zip(places, file.rows, strict=True):
         uid = examples[place].uid
@@ -60,7 +60,7 @@ def match(
                 f"{row.place}: the example {uid} is already in {rows[place].place}: keep one of "
                 "them."
             )
-        if (name := _find_contradiction(row, asked, place)) is not None:
+        if (name := _find_contradiction(row, sought, place)) is not None:
             raise UserError(
                 f"{row.place}: its {name} is not that of the example {uid}: {_CHECK}, give rows in "
                 f"another order their uid, or remove the column {name}."
@@ -82,9 +82,9 @@ def follows_user_file(task: Task) -> bool:
     return bool(getattr(task, "rows_of_user", False))
 
 
-def _find_places(file: Predictions, asked: _Asked) -> tuple[str, Sequence[int]]:
+def _find_places(file: Predictions, sought: _Sought) -> tuple[str, Sequence[int]]:
     """How rows name their examples, and the index of the example of each."""
-    uids = {example.uid: place for place, example in enumerate(asked.examples)}
+    uids = {example.uid: place for place, example in enumerate(sought.examples)}
     names = _id_columns(file, uids)
     complete = [
         [uids[row.cells[name]] for row in file.rows]
@@ -98,32 +98,32 @@ def _find_places(file: Predictions, asked: _Asked) -> tuple[str, Sequence[int]]:
                 "one with --id-column."
             )
         return "uid", complete[0]
-    if (places := _find_by_prompt(file.rows, asked)) is not None:
+    if (places := _find_by_prompt(file.rows, sought)) is not None:
         return "prompt", places
     if names:
-        return "position", _find_by_position(file, asked, uids, names[0])
-    return _find_by_order(file, asked)
+        return "position", _find_by_position(file, sought, uids, names[0])
+    return _find_by_order(file, sought)
 
 
 def _id_columns(file: Predictions, uids: Mapping[str, int]) -> list[str]:
-    """The columns with usual names of ids, or those in which some row has a uid."""
-    usual = [*file.rows[0].ids]
+    """The columns with the usual names of ids, or those in which some row has a uid."""
+    id_names = [*file.rows[0].ids]
     if file.fixed_id:
-        return usual
+        return id_names
     names = dict.fromkeys(name for row in file.rows for name in row.cells)
-    others = [
+    with_uids = [
         name
         for name in names
-        if name not in usual and any(row.cells.get(name) in uids for row in file.rows)
+        if name not in id_names and any(row.cells.get(name) in uids for row in file.rows)
     ]
-    return [*usual, *others]
+    return [*id_names, *with_uids]
 
 
 def _find_by_position(
-    file: Predictions, asked: _Asked, uids: Mapping[str, int], name: str
+    file: Predictions, sought: _Sought, uids: Mapping[str, int], name: str
 ) -> list[int]:
     """The index of the example of each row, by a column with positions from 0, or uids."""
-    in_order, positions = _order_of_positions(asked), []
+    in_order, positions = _order_of_positions(sought), []
     for row in file.rows:
         cell = row.ids.get(name, row.cells.get(name, ""))
         digits = re.fullmatch(r"(\d{1,15})(\.0*)?", cell, re.ASCII)  # 7, 7.0, 007
@@ -133,7 +133,7 @@ def _find_by_position(
         if not 0 <= position < len(in_order):
             raise UserError(
                 f"{row.place}: its {name} {cell!r:.80} is no uid or position (from 0) in "
-                f"{asked.scope}: give uids (the first is {asked.examples[0].uid}), or {_CHECK}."
+                f"{sought.scope}: give uids (the first is {sought.examples[0].uid}), or {_CHECK}."
             )
         positions.append(position)
     if len(positions) > 1 and sorted(positions) == [*range(1, len(positions) + 1)]:
@@ -141,35 +141,35 @@ def _find_by_position(
     return [in_order[position] for position in positions]
 
 
-def _order_of_positions(asked: _Asked) -> list[int]:
+def _order_of_positions(sought: _Sought) -> list[int]:
     """The indices of the examples in the order that a user counts in."""
-    indices = range(len(asked.examples))
-    if not follows_user_file(asked.task):
+    indices = range(len(sought.examples))
+    if not follows_user_file(sought.task):
         return [*indices]
-    return sorted(indices, key=lambda at: int(asked.examples[at].uid.rpartition("-")[2]))
+    return sorted(indices, key=lambda at: int(sought.examples[at].uid.rpartition("-")[2]))
 
 
-def _find_by_order(file: Predictions, asked: _Asked) -> tuple[str, Sequence[int]]:
+def _find_by_order(file: Predictions, sought: _Sought) -> tuple[str, Sequence[int]]:
     """Row by row, where the rows are those of the user's file, or prove that order themselves."""
-    remedy = f"add the column uid that `{asked.sample}` prints beside each prompt"
-    if len(file.rows) != len(asked.examples):
+    remedy = f"add the column uid that `{sought.sample}` prints beside each prompt"
+    if len(file.rows) != len(sought.examples):
         raise UserError(
-            f"{file.path} has {len(file.rows):,} rows for {asked.scope}, and no ids, or prompts "
+            f"{file.path} has {len(file.rows):,} rows for {sought.scope}, and no ids, or prompts "
             f"that tell: {remedy}."
         )
-    in_order = _order_of_positions(asked)
-    order_of_task = [*range(len(asked.examples))]
+    in_order = _order_of_positions(sought)
+    order_of_task = [*range(len(sought.examples))]
     for order in (in_order, order_of_task):
         rows = zip(file.rows, order, strict=True)
-        if all(_has_proof(row, asked, place) for row, place in rows):
+        if all(_has_proof(row, sought, place) for row, place in rows):
             return "the order of the examples", order
 
     # A prompt or target of another example is named by `match`, with its row.
     has_facts = any(row.prompts or row.targets for row in file.rows)
-    if not follows_user_file(asked.task) and not has_facts:
+    if not follows_user_file(sought.task) and not has_facts:
         raise UserError(
             f"{file.path} has no ids, prompts or targets that prove which example each row "
-            f"answers, of {asked.scope}: {remedy}."
+            f"answers, of {sought.scope}: {remedy}."
         )
     if (name := _find_other_order(file.rows)) is not None:
         raise UserError(
@@ -177,11 +177,11 @@ def _find_by_order(file: Predictions, asked: _Asked) -> tuple[str, Sequence[int]
             f"rows: name the column of ids with --id-column, or {remedy}."
         )
     for row, place in zip(file.rows, in_order, strict=True):
-        proven = follows_user_file(asked.task) or _has_proof(row, asked, place)
-        if not proven and _find_contradiction(row, asked, place) is None:
+        proven = follows_user_file(sought.task) or _has_proof(row, sought, place)
+        if not proven and _find_contradiction(row, sought, place) is None:
             raise UserError(
                 f"{row.place}: no id, prompt or target proves that it answers the example "
-                f"{asked.examples[place].uid}: {remedy}."
+                f"{sought.examples[place].uid}: {remedy}."
             )
     return "the order of the rows in the task's file", in_order
 
@@ -197,54 +197,54 @@ def _find_other_order(rows: Sequence[Prediction]) -> str | None:
     return None
 
 
-def _has_proof(row: Prediction, asked: _Asked, place: int) -> bool:
+def _has_proof(row: Prediction, sought: _Sought, place: int) -> bool:
     """Whether the row holds the question of an example, or its target."""
-    if _find_contradiction(row, asked, place) is not None:
+    if _find_contradiction(row, sought, place) is not None:
         return False
-    core = asked.cores[place]
+    core = sought.cores[place]
     if core and any(core in _plain(text) for text in row.prompts.values()):
         return True
-    example = asked.examples[place]
-    return any(_is_target(asked.task, example, texts) for texts in row.targets.values())
+    example = sought.examples[place]
+    return any(_is_target(sought.task, example, texts) for texts in row.targets.values())
 
 
-def _find_by_prompt(rows: Sequence[Prediction], asked: _Asked) -> Sequence[int] | None:
+def _find_by_prompt(rows: Sequence[Prediction], sought: _Sought) -> Sequence[int] | None:
     """The example of each row by its prompt; None where prompts do not tell."""
     by_text: dict[str, list[int]] = {}
-    for place, core in enumerate(asked.cores):
+    for place, core in enumerate(sought.cores):
         same_question = by_text.setdefault(core, [])
         same_question.append(place)
-        by_text[_plain(asked.examples[place].prompt)] = same_question
+        by_text[_plain(sought.examples[place].prompt)] = same_question
 
     matched = []
     for row in rows:
-        spellings = _spell_questions(row, asked)
+        spellings = _spell_questions(row, sought)
         places = next(filter(None, map(by_text.get, spellings)), [])
-        answers = {(asked.examples[at].target, asked.examples[at].images) for at in places}
+        answers = {(sought.examples[at].target, sought.examples[at].images) for at in places}
         if len(answers) != 1:
             return None
         matched.append(places.pop(0))
     return matched
 
 
-def _spell_questions(row: Prediction, asked: _Asked) -> list[str]:
+def _spell_questions(row: Prediction, sought: _Sought) -> list[str]:
     """What a row may ask, in plain letters. A cell of another column than a prompt's, such as 3, is
     no question unless it has some of what begins or ends all of them."""
     prompts = [_plain(text) for text in row.prompts.values()]
     cells = [_plain(cell) for cell in row.cells.values()]
-    cores = [(cell, _take_core(cell, asked)) for cell in cells]
+    cores = [(cell, _take_core(cell, sought)) for cell in cells]
     return [
         *prompts,
-        *(_take_core(prompt, asked) for prompt in prompts),
+        *(_take_core(prompt, sought) for prompt in prompts),
         *(core for cell, core in cores if core != cell),
     ]
 
 
-def _take_core(text: str, asked: _Asked) -> str:
+def _take_core(text: str, sought: _Sought) -> str:
     """A question without as much of what begins and ends every prompt as it has itself."""
-    begins = (asked.before[at:] for at in range(len(asked.before)))
+    begins = (sought.before[at:] for at in range(len(sought.before)))
     start = next((len(part) for part in begins if text.startswith(part)), 0)
-    ends = (asked.after[:length] for length in range(len(asked.after), 0, -1))
+    ends = (sought.after[:length] for length in range(len(sought.after), 0, -1))
     end = next((len(part) for part in ends if text.endswith(part)), 0)
     return text[start : len(text) - end].strip()
 
@@ -252,27 +252,27 @@ def _take_core(text: str, asked: _Asked) -> str:
 def _split_prompts(examples: Sequence[Example]) -> tuple[str, str, list[str]]:
     """The words that begin and end all prompts, in plain letters, and each prompt without them."""
     prompts = [_plain(example.prompt) for example in examples]
-    before = re.sub(r"\w+$", "", commonprefix(prompts))  # noqa: RUF071
-    turned = commonprefix([prompt[len(before) :][::-1] for prompt in prompts])  # noqa: RUF071
-    after = re.sub(r"\w+$", "", turned)[::-1]
-    cores = [prompt[len(before) : len(prompt) - len(after)].strip() for prompt in prompts]
-    return before, after, cores
+    prefix = re.sub(r"\w+$", "", commonprefix(prompts))  # noqa: RUF071
+    turned = commonprefix([prompt[len(prefix) :][::-1] for prompt in prompts])  # noqa: RUF071
+    suffix = re.sub(r"\w+$", "", turned)[::-1]
+    cores = [prompt[len(prefix) : len(prompt) - len(suffix)].strip() for prompt in prompts]
+    return prefix, suffix, cores
 
 
-def _find_contradiction(row: Prediction, asked: _Asked, place: int) -> str | None:
+def _find_contradiction(row: Prediction, sought: _Sought, place: int) -> str | None:
     """The column with another example's prompt or target, as with another data seed; None: none."""
-    example = asked.examples[place]
+    example = sought.examples[place]
     prompt = _plain(example.prompt)
     prompts = {name: _plain(text) for name, text in row.prompts.items()}
-    core = asked.cores[place]
+    core = sought.cores[place]
     if prompts and not any(core in text or text in prompt for text in prompts.values()):
         return next(iter(prompts))
 
-    gold = value_of(asked.task, example.target)
+    gold = value_of(sought.task, example.target)
     for name, texts in row.targets.items():
-        has_numbers = any(value_of(asked.task, text) is not None for text in texts)
+        has_numbers = any(value_of(sought.task, text) is not None for text in texts)
         comparable = gold is None or has_numbers
-        if comparable and not _is_target(asked.task, example, texts):
+        if comparable and not _is_target(sought.task, example, texts):
             return name
     return None
 

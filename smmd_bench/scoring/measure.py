@@ -34,8 +34,8 @@ def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
 
 
 def _settings(metric: Metric) -> dict[str, str]:
-    known: Sequence[Any] = fields(metric) if is_dataclass(metric) else ()
-    return {one.name: repr(getattr(metric, one.name)) for one in known}
+    settings: Sequence[Any] = fields(metric) if is_dataclass(metric) else ()
+    return {setting.name: repr(getattr(metric, setting.name)) for setting in settings}
 
 
 def measure(
@@ -63,21 +63,28 @@ def measure(
 
 
 def compare(
-    task: Task, scores: pd.DataFrame, other: pd.DataFrame, *,
-    resamples: int = statistics.RESAMPLES, of: Sequence[str] | None = None,
-) -> dict[str, Any]:  # fmt: skip
+    task: Task,
+    scores: pd.DataFrame,
+    other: pd.DataFrame,
+    *,
+    resamples: int = statistics.RESAMPLES,
+    of: Sequence[str] | None = None,
+) -> dict[str, Any]:
     """How a cell's scores differ from another's, `scores` minus `other`: `comparison.json`. The
     jackknife are `pseudo_values`. `of`: the names of the metrics; None: all."""
     differences = {}
-    mine, others = map(decoding_rules.by_decoder, (scores, other))
-    for decoder in [name for name in mine if name in others]:
-        both = mine[decoder], others[decoder]
-        shared = statistics.common(*both)
+    other_frames = decoding_rules.by_decoder(other)
+    for decoder, frame in decoding_rules.by_decoder(scores).items():
+        if decoder not in other_frames:
+            continue
+        pair = (frame, other_frames[decoder])
+        shared = statistics.common(*pair)
+        columns = {*frame.columns} & {*other.columns}
         for name, metric in decoding_rules.metrics_under(task, decoder).items():
-            known = set(metric.columns) <= {*both[0].columns} & {*other.columns}
-            if not known or (of is not None and name not in of):
+            is_asked = of is None or name in of
+            if not is_asked or not columns.issuperset(metric.columns):
                 continue
-            difference = statistics.paired_difference(metric, *both, resamples=resamples)
+            difference = statistics.paired_difference(metric, *pair, resamples=resamples)
             values = crossed.pseudo_values(metric, *shared)
             differences[name] = {**asdict(difference), "jackknife": values}
     return {"metrics": differences}
@@ -94,37 +101,53 @@ def rule_columns(task: Task, beams: pd.DataFrame, scores: pd.DataFrame) -> pd.Da
     """
     import pandas as pd
 
-    known = {text: score.value_of(task, text) for text in beams["text"].unique()}
-    values = beams["text"].map({text: score.float_of(value) for text, value in known.items()})
-    weighed = pd.DataFrame({"uid": beams["uid"], "value": values.astype("float64")})
-    weighed["p"] = np.exp(beams["log_probability"].to_numpy(np.float64))
-    weighed = weighed[weighed["value"].notna()].sort_values(["uid", "value"], kind="stable")
-    mass = weighed.groupby("uid")["p"].sum()
-    share = weighed["p"] / weighed.groupby("uid")["p"].transform("sum")
+    numbers = _weigh_numbers(task, beams)
+    uid = numbers["uid"]
+    mass = numbers.groupby("uid")["p"].sum()
+    share = numbers["p"] / numbers.groupby("uid")["p"].transform("sum")
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = (weighed["value"] * share).groupby(weighed["uid"]).sum()
-    reached = share.groupby(weighed["uid"]).cumsum() >= 0.5 - 1e-12
-    median = weighed[reached].groupby("uid")["value"].first()
-    found: dict[str, Any] = {}
-    unknown = ~scores["uid"].isin(mass.index).to_numpy()
+        mean = (numbers["value"] * share).groupby(uid).sum()
+
+    # The values are sorted: the median is the first one at which half of the mass is reached.
+    is_reached = share.groupby(uid).cumsum() >= 0.5 - 1e-12
+    median = numbers[is_reached].groupby("uid")["value"].first()
+
+    columns: dict[str, Any] = {}
+    answer = scores["answer"].to_numpy(np.float64)
+    has_no_number = ~scores["uid"].isin(mass.index).to_numpy()
     for rule, by_uid in zip(decoding_rules.RULES, (mean, median), strict=True):
         parsed = by_uid.reindex(scores["uid"]).to_numpy(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
-            error = np.abs(parsed - scores["answer"].to_numpy(np.float64))
-        parsed = np.where(unknown, scores["parsed"], parsed)
-        error = np.where(unknown, scores["error"], error)
-        found |= {f"parsed[{rule}]": parsed, f"error[{rule}]": error}
-        found[f"valid[{rule}]"] = scores["valid"].to_numpy(bool) & ~np.isnan(error)
-    found[decoding_rules.MASS] = mass.reindex(scores["uid"], fill_value=0.0).to_numpy(np.float64)
-    return pd.DataFrame(found, index=scores.index)
+            error = np.abs(parsed - answer)
+        error = np.where(has_no_number, scores["error"], error)
+        columns[f"parsed[{rule}]"] = np.where(has_no_number, scores["parsed"], parsed)
+        columns[f"error[{rule}]"] = error
+        columns[f"valid[{rule}]"] = scores["valid"].to_numpy(bool) & ~np.isnan(error)
+    columns[decoding_rules.MASS] = mass.reindex(scores["uid"], fill_value=0.0).to_numpy(np.float64)
+    return pd.DataFrame(columns, index=scores.index)
+
+
+def _weigh_numbers(task: Task, beams: pd.DataFrame) -> pd.DataFrame:
+    """The beams that hold a number: uid, value and p, in the order of the values."""
+    import pandas as pd
+
+    # Many beams write the same text.
+    by_text = {}
+    for text in beams["text"].unique():
+        value = score.value_of(task, text)
+        by_text[text] = score.float_of(value)
+    values = beams["text"].map(by_text).astype("float64")
+    p = np.exp(beams["log_probability"].to_numpy(np.float64))
+    numbers = pd.DataFrame({"uid": beams["uid"], "value": values, "p": p})
+    return numbers[numbers["value"].notna()].sort_values(["uid", "value"], kind="stable")
 
 
 def _counts(scores: pd.DataFrame, *, numbers: bool) -> dict[str, Any]:
-    names = (*(("valid", "exact") if numbers else ()), "text_match", "truncated")
-    flags = {name: int(scores[name].sum()) for name in names if name in scores.columns}
-    if not numbers:
-        return flags
-    categories = scores["category"].value_counts()
-    return {
-        **flags, "categories": {name: int(categories[name]) for name in CATEGORIES}
-    }  # fmt: skip
+    names = ["text_match", "truncated"]
+    if numbers:
+        names = ["valid", "exact", *names]
+    counts: dict[str, Any] = {n: int(scores[n].sum()) for n in names if n in scores.columns}
+    if numbers:
+        categories = scores["category"].value_counts()
+        counts["categories"] = {name: int(categories[name]) for name in CATEGORIES}
+    return counts

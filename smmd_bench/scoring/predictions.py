@@ -156,9 +156,10 @@ def _find_columns(
     path: Path, frame: pd.DataFrame, id_column: str | None, completion_column: str | None
 ) -> dict[str, list[str]]:
     """The columns of each role. Raises UserError where the file does not have one completion."""
-    usual = {str(name).strip().casefold().replace(" ", "_"): str(name) for name in frame}
+    by_spelling = {str(name).strip().casefold().replace(" ", "_"): str(name) for name in frame}
     columns = {
-        role: [usual[name] for name in names if name in usual] for role, names in COLUMNS.items()
+        role: [by_spelling[name] for name in names if name in by_spelling]
+        for role, names in COLUMNS.items()
     }
     for role, named in (("id", id_column), ("completion", completion_column)):
         if named is not None:

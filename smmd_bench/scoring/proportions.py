@@ -27,19 +27,21 @@ def tango(b: int, c: int, n: int) -> tuple[float, float]:
     from scipy.optimize import brentq
     from scipy.stats import norm
 
-    bound, seen = float(norm.isf((1 - CONFIDENCE) / 2)), (b - c) / n
+    bound = float(norm.isf((1 - CONFIDENCE) / 2))
+    seen = (b - c) / n
 
-    def above(delta: float, sign: int) -> float:
+    def above_bound(delta: float, sign: int) -> float:
         return sign * _score(delta, b, c, n) - bound
 
-    ends = {1: -1 + _EDGE, -1: 1 - _EDGE}
-    low, high = (
-        -float(sign)
-        if above(end, sign) < 0 or end == seen
-        else brentq(above, *sorted((end, seen)), (sign,))
-        for sign, end in ends.items()
-    )
-    return float(low), float(high)
+    def find_bound(sign: int) -> float:
+        """The bound below the difference seen (1), or above it (-1)."""
+        end = -sign * (1 - _EDGE)
+        # The test may reject no difference on this side, or leave no room beyond the one seen.
+        if above_bound(end, sign) < 0 or end == seen:
+            return -float(sign)
+        return float(brentq(above_bound, *sorted((end, seen)), (sign,)))
+
+    return find_bound(1), find_bound(-1)
 
 
 def _score(delta: float, b: int, c: int, n: int) -> float:
@@ -47,8 +49,14 @@ def _score(delta: float, b: int, c: int, n: int) -> float:
     excess = b - c - n * delta
     if abs(excess) < n * _EDGE:
         return 0.0
+
+    # The share that only the other has, most likely given `delta`: the root of a quadratic.
     linear = -b - c + (2 * n - b + c) * delta
     constant = -c * delta * (1 - delta)
-    other = (math.sqrt(max(0.0, linear**2 - 8 * n * constant)) - linear) / (4 * n)
+    discriminant = max(0.0, linear**2 - 8 * n * constant)
+    other = (math.sqrt(discriminant) - linear) / (4 * n)
+
     variance = n * (2 * other + delta * (1 - delta))
-    return excess / math.sqrt(variance) if variance > 0 else math.copysign(math.inf, excess)
+    if variance <= 0:
+        return math.copysign(math.inf, excess)
+    return excess / math.sqrt(variance)

@@ -66,9 +66,10 @@ def completions_frame(
         for name in ("uid", "prompt", "target")
     } | dict(columns)
     names = dict.fromkeys(name for example in examples for name in example.attributes)
-    if taken := sorted(set(names) & set(frame)):
+    clashing = sorted(names.keys() & frame.keys())
+    if clashing:
         raise UserError(
-            f"The attribute '{taken[0]}' is a column of completions: rename it in the task."
+            f"The attribute '{clashing[0]}' is a column of completions: rename it in the task."
         )
     for name in names:
         frame[name] = [example.attributes.get(name) for example in examples]
@@ -90,13 +91,14 @@ def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
     answers = [value_of(task, target) for target in targets]
     texts = completions["completion"].astype(str).tolist()
     scores, notes = _scores(task, texts, targets, answers)
-    if taken := sorted(
-        {*attributes, *notes} & {*SCORE_COLUMNS, *columns_of(RULES)} | {*attributes} & {*notes}
-    ):
+    columns = {*SCORE_COLUMNS, *columns_of(RULES)}
+    clashing = columns & {*attributes, *notes} | {*attributes} & {*notes}
+    if clashing:
         raise UserError(
-            f"The attribute {', '.join(taken)} of task {task.name} has the name of a column of "
-            "the scores: give it another name."
+            f"The attribute {', '.join(sorted(clashing))} of task {task.name} has the name of a "
+            "column of the scores: give it another name."
         )
+
     scores["uid"] = completions["uid"].to_numpy()
     if "finish_reason" in completions.columns:
         scores["truncated"] = (completions["finish_reason"] == "length").to_numpy(bool)
@@ -165,24 +167,32 @@ def _scores(
     """The columns of the scores, and those of `task.annotate(completion, target)`, if any."""
     import pandas as pd
 
-    pairs = [(value_of(task, text), answer) for text, answer in zip(texts, answers, strict=True)]
-    known = [
-        None if value is None or answer is None else (value, answer) for value, answer in pairs
-    ]
-    names = ["invalid" if pair is None else category(*pair) for pair in known]
-    errors = [None if pair is None else abs(pair[0] - pair[1]) for pair in known]
-    both = list(zip(texts, targets, strict=True))
-    rows = [task.annotate(*pair) for pair in both] if hasattr(task, "annotate") else []
+    values = [value_of(task, text) for text in texts]
+    errors: list[Fraction | None] = []
+    categories = []
+    for value, answer in zip(values, answers, strict=True):
+        if value is None or answer is None:
+            errors.append(None)
+            categories.append("invalid")
+        else:
+            errors.append(abs(value - answer))
+            categories.append(category(value, answer))
     scores = {
         "answer": _floats(answers),
-        "parsed": _floats(value for value, _ in pairs),
-        "valid": [value is not None for value, _ in pairs],
-        "exact": [pair is not None and pair[0] == pair[1] for pair in known],
+        "parsed": _floats(values),
+        "valid": [value is not None for value in values],
+        "exact": [error == 0 for error in errors],
         "error": _floats(errors),
-        "category": pd.Categorical(names, categories=list(CATEGORIES)),
+        "category": pd.Categorical(categories, categories=list(CATEGORIES)),
         "text_match": texts_match(texts, targets),
     }
-    return scores, {name: [row[name] for row in rows] for name in (rows[0] if rows else {})}
+
+    notes: dict[str, list[Any]] = {}
+    if hasattr(task, "annotate"):
+        for text, target in zip(texts, targets, strict=True):
+            for name, note in task.annotate(text, target).items():
+                notes.setdefault(name, []).append(note)
+    return scores, notes
 
 
 def texts_match(texts: Sequence[str], targets: Sequence[str]) -> list[bool]:

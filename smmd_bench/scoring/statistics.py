@@ -63,14 +63,17 @@ def interval(metric: Metric, frame: pd.DataFrame, *, resamples: int = RESAMPLES)
     if metric.subset is not None:
         frame = frame[frame[metric.subset]]
     columns = _columns(metric, frame)
-    if _is_share(metric, columns):
-        value, n = float(metric.statistic(*columns, axis=-1)), len(frame)
-        from statsmodels.stats.proportion import proportion_confint
+    if not _is_share(metric, columns):
+        estimate, _ = _resample(metric.statistic, columns, resamples)
+        return estimate
 
-        count, alpha = round(value * n / 100), 1 - CONFIDENCE
-        low, high = proportion_confint(count, n, alpha=alpha, method="wilson")
-        return Estimate(value, 100 * float(low), 100 * float(high), n)
-    return _resampled(metric.statistic, columns, resamples)[0]
+    from statsmodels.stats.proportion import proportion_confint
+
+    n = len(frame)
+    value = float(metric.statistic(*columns, axis=-1))
+    count = round(value * n / 100)
+    low, high = proportion_confint(count, n, alpha=1 - CONFIDENCE, method="wilson")
+    return Estimate(value, 100 * float(low), 100 * float(high), n)
 
 
 def metric_values(
@@ -96,27 +99,31 @@ def paired_difference(
     """
     frame, other = common(frame, other)
     if metric.subset is not None:
-        both = frame[metric.subset].to_numpy(bool) & other[metric.subset].to_numpy(bool)
-        frame, other = frame[both], other[both]
+        in_both = frame[metric.subset].to_numpy(bool) & other[metric.subset].to_numpy(bool)
+        frame = frame[in_both]
+        other = other[in_both]
     columns = [*_columns(metric, frame), *_columns(metric, other)]
     width = len(metric.columns)
 
     def difference(*columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
         with np.errstate(invalid="ignore"):
-            return np.asarray(
-                metric.statistic(*columns[:width], axis=axis)
-                - metric.statistic(*columns[width:], axis=axis)
-            )
+            value = metric.statistic(*columns[:width], axis=axis)
+            return np.asarray(value - metric.statistic(*columns[width:], axis=axis))
 
     if not _is_share(metric, columns):
-        found, drawn = _resampled(difference, columns, resamples)
-        return Difference(found.value, found.low, found.high, found.n, p_of_resamples(drawn))
-    value, (here, there) = float(difference(*columns)), columns
-    b, c = int(np.sum(here > there)), int(np.sum(here < there))
+        estimate, drawn = _resample(difference, columns, resamples)
+        p = p_of_resamples(drawn)
+        return Difference(estimate.value, estimate.low, estimate.high, estimate.n, p)
+
+    value = float(difference(*columns))
+    column, other_column = columns
+    b = int(np.sum(column > other_column))
+    c = int(np.sum(column < other_column))
     if value * (b - c) < 0:  # the metric counts zeros
         b, c = c, b
-    low, high = tango(b, c, len(here))
-    return Difference(value, 100 * low, 100 * high, len(here), mcnemar_p(b, c), b, c)
+    n = len(column)
+    low, high = tango(b, c, n)
+    return Difference(value, 100 * low, 100 * high, n, mcnemar_p(b, c), b, c)
 
 
 def p_of_resamples(drawn: NDArray[np.float64]) -> float | None:
@@ -135,11 +142,12 @@ def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
 
 def common(frame: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of both frames for the uids that they share, in the order of the first."""
-    left, right = frame.set_index("uid"), other.set_index("uid")
-    if left.index.equals(right.index):
-        return left, right
-    shared = left.index[left.index.isin(right.index)]
-    return left.loc[shared], right.loc[shared]
+    frame = frame.set_index("uid")
+    other = other.set_index("uid")
+    if frame.index.equals(other.index):
+        return frame, other
+    shared = frame.index[frame.index.isin(other.index)]
+    return frame.loc[shared], other.loc[shared]
 
 
 def _is_share(metric: Metric, columns: Sequence[NDArray[np.float64]]) -> bool:
@@ -148,7 +156,7 @@ def _is_share(metric: Metric, columns: Sequence[NDArray[np.float64]]) -> bool:
     return isinstance(metric, Percentage) and len(columns[0]) > 0 and binary
 
 
-def _resampled(
+def _resample(
     statistic: Callable[..., NDArray[np.float64]],
     columns: Sequence[NDArray[np.float64]],
     resamples: int,
@@ -156,16 +164,18 @@ def _resampled(
     """The statistic with its percentile bootstrap interval, and the resampled values."""
     from scipy.stats import DegenerateDataWarning, bootstrap
 
-    none = np.zeros(0)
-    if (n := len(columns[0])) == 0:
-        return Estimate(None, None, None, 0), none
+    n = len(columns[0])
+    nothing_drawn = np.zeros(0)
+    if n == 0:
+        return Estimate(None, None, None, 0), nothing_drawn
     value = _finite(statistic(*columns, axis=-1))
     if n == 1:
-        return Estimate(value, None, None, 1), none
+        return Estimate(value, None, None, 1), nothing_drawn
+
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         # Raised where a resample has no value, which `_finite` turns into None.
         warnings.simplefilter("ignore", DegenerateDataWarning)
-        found = bootstrap(
+        result = bootstrap(
             tuple(columns),
             statistic,
             paired=True,
@@ -176,9 +186,10 @@ def _resampled(
             method="percentile",
             rng=np.random.default_rng(0),
         )
-    bounds = found.confidence_interval
+
+    bounds = result.confidence_interval
     estimate = Estimate(value, _finite(bounds.low), _finite(bounds.high), n)
-    return estimate, found.bootstrap_distribution
+    return estimate, result.bootstrap_distribution
 
 
 def _columns(metric: Metric, frame: pd.DataFrame) -> list[NDArray[np.float64]]:

@@ -6,7 +6,10 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from scipy import stats
+from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.power import NormalIndPower, TTestPower
 
 from smmd_bench.contracts.metrics import MeanAbsoluteError
@@ -142,3 +145,13 @@ def test_too_few_examples_show_no_difference():
     assert stats.binomtest(6, 6).pvalue < 0.05 < stats.binomtest(5, 5).pvalue
     assert np.isnan(gain.smallest_by_mcnemar(3, 5, 0.05))
     assert gain.smallest_by_mcnemar(0, 6, 0.05) == pytest.approx(0.8 ** (1 / 6), abs=1e-4)
+
+
+@given(st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=8))
+def test_holm_is_that_of_statsmodels_over_the_tests_that_there_are(p_values):
+    p = np.array(p_values, dtype=np.float64)
+    is_tested = np.isfinite(p)
+    expected = np.full(len(p), np.nan)
+    if is_tested.any():
+        _, expected[is_tested], _, _ = multipletests(p[is_tested], method="holm")
+    np.testing.assert_allclose(gain.holm(p), expected, rtol=1e-12)
