@@ -49,6 +49,12 @@ class Case:
             self.prompts, checkpoint, max_new_tokens=count, images=self.images, **more
         )
 
+    def probe(self, session: EngineSession, checkpoint: Checkpoint) -> Any:
+        """Probabilities of the numbers after each prompt."""
+        return session.next_token_probabilities(
+            self.prompts, self.numbers, checkpoint, images=self.images
+        )
+
     def first_logits(self, model: Any) -> torch.Tensor:
         """After each prompt: [n, V]."""
         return torch.stack([self.logits(model, row, []) for row in range(len(self.prompts))])

@@ -3,7 +3,6 @@
 import json
 import os
 from dataclasses import replace
-from functools import partial
 
 import numpy as np
 import pytest
@@ -74,13 +73,12 @@ def test_probabilities_are_the_softmax_over_the_chosen_tokens(case, kind):
     model = load_model(case.base if kind == "lora" else checkpoint.path, "float32")
     if kind == "lora":
         model = PeftModel.from_pretrained(model, checkpoint.path).eval()
-    logits = case.first_logits(model)
-    expected = logits[:, case.numbers].double().softmax(-1)
+    logits = case.first_logits(model)[:, case.numbers]
+    expected = logits.double().softmax(-1)
+    reversed_case = replace(case, numbers=case.numbers[::-1])
     for session in case.sessions.values():
-        probabilities, backwards = (
-            session.next_token_probabilities(case.prompts, ids, checkpoint, images=case.images)
-            for ids in (case.numbers, case.numbers[::-1])
-        )
+        probabilities = case.probe(session, checkpoint)
+        backwards = reversed_case.probe(session, checkpoint)
         np.testing.assert_allclose(probabilities, expected, atol=1e-4)
         np.testing.assert_allclose(probabilities, backwards[:, ::-1], atol=1e-6)
 
@@ -110,16 +108,17 @@ def test_probabilities_of_more_tokens_than_vllm_takes_are_asked_for_in_parts(
 @of_all
 def test_the_likeliest_tokens_are_those_of_plain_forward_passes(case):
     checkpoint = next(c for c in case.checkpoints.values() if c.kind == "full")
-    logits = case.first_logits(load_model(checkpoint.path, "float32"))
+    model = load_model(checkpoint.path, "float32")
+    logits = case.first_logits(model)
     log_p = logits.double().log_softmax(-1)
     for session in case.sessions.values():
         likeliest = session.likeliest_tokens(case.prompts, checkpoint, most=10, images=case.images)
         for row, tokens in zip(log_p, likeliest, strict=True):
-            values = [*tokens.values()]
+            ids, values = zip(*tokens.items(), strict=True)
+            assert len(ids) == 10
             largest = row.topk(10).values.flip(0)
-            assert len(values) == 10
             np.testing.assert_allclose(sorted(values), largest, atol=1e-3)
-            np.testing.assert_allclose(values, row[[*tokens]], atol=1e-3)
+            np.testing.assert_allclose(values, row[[*ids]], atol=1e-3)
 
 
 @of_all
@@ -232,17 +231,19 @@ def test_vllm_says_why_it_refuses_mllama(case):
 def test_an_answer_is_of_the_picture_as_it_is_now(case, tmp_path):
     """No engine may know an image by its name or its size."""
     base = case.checkpoints["base"]
-    file = tmp_path / "same.png"
     Image.new("RGB", (84, 84), "white").save(tmp_path / "blank.png")
     blank = replace(case, images=[[tmp_path / "blank.png"]] * len(case.prompts))
+    same_name = replace(case, prompts=case.prompts[:1], images=[[tmp_path / "same.png"]])
     for session in case.sessions.values():
         answers = case.decode(session, base, 5)
-        without_picture = blank.decode(session, base, 5)
-        assert all(a != b for a, b in zip(answers, without_picture, strict=True))
+        answers_of_blank = blank.decode(session, base, 5)
+        assert all(a != b for a, b in zip(answers, answers_of_blank, strict=True))
 
-        probe = partial(session.next_token_probabilities, case.prompts[:1], case.numbers, base)
-        first, second = (probe(images=[[draw_picture(file, seed)]]) for seed in (5, 6))
-        assert np.abs(first - second).max() > 1e-3
+        probabilities = []
+        for seed in (5, 6):
+            draw_picture(tmp_path / "same.png", seed)
+            probabilities.append(same_name.probe(session, base))
+        assert np.abs(np.subtract(*probabilities)).max() > 1e-3
 
 
 @of_vision
@@ -250,11 +251,13 @@ def test_rows_with_and_without_pictures_go_together(case):
     base = case.checkpoints["base"]
     first, last = case.tokenizer(["1+2=", "Say 3:"])["input_ids"]
     texts = replace(case, prompts=[first, last], images=None)
-    mixed = replace(case, prompts=[first, *case.prompts, last], images=[[], *case.images, []])
+    prompts = [first, *case.prompts, last]
+    mixed = replace(case, prompts=prompts, images=[[], *case.images, []])
     for session in case.sessions.values():
         of_first, of_last = texts.decode(session, base, 4)
         of_pictures = case.decode(session, base, 4)
-        assert mixed.decode(session, base, 4) == [of_first, *of_pictures, of_last]
+        together = mixed.decode(session, base, 4)
+        assert together == [of_first, *of_pictures, of_last]
 
 
 @pytest.mark.parametrize("case", VISION[:-1], indirect=True, scope="module")

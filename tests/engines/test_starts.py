@@ -74,6 +74,5 @@ def test_limits_on_pixels_are_the_same_in_both_engines(tmp_path):
     p = []
     for engine in (TransformersEngine(), VllmEngine()):
         with engine.open(case.base, settings) as session:
-            probe = session.next_token_probabilities
-            p.append(probe(case.prompts, case.numbers, base, images=case.images))
+            p.append(case.probe(session, base))
     np.testing.assert_allclose(*p, atol=1e-4)

@@ -50,7 +50,8 @@ def test_each_job_sees_one_gpu_of_its_own(tmp_path):
     jobs.append(job("measure", Resources(0)))
     failures, words = run("local", jobs, tmp_path, gpus=["3", "GPU-x"])
     assert failures == dict.fromkeys(["a", "b", "c", "measure"])
-    gpus = re.findall("'CUDA_VISIBLE_DEVICES': '(.*?)'", "\n".join(words))
+    text = "\n".join(words)
+    gpus = re.findall("'CUDA_VISIBLE_DEVICES': '(.*?)'", text)
     assert sorted(gpus[:2]) == ["3", "GPU-x"]
     assert set(gpus) == {"3", "GPU-x", ""}
     assert steps(words)[:2] == ["began", "began"]

@@ -36,8 +36,8 @@ def test_raft_of_a_digit_string_is_the_mean_over_all_strings():
     logits = random_logits(labels, 200)
     p = logits[0][:, vocabulary.token_ids].softmax(-1)  # [3, 10]
     p_of_strings = torch.einsum("a,b,c->abc", *p).flatten()  # [1000]
-    expected = (p_of_strings @ torch.arange(1000).double()).item()
-
+    strings = torch.arange(1000, dtype=p.dtype)
+    expected = (p_of_strings @ strings).item()
     loss = load_loss("raft").bind(vocabulary)
     auxiliary = numeric_objective(loss, logits, labels).auxiliary.item()
     assert auxiliary == pytest.approx((expected - 407) ** 2, rel=1e-9)

@@ -1,7 +1,7 @@
 """Synthetic charts: answers that the picture determines, disjoint splits, honest bars."""
 
 import re
-from itertools import compress, product
+from itertools import product
 
 import numpy as np
 import pandas as pd
@@ -79,21 +79,30 @@ def test_a_picture_follows_from_its_place_alone_and_not_from_a_users_settings(tm
 @pytest.mark.parametrize("number", range(4))
 def test_bars_are_as_long_as_their_values(number, tmp_path):
     """Measured in the picture: the bars' colour, column by column."""
-    is_single = [chart.kind == "bar" and len(chart.series) == 1 for chart, _, _ in CHARTS]
-    chart, _, style = [*compress(CHARTS, is_single)][number]
+    chart, _, style = [row for row in CHARTS if is_single(row[0])][number]
     draw(chart, style, tmp_path / "chart.png")
-    with Image.open(tmp_path / "chart.png") as picture:
-        pixels = np.asarray(picture).astype(int)  # [336, 448, 3]
-    colour = Style(style).palette[0]
-    is_bar = (np.abs(pixels - [*bytes.fromhex(colour[1:])]) < 4).all(axis=2)
-    columns = np.flatnonzero(is_bar.sum(axis=0) > 3)
-    gaps = np.flatnonzero(np.diff(columns) > 3) + 1
-    bars = np.split(columns, gaps)
-    assert len(bars) == len(chart.categories)
-
-    middles = [bar[len(bar) // 2] for bar in bars]
-    rows = [np.flatnonzero(is_bar[:, middle]) for middle in middles]
-    foot = max(row.max() for row in rows)
-    heights = np.array([foot - row.min() + 1 for row in rows])
+    heights = measure_bars(tmp_path / "chart.png", Style(style).palette[0])
+    assert len(heights) == len(chart.categories)
     values = np.array(chart.values[0])
-    np.testing.assert_allclose(heights, values * heights.max() / values.max(), atol=3)
+    expected = values * heights.max() / values.max()
+    np.testing.assert_allclose(heights, expected, atol=3)
+
+
+def is_single(chart):
+    return chart.kind == "bar" and len(chart.series) == 1
+
+
+def measure_bars(file, colour):
+    """The heights of the bars of a colour, in pixels, from the left."""
+    with Image.open(file) as picture:
+        pixels = np.asarray(picture).astype(int)  # [336, 448, 3]
+    difference = np.abs(pixels - [*bytes.fromhex(colour[1:])])
+    is_bar = (difference < 4).all(axis=2)  # [336, 448]
+    columns = np.flatnonzero(is_bar.sum(axis=0) > 3)
+    gaps = np.flatnonzero(np.diff(columns) > 3)
+    heights = []
+    for bar in np.split(columns, gaps + 1):
+        middle = bar[len(bar) // 2]
+        rows = np.flatnonzero(is_bar[:, middle])  # with gaps where gridlines cross
+        heights.append(np.ptp(rows) + 1)
+    return np.array(heights)

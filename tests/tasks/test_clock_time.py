@@ -57,20 +57,29 @@ def test_examples_are_pictures_with_their_time():
 def test_the_hands_point_where_they_should(hour, minute):
     """On a bare face: the pixels that a hand changes lie at its angle, up to its length."""
     style = next(filter(is_bare, (FaceStyle(f"hands {i}") for i in range(500))))
-    midnight = np.asarray(draw_clock(style, 12, 0)).astype(int)
-    picture = np.asarray(draw_clock(style, hour, minute)).astype(int)
-    y, x = np.nonzero(np.abs(picture - midnight).sum(-1) > 60)
+    midnight = draw_clock(style, 12, 0)
+    angle, distance = changed_pixels(midnight, draw_clock(style, hour, minute))
+    assert distance.max() < style.minute_length + 2
+
+    is_outside = distance > style.hour_length + 3
+    from_twelve = np.minimum(angle, 360 - angle)
+    is_at_midnight = from_twelve < 8
+    minute_hand = angle[is_outside & ~is_at_midnight]
+    assert np.abs(minute_hand - 6 * minute).max() < 6
+
+    is_inside = (distance > 40) & (distance < style.hour_length - 4)
+    hour_angle = 30 * hour + minute / 2
+    from_hour_hand = np.abs(angle[is_inside] - hour_angle)
+    assert from_hour_hand.min() < 3
+
+
+def changed_pixels(*pictures):
+    """Angle in degrees from twelve, and distance from the centre, of the pixels that differ."""
+    first, second = (np.asarray(picture).astype(int) for picture in pictures)
+    y, x = np.nonzero(np.abs(first - second).sum(-1) > 60)
     right = x + 0.5 - CENTRE
     up = CENTRE - y - 0.5
-    distance = np.hypot(right, up)
-    angle = np.degrees(np.arctan2(right, up)) % 360
-
-    is_at_twelve = np.minimum(angle, 360 - angle) < 8  # the minute hand of midnight
-    minute_hand = angle[~is_at_twelve & (distance > style.hour_length + 3)]
-    assert np.abs(minute_hand - 6 * minute).max() < 6
-    both_hands = angle[(distance > 40) & (distance < style.hour_length - 4)]
-    assert np.abs(both_hands - (30 * hour + minute / 2)).min() < 3
-    assert distance.max() < style.minute_length + 2
+    return np.degrees(np.arctan2(right, up)) % 360, np.hypot(right, up)
 
 
 def is_bare(style):

@@ -135,7 +135,8 @@ def test_lm_evals_rules_agree_with_lm_eval():
     pairs = [(text, " #### 18") for text in TRAPS]
     for example in GSM8K().examples("train", 0):
         pairs += [(text, example.target) for text in variations(example.target)]
-    expected = lm_eval_scores(*zip(*pairs, strict=True))
+    texts, targets = zip(*pairs, strict=True)
+    expected = lm_eval_scores(texts, targets)
     matches = [lm_eval_matches(*pair) for pair in pairs]
     for rule, filter_name in (("strict", "strict-match"), ("flexible", "flexible-extract")):
         assert [row[rule] for row in matches] == expected[filter_name]
