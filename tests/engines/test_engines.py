@@ -70,7 +70,8 @@ def test_greedy_completions_are_those_of_plain_forward_passes_through_every_swap
 @pytest.mark.parametrize("kind", ["base", "lora", "full"])
 def test_probabilities_are_the_softmax_over_the_chosen_tokens(case, kind):
     checkpoint = next(c for c in case.checkpoints.values() if c.kind == kind)
-    model = load_model(case.base if kind == "lora" else checkpoint.path, "float32")
+    folder = case.base if kind == "lora" else checkpoint.path
+    model = load_model(folder, "float32")
     if kind == "lora":
         model = PeftModel.from_pretrained(model, checkpoint.path).eval()
     logits = case.first_logits(model)[:, case.numbers]
@@ -78,9 +79,9 @@ def test_probabilities_are_the_softmax_over_the_chosen_tokens(case, kind):
     reversed_case = replace(case, numbers=case.numbers[::-1])
     for session in case.sessions.values():
         probabilities = case.probe(session, checkpoint)
-        backwards = reversed_case.probe(session, checkpoint)
         np.testing.assert_allclose(probabilities, expected, atol=1e-4)
-        np.testing.assert_allclose(probabilities, backwards[:, ::-1], atol=1e-6)
+        backwards = reversed_case.probe(session, checkpoint)[:, ::-1]
+        np.testing.assert_allclose(probabilities, backwards, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", TEXT[1:], indirect=True, scope="module")

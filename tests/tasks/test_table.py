@@ -117,9 +117,9 @@ MISTAKES = [
 
 @pytest.mark.parametrize(("content", "more", "message"), MISTAKES)
 def test_a_mistake_is_named_with_its_place(content, more, message, tmp_path):
-    task = sb.load_task(spec(tmp_path / "a.csv", content, more))
+    file_spec = spec(tmp_path / "a.csv", content, more)
     with pytest.raises(UserError, match=re.escape(message)):
-        task.examples("test", 0)
+        sb.load_task(file_spec).examples("test", 0)
 
 
 def test_the_content_of_a_file_is_in_the_keys_of_its_cells_and_its_place_is_not(tmp_path):
