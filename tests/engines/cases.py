@@ -115,8 +115,9 @@ def build_variants(architecture: str, root: Path) -> dict[str, Checkpoint]:
         model = add_adapter(model, Recipe(lora_rank=8)) if kind == "lora" else model
         for parameter_name, parameter in model.named_parameters():
             if parameter.dim() > 1 and chosen(parameter_name):
-                spread = max(0.3 * float(parameter.std()), 0.05)
-                parameter.data += spread * torch.randn_like(parameter)
+                weights = parameter.detach()
+                spread = max(0.3 * float(weights.std()), 0.05)
+                weights += spread * torch.randn_like(weights)
         if kind != "base":
             model.save_pretrained(root / name)
         canary = make_canary(model, general_texts(processor.tokenizer, processor), processor)
