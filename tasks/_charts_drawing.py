@@ -82,7 +82,8 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
     if chart.printed and not style.framed:
         ticks = range(0)
 
-    left, bottom, right, above = 14.0, 8.0, 16.0, float(_TITLE)
+    # Margins that the title, the legend, and the names of axes, categories and ticks take.
+    left_margin, bottom, right, above = 14.0, 8.0, 16.0, float(_TITLE)
     if chart.series[0]:
         legend_right, legend_above, legend_below = _legend(canvas, chart.series)
         right += legend_right
@@ -92,28 +93,28 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
     axis_name = _LINE if style.named_axes else 0
     names_width = max(map(len, chart.categories)) * CHARACTER
     ticks_width = max(len(spell(tick)) for tick in ticks) * CHARACTER + 4 if ticks else 0
-    width = 0.95 * (canvas.width - left - right - ticks_width)
+    width = 0.95 * (canvas.width - left_margin - right - ticks_width)
     narrow = names_width > width / len(chart.categories)
     if sideways:
-        left += names_width + axis_name
+        left_margin += names_width + axis_name
         bottom += _LINE + axis_name if ticks else 0
     else:
-        left += ticks_width + (axis_name if ticks else 0)
+        left_margin += ticks_width + (axis_name if ticks else 0)
         bottom += (names_width * 0.75 + 6 if narrow else _LINE) + axis_name
 
     # Printed values stand above the bars; those of a stack stand in them.
     room = 0.1 if chart.printed and chart.kind != "stacked" else 0.04
     area = _Area(
-        left,
+        left_margin,
         bottom,
-        canvas.width - left - right,
+        canvas.width - left_margin - right,
         canvas.height - bottom - above,
         chart.floor,
         chart.top + room * (chart.top - chart.floor),
         len(chart.categories),
         sideways,
     )
-    canvas.rectangle((left, bottom), (area.width, area.height), style.inside, behind=True)
+    canvas.rectangle((left_margin, bottom), (area.width, area.height), style.inside, behind=True)
     if chart.kind == "line":
         _lines(canvas, chart, area)
     else:

@@ -69,12 +69,14 @@ def own_index(split: Split) -> Sequence[Clock]:
 def order_by_turns(clocks: Iterable[Clock]) -> list[Clock]:
     """Every class once, then every class once more, and so on: any beginning is balanced. The order
     is random, and the same for the same clocks."""
+    # Sorted first, so that the order does not follow from that of the files.
     groups: dict[tuple[int, int], list[Clock]] = defaultdict(list)
     for clock in sorted(clocks):
         groups[clock.hour, clock.minute].append(clock)
     rng = random.Random("clock_time")
     for group in groups.values():
         rng.shuffle(group)
+
     order: list[Clock] = []
     for turn in zip_longest(*groups.values()):
         one_of_each = [clock for clock in turn if clock is not None]

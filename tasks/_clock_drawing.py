@@ -102,14 +102,15 @@ def draw_clock(style: FaceStyle, hour: int, minute: int) -> Image.Image:
 def _hand(
     draw: ImageDraw.ImageDraw, style: FaceStyle, angle: float, length: float, colour: Colour
 ) -> None:
+    # The outline goes from the centre to the tip on one side, and back on the other.
     half = style.hand_width / 2
     side = [(-style.tail, half)] if style.tail else []
     for share, pixels, width in HANDS[style.hand]:
         side.append((length * share + pixels, half * width))
 
-    right = [_beside(angle, along, across) for along, across in side]
-    left = [_beside(angle, along, -across) for along, across in reversed(side)]
-    draw.polygon([*right, *left], colour)
+    right_side = [_beside(angle, along, across) for along, across in side]
+    left_side = [_beside(angle, along, -across) for along, across in reversed(side)]
+    draw.polygon([*right_side, *left_side], colour)
 
 
 def _beside(angle: float, along: float, across: float) -> tuple[float, float]:
@@ -147,7 +148,7 @@ def _face(style: FaceStyle) -> Image.Image:
     """The clock without hands, RGB, SHARP times as large as the finished picture."""
     picture = Image.new("RGB", (SIZE * SHARP, SIZE * SHARP), style.page)
     draw = ImageDraw.Draw(picture)
-    if style.rim_width >= 1:
+    if style.rim_width >= 1:  # a thinner one would be a broken line
         _outline(draw, style.shape, style.radius, style.rim)
     _outline(draw, style.shape, style.radius - style.rim_width, style.dial)
     picture = _textured(picture, style)

@@ -44,20 +44,21 @@ def final_answer(text: str) -> Answer | None:
     """The first number after the last #### of the first turn that a text follows, as in `#### 18
     ####`; without a mark, its last number. None where there is none, or it cannot be read."""
     text = first_turn(plain_text(text))
-    _, *after = text.split(MARK)
-    last = next((part for part in reversed(after) if part.strip(" #\n")), "")
-    value = first_number(MARK + last) if after else last_number(text)
+    _, *marked = text.split(MARK)
+    last = next((part for part in reversed(marked) if part.strip(" #\n")), "")
+    value = first_number(MARK + last) if marked else last_number(text)
     return None if value is None else Answer(value)
 
 
 def lm_eval_matches(completion: str, target: str) -> Mapping[str, bool]:
     """Whether a completion is right by lm-eval's two rules: `strict`, the first `#### n`, and
     `flexible`, the last thing that looks like a number."""
+    # The first match for strict, the last for flexible: regex_pattern and group_select there.
     completion = first_turn(completion)
     strict, flexible = _STRICT.search(completion), _FLEXIBLE.findall(completion)
     last = next((part for part in flexible[-1] if part), "") if flexible else "[invalid]"
-    found = {"strict": strict[1] if strict else "[invalid]", "flexible": last}
-    return {rule: _plain(text.strip()) == _plain(target) for rule, text in found.items()}
+    answers = {"strict": strict[1] if strict else "[invalid]", "flexible": last}
+    return {rule: _plain(text.strip()) == _plain(target) for rule, text in answers.items()}
 
 
 def _plain(text: str) -> str:
@@ -94,8 +95,9 @@ class WordProblems:
     @property
     def licence(self) -> str:
         """Of the problems in use."""
-        made = self.source == "synthetic"
-        return "synthetic word problems, made here" if made else self.corpus_licence
+        if self.source == "synthetic":
+            return "synthetic word problems, made here"
+        return self.corpus_licence
 
     @property
     def sources(self) -> tuple[DataSource, ...]:

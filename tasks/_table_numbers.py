@@ -134,9 +134,9 @@ def _require_one_sign(rows: Sequence[Row], column: str) -> None:
     numbers, 5% and 5 would be equal."""
     row_by_signs = {tuple(_SIGNS.findall(row.target)): row for row in rows}
     if len(row_by_signs) > 1:
-        one, other = [*row_by_signs.values()][:2]
+        row, other = [*row_by_signs.values()][:2]
         raise UserError(
-            f"{_describe(one, column)}, and that of row {other.number} {other.target!r:.60}: write "
+            f"{_describe(row, column)}, and that of row {other.number} {other.target!r:.60}: write "
             "the same sign in all, or use table[answers=text]."
         )
 

@@ -106,6 +106,7 @@ class GSM8K(WordProblems):
         if self.calculator == "strip":
             solution = _NOTE.sub("", solution)
         steps, mark, number = solution.rpartition(MARK)
+        # Read as completions are: a target that the parser misses could never be right.
         answer = final_answer(solution)
         value = parse_number(number) if mark else None
         if answer is None or answer.value != value:

@@ -141,11 +141,11 @@ class SAMSum:
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """The digest of the file; generator and seed of made dialogues."""
-        same = {"format": FORMAT, "prompt": PROMPT}
+        formatting = {"format": FORMAT, "prompt": PROMPT}
         if self.source == "synthetic":
-            made = {"source": "synthetic", "generator": GENERATOR, "split": split, "seed": seed}
-            return {"task": self.name, **made, **same}
-        return {**SOURCE.identity(split), **same}
+            generator = {"generator": GENERATOR, "split": split, "seed": seed}
+            return {"task": self.name, "source": self.source, **generator, **formatting}
+        return {**SOURCE.identity(split), **formatting}
 
     def parse(self, completion: str) -> Answer | None:
         """None: a summary is no number, even where it holds some."""

@@ -59,8 +59,8 @@ class SVAMP(WordProblems):
         _test_only(split)
         if self.source == "synthetic":
             count = self.paper_sizes[split] if limit is None else limit
-            made = [made_problem("svamp", split, seed, at) for at in range(count)]
-            return [_example(_row(at, problem)) for at, problem in enumerate(made)]
+            problems = [made_problem("svamp", split, seed, at) for at in range(count)]
+            return [_example(_row(at, problem)) for at, problem in enumerate(problems)]
         rows = sorted(SOURCE.rows("test"), key=lambda row: int(str(row["ID"]).rpartition("-")[2]))
         return [_example(row) for row in rows[:limit]]
 
@@ -68,8 +68,8 @@ class SVAMP(WordProblems):
         """The digest of the file; of problems made here generator and seed."""
         _test_only(split)
         if self.source == "synthetic":
-            made = {"source": self.source, "generator": GENERATOR, "seed": seed}
-            return {"task": self.name, **made, "format": FORMAT, "prompt": PROMPT}
+            generator = {"source": self.source, "generator": GENERATOR, "seed": seed}
+            return {"task": self.name, **generator, "format": FORMAT, "prompt": PROMPT}
         return {**SOURCE.identity("test"), "format": FORMAT, "prompt": PROMPT}
 
 
@@ -82,6 +82,7 @@ def _test_only(split: Split) -> None:
 
 
 def _example(row: Mapping[str, Any]) -> Example:
+    # Some bodies end without a full stop and one with two: in prompts all have one.
     body = str(row["Body"]).rstrip(" .\n")
     value = parse_number(str(row["Answer"]))
     if value is None:

@@ -203,24 +203,24 @@ def run(
     aborted: they would join the next batch, with another checkpoint."""
     engine = llm.llm_engine
     shared = not isinstance(params, Sequence)
-    most = IN_FLIGHT_WITH_IMAGES if any(images) else IN_FLIGHT
+    limit = IN_FLIGHT_WITH_IMAGES if any(images) else IN_FLIGHT
     added: list[str] = []
-    done: list[RequestOutput] = []
+    finished: list[RequestOutput] = []
     try:
-        while len(done) < len(prompts):
-            more = slice(len(added), len(done) + most)
+        while len(finished) < len(prompts):
+            more = slice(len(added), len(finished) + limit)
             added += llm.enqueue(
                 [_request(*pair) for pair in zip(prompts[more], images[more], strict=True)],
                 params if shared else params[more],
                 lora_request=adapter,
                 use_tqdm=False,
             )
-            done += [output for output in engine.step() if output.finished]
-            report(len(done))
+            finished += [output for output in engine.step() if output.finished]
+            report(len(finished))
     except BaseException:
         engine.abort_request(added, internal=True)
         raise
-    return sorted(done, key=lambda output: int(output.request_id))
+    return sorted(finished, key=lambda output: int(output.request_id))
 
 
 def _request(prompt: Sequence[int], files: Sequence[Any]) -> dict[str, Any]:

@@ -115,12 +115,12 @@ class TransformersSession(CheckpointSession):
 
     def _next_token_logits(self, rows: Rows) -> Iterator[tuple[list[int], Tensor]]:
         """Indices of some rows, and the logits that follow each: [B, V]."""
-        done = 0
+        number_done = 0
         for batch in _batches(rows, DECODE_TOKENS):
             logits = self._logits(self._inputs(rows, batch), keep=1)
             yield batch, logits[:, -1]
-            done += len(batch)
-            rows.report(done)
+            number_done += len(batch)
+            rows.report(number_done)
 
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
         scores: list[list[float]] = [[] for _ in rows.ids]
@@ -194,6 +194,7 @@ def _batches(rows: Rows, tokens: int, new_tokens: int = 0) -> Iterator[list[int]
         order = [i for i, files in enumerate(rows.images) if bool(files) == with_images]
         order.sort(key=lambda index: -rows.lengths[index])
         largest_size = MOST_ROWS_WITH_IMAGES if with_images else MOST_ROWS
+        # Rows are padded to the longest of their batch, which is its first.
         while order:
             longest = rows.lengths[order[0]] + new_tokens
             size = max(1, min(largest_size, tokens // longest))

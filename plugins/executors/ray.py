@@ -56,8 +56,10 @@ class RayExecutor(SeveralGpus):
         from ray.util.queue import Queue
         from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-        here = NodeAffinitySchedulingStrategy(ray.get_runtime_context().get_node_id(), soft=False)
-        told = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": here})
+        this_node = NodeAffinitySchedulingStrategy(
+            ray.get_runtime_context().get_node_id(), soft=False
+        )
+        told = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": this_node})
         running: dict[Any, Job] = {}
         task = ray.remote(max_calls=1, max_retries=self.retries)(_work)
         try:

@@ -109,14 +109,15 @@ class _IntegrityTerm(NumericLoss):
         them in it, row (0..R-1) and place in the row; where the S numbers and R rows begin."""
         index = self.covers(places.target).nonzero().squeeze(1)
         row, position = places.row[index], places.position[index]
-        number, after = number_spans(row, position, torch.ones_like(row))  # a point ends a number
+        # A point ends a number, since only neighbours in the row belong together.
+        number, exponent = number_spans(row, position, torch.ones_like(row))
         first = _changes(row)
         rows = first.cumsum(0) - 1
         return {
             "index": index,
             "truth": self.digit[places.target[index]],
             "number": number,
-            "after": after.clamp(max=_LARGEST_EXPONENT),
+            "exponent": exponent.clamp(max=_LARGEST_EXPONENT),
             "row": rows,
             "offset": position - position[first][rows],  # padding changes nothing
             "numbers": _changes(number).nonzero().squeeze(1),
@@ -131,18 +132,18 @@ class _IntegrityTerm(NumericLoss):
         spans = self.spans(numeric)
         number = spans["number"]  # [D], of D digits
         truth = spans["truth"]  # [D]
-        after = spans["after"]  # [D]
+        exponent = spans["exponent"]  # [D]
         index = spans["index"]  # [D]
         logits = numeric.logits[:, self.columns][index]  # [D, 10]
         values = torch.arange(10, dtype=logits.dtype, device=logits.device)  # [10]
 
         distance = (values - truth[:, None]).abs()  # [D, 10]
         emd = (logits.softmax(-1) * distance).sum(-1)  # [D]
-        growth = (1 + self.loss.tau) ** after.double()  # [D]
+        growth = (1 + self.loss.tau) ** exponent.double()  # [D]
         emd = emd.double() * growth
 
         digits = self.draw_digits(logits, numeric.key[index], spans["offset"])  # [D, 10]
-        power = 10.0 ** after.double()  # [D]
+        power = 10.0 ** exponent.double()  # [D]
         zeros = power.new_zeros(len(spans["numbers"]))  # [S]
         X = zeros.index_add(0, number, (digits @ values).double() * power)  # [S]
         Y = zeros.index_add(0, number, truth * power)  # [S]

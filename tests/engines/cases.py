@@ -41,6 +41,24 @@ class Case:
     images: list[list[Path]] | None = None
     processor: Any = None
 
+    def decode(
+        self, session: EngineSession, checkpoint: Checkpoint, count: int, **more: Any
+    ) -> Any:
+        """Completions of the prompts, of at most `count` tokens each."""
+        return session.generate(
+            self.prompts, checkpoint, max_new_tokens=count, images=self.images, **more
+        )
+
+    def probe(self, session: EngineSession, checkpoint: Checkpoint) -> Any:
+        """Probabilities of the numbers after each prompt."""
+        return session.next_token_probabilities(
+            self.prompts, self.numbers, checkpoint, images=self.images
+        )
+
+    def first_logits(self, model: Any) -> torch.Tensor:
+        """After each prompt: [n, V]."""
+        return torch.stack([self.logits(model, row, []) for row in range(len(self.prompts))])
+
     def logits(self, model: Any, row: int, more: list[int]) -> torch.Tensor:
         """After a prompt and some tokens, by a plain forward pass of this row alone: [V]."""
         ids = [*self.prompts[row], *more]
@@ -84,7 +102,8 @@ def build_variants(architecture: str, root: Path) -> dict[str, Checkpoint]:
     """A base, an adapter, a checkpoint of which all weights differ, and one of which only the
     vision tower's do, in about three seconds."""
     base = build_vlm(architecture, root / "base")
-    processor, checkpoints = load_processor(base), {}
+    processor = load_processor(base)
+    checkpoints = {}
     torch.manual_seed(1)
     for name, kind, chosen in (
         ("base", "base", lambda name: False),
@@ -94,10 +113,11 @@ def build_variants(architecture: str, root: Path) -> dict[str, Checkpoint]:
     ):
         model = load_model(base, "float32")
         model = add_adapter(model, Recipe(lora_rank=8)) if kind == "lora" else model
-        with torch.no_grad():
-            for parameter in (p for n, p in model.named_parameters() if p.dim() > 1 and chosen(n)):
-                spread = max(0.3 * float(parameter.std()), 0.05)
-                parameter += spread * torch.randn_like(parameter)
+        for parameter_name, parameter in model.named_parameters():
+            if parameter.dim() > 1 and chosen(parameter_name):
+                weights = parameter.detach()
+                spread = max(0.3 * float(weights.std()), 0.05)
+                weights += spread * torch.randn_like(weights)
         if kind != "base":
             model.save_pretrained(root / name)
         canary = make_canary(model, general_texts(processor.tokenizer, processor), processor)

@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-import torch
 from peft import PeftModel
 from PIL import Image
 from smmd_bench.plugins.engines import _vllm_session
@@ -52,16 +51,15 @@ of_vision = pytest.mark.parametrize("case", VISION, indirect=True, scope="module
 
 @of_all
 def test_greedy_completions_are_those_of_plain_forward_passes_through_every_swap(case):
-    seen = {}
+    by_name = {}
     for name in case.there_and_back:
         for engine, session in case.sessions.items():
-            found = session.generate(
-                case.prompts, case.checkpoints[name], max_new_tokens=6, images=case.images
-            )
-            assert seen.setdefault(name, found) == found, (name, engine)
-    assert len({tuple(completions) for completions in seen.values()}) == len(seen)
+            completions = case.decode(session, case.checkpoints[name], 6)
+            assert by_name.setdefault(name, completions) == completions, (name, engine)
+    assert len(set(map(tuple, by_name.values()))) == len(by_name)
+
     model = load_model(case.base, "float32")
-    for row, completion in enumerate(seen["base"][:12]):
+    for row, completion in enumerate(by_name["base"][:12]):
         for at, token in enumerate(completion.token_ids):
             assert int(case.logits(model, row, completion.token_ids[:at]).argmax()) == token
             if case.processor is not None and token == case.processor.image_token_id:
@@ -72,18 +70,18 @@ def test_greedy_completions_are_those_of_plain_forward_passes_through_every_swap
 @pytest.mark.parametrize("kind", ["base", "lora", "full"])
 def test_probabilities_are_the_softmax_over_the_chosen_tokens(case, kind):
     checkpoint = next(c for c in case.checkpoints.values() if c.kind == kind)
-    model = load_model(case.base if kind == "lora" else checkpoint.path, "float32")
+    folder = case.base if kind == "lora" else checkpoint.path
+    model = load_model(folder, "float32")
     if kind == "lora":
         model = PeftModel.from_pretrained(model, checkpoint.path).eval()
-    prompts, images = case.prompts, case.images
-    logits = torch.stack([case.logits(model, row, []) for row in range(len(prompts))])
-    expected = logits[:, case.numbers].double().softmax(-1)
+    logits = case.first_logits(model)[:, case.numbers]
+    expected = logits.double().softmax(-1)
+    reversed_case = replace(case, numbers=case.numbers[::-1])
     for session in case.sessions.values():
-        probed = session.next_token_probabilities
-        found = probed(prompts, case.numbers, checkpoint, images=images)
-        np.testing.assert_allclose(found, expected, atol=1e-4)
-        back = probed(prompts, case.numbers[::-1], checkpoint, images=images)
-        np.testing.assert_allclose(found, back[:, ::-1], atol=1e-6)
+        probabilities = case.probe(session, checkpoint)
+        np.testing.assert_allclose(probabilities, expected, atol=1e-4)
+        backwards = reversed_case.probe(session, checkpoint)[:, ::-1]
+        np.testing.assert_allclose(probabilities, backwards, atol=1e-6)
 
 
 @pytest.mark.parametrize("case", TEXT[1:], indirect=True, scope="module")
@@ -94,7 +92,7 @@ def test_probabilities_of_more_tokens_than_vllm_takes_are_asked_for_in_parts(
 ):
     monkeypatch.setattr(_vllm_session, "MOST_ALLOWED_TOKEN_IDS", limit)
     counts, prompts = [], case.prompts[:5]
-    expected, found = (
+    by_transformers, by_vllm = (
         case.sessions[name].next_token_probabilities(
             prompts,
             case.numbers[:count],
@@ -103,7 +101,7 @@ def test_probabilities_of_more_tokens_than_vllm_takes_are_asked_for_in_parts(
         )
         for name in ("transformers", "vllm")
     )
-    np.testing.assert_allclose(found, expected, atol=1e-5)
+    np.testing.assert_allclose(by_vllm, by_transformers, atol=1e-5)
     assert counts[-1] == (5, 5)
     assert max(done for done, _ in counts) == 5
 
@@ -112,54 +110,52 @@ def test_probabilities_of_more_tokens_than_vllm_takes_are_asked_for_in_parts(
 def test_the_likeliest_tokens_are_those_of_plain_forward_passes(case):
     checkpoint = next(c for c in case.checkpoints.values() if c.kind == "full")
     model = load_model(checkpoint.path, "float32")
-    prompts, images = case.prompts, case.images
-    logits = torch.stack([case.logits(model, row, []) for row in range(len(prompts))])
+    logits = case.first_logits(model)
     log_p = logits.double().log_softmax(-1)
     for session in case.sessions.values():
-        found = session.likeliest_tokens(prompts, checkpoint, most=10, images=images)
-        for row, tokens in zip(log_p, found, strict=True):
-            assert len(tokens) == 10
-            np.testing.assert_allclose(
-                sorted(tokens.values()), row.topk(10).values.flip(0), atol=1e-3
-            )
-            np.testing.assert_allclose([*tokens.values()], row[[*tokens]], atol=1e-3)
+        likeliest = session.likeliest_tokens(case.prompts, checkpoint, most=10, images=case.images)
+        for row, tokens in zip(log_p, likeliest, strict=True):
+            ids, values = zip(*tokens.items(), strict=True)
+            assert len(ids) == 10
+            largest = row.topk(10).values.flip(0)
+            np.testing.assert_allclose(sorted(values), largest, atol=1e-3)
+            np.testing.assert_allclose(values, row[[*ids]], atol=1e-3)
 
 
 @of_all
 def test_the_canary_of_another_checkpoint_raises(case):
     """Of the tower's, the language model is the base's: only the canary's picture can tell."""
-    *_, other = case.checkpoints
-    pairs = [(name, other) for name in case.checkpoints if name != other] + [(other, "base")]
+    canaries = {name: checkpoint.canary for name, checkpoint in case.checkpoints.items()}
+    *names, last = canaries
     if case.images is not None:
-        base, tower = (case.checkpoints[name].canary.log_probabilities for name in ("base", other))
-        assert base[:-1] == tower[:-1]
+        assert canaries["base"].log_probabilities[:-1] == canaries[last].log_probabilities[:-1]
+    wrong_canaries = dict.fromkeys(names, last) | {last: "base"}
     for session in case.sessions.values():
-        for name, wrong in pairs:
-            right = case.checkpoints[name]
-            sabotaged = replace(right, canary=case.checkpoints[wrong].canary)
+        for name, wrong in wrong_canaries.items():
+            checkpoint = case.checkpoints[name]
+            sabotaged = replace(checkpoint, canary=canaries[wrong])
             with pytest.raises(RuntimeError, match=rf"checkpoint '{name}'.*off by up to \d"):
-                session.generate(case.prompts, sabotaged, max_new_tokens=2, images=case.images)
-            session.generate(case.prompts[:1], right, max_new_tokens=2, images=_first(case))
-
-
-def _first(case, count=1):
-    return None if case.images is None else case.images[:count]
+                case.decode(session, sabotaged, 2)
+            case.decode(session, checkpoint, 1)
 
 
 @of_all
 def test_a_prompt_that_leaves_no_room_is_refused(case):
-    prompts, images, length = [case.prompts[0], [case.numbers[0]] * 248], None, 248
+    length = 248
+    prompts = [case.tokenizer("1+2=")["input_ids"], [case.numbers[0]] * length]
+    images = None
     if case.images is not None:  # pictures count in full
-        prompts, images = [case.tokenizer("1+2=")["input_ids"], case.prompts[4]], [[]]
-        images.append(case.images[4])
-        length = expanded_lengths(case.processor, prompts[1:], images[1:])[0]
+        prompts[1], images = case.prompts[4], [[], case.images[4]]
+        (length,) = expanded_lengths(case.processor, prompts[1:], images[1:])
         assert expand(case.processor, prompts[1], images[1])["input_ids"].shape[1] == length
-    base, room = case.checkpoints["base"], 256 - length
+
+    two = replace(case, prompts=prompts, images=images)
+    base = case.checkpoints["base"]
     for session in case.sessions.values():
-        assert len(session.generate(prompts, base, max_new_tokens=room, images=images)) == 2
-        said = rf"Prompt 1 has {length} tokens.*256.*max_model_length"
-        with pytest.raises(UserError, match=said):
-            session.generate(prompts, base, max_new_tokens=room + 1, images=images)
+        assert len(two.decode(session, base, 256 - length)) == 2
+        message = rf"Prompt 1 has {length} tokens.*256.*max_model_length"
+        with pytest.raises(UserError, match=message):
+            two.decode(session, base, 257 - length)
 
 
 @of_text
@@ -175,37 +171,36 @@ def test_a_stale_prefix_cache_raises(case):
     session = case.sessions["vllm"]
     ids = tuple((case.prompts[-1] * 9)[:CACHED])
     texts = CanaryTexts((ids,), (CACHED - BLOCK,))
-    before, right = (
+    first, second = (
         replace(c, canary=make_canary(load_model(c.path, "float32"), texts))
         for c in (case.checkpoints["full1"], case.checkpoints["full2"])
     )
-    session.generate(case.prompts, before, max_new_tokens=1)
+    case.decode(session, first, 1)
     session._llm.reset_prefix_cache = lambda: True
     with pytest.raises(RuntimeError, match="does not run the weights of checkpoint 'full2'"):
-        session.generate(case.prompts, right, max_new_tokens=1)
+        case.decode(session, second, 1)
     del session._llm.reset_prefix_cache
     session._llm.reset_prefix_cache()
-    session.generate(case.prompts, right, max_new_tokens=1)
+    case.decode(session, second, 1)
 
 
 @of_text
 def test_the_finish_reason_says_why_and_progress_counts_up_to_all(case):
-    base, end, n = case.checkpoints["base"], case.tokenizer.eos_token_id, len(case.prompts)
+    base, end = case.checkpoints["base"], case.tokenizer.eos_token_id
+    counts = []
     for session in case.sessions.values():
-        for completion in session.generate(case.prompts, base, max_new_tokens=1):
+        for completion in case.decode(session, base, 1):
             assert (completion.finish_reason, len(completion.token_ids)) == ("length", 1)
-        counts = []
-        whole = session.generate(
-            case.prompts, base, max_new_tokens=30,
-            progress=lambda what, done, total, counts=counts: counts.append((done, total)),
-        )  # fmt: skip
-        stopped = [completion for completion in whole if completion.finish_reason == "stop"]
+
+        counts.clear()
+        completions = case.decode(session, base, 30, progress=lambda what, *of: counts.append(of))
+        stopped = [completion for completion in completions if completion.finish_reason == "stop"]
         assert stopped
         for completion in stopped:
             assert completion.token_ids.index(end) == len(completion.token_ids) - 1
             assert "<" not in completion.text
         assert counts == sorted(counts)
-        assert counts[-1] == (n, n)
+        assert counts[-1] == (len(case.prompts), len(case.prompts))
 
 
 @pytest.mark.parametrize(
@@ -236,32 +231,34 @@ def test_vllm_says_why_it_refuses_mllama(case):
 @of_vision
 def test_an_answer_is_of_the_picture_as_it_is_now(case, tmp_path):
     """No engine may know an image by its name or its size."""
-    base, file = case.checkpoints["base"], tmp_path / "same.png"
+    base = case.checkpoints["base"]
     Image.new("RGB", (84, 84), "white").save(tmp_path / "blank.png")
-    white = [[tmp_path / "blank.png"]] * len(case.prompts)
+    blank = replace(case, images=[[tmp_path / "blank.png"]] * len(case.prompts))
+    same_name = replace(case, prompts=case.prompts[:1], images=[[tmp_path / "same.png"]])
     for session in case.sessions.values():
-        seen, unseen = (
-            session.generate(case.prompts, base, max_new_tokens=5, images=images)
-            for images in (case.images, white)
-        )
-        assert all(a != b for a, b in zip(seen, unseen, strict=True))
-        p = []
+        answers = case.decode(session, base, 5)
+        answers_of_blank = blank.decode(session, base, 5)
+        assert all(a != b for a, b in zip(answers, answers_of_blank, strict=True))
+
+        probabilities = []
         for seed in (5, 6):
-            images, prompt = [[draw_picture(file, seed)]], case.prompts[:1]
-            p.append(session.next_token_probabilities(prompt, case.numbers, base, images=images))
-        assert np.abs(p[0] - p[1]).max() > 1e-3
+            draw_picture(tmp_path / "same.png", seed)
+            probabilities.append(same_name.probe(session, base))
+        assert np.abs(np.subtract(*probabilities)).max() > 1e-3
 
 
 @of_vision
 def test_rows_with_and_without_pictures_go_together(case):
-    base, text = case.checkpoints["base"], case.tokenizer(["1+2=", "Say 3:"])["input_ids"]
-    mixed, images = [text[0], *case.prompts, text[1]], [[], *case.images, []]
+    base = case.checkpoints["base"]
+    first, last = case.tokenizer(["1+2=", "Say 3:"])["input_ids"]
+    texts = replace(case, prompts=[first, last], images=None)
+    prompts = [first, *case.prompts, last]
+    mixed = replace(case, prompts=prompts, images=[[], *case.images, []])
     for session in case.sessions.values():
-        together, alone, with_images = (
-            session.generate(prompts, base, max_new_tokens=4, images=of_each)
-            for prompts, of_each in ((mixed, images), (text, None), (case.prompts, case.images))
-        )
-        assert together == [alone[0], *with_images, alone[1]]
+        of_first, of_last = texts.decode(session, base, 4)
+        of_pictures = case.decode(session, base, 4)
+        together = mixed.decode(session, base, 4)
+        assert together == [of_first, *of_pictures, of_last]
 
 
 @pytest.mark.parametrize("case", VISION[:-1], indirect=True, scope="module")

@@ -38,8 +38,8 @@ def test_vllm_is_never_asked_for_more_than_is_free(total, part):
     except UserError:
         assert free - FREE_RESERVE < total / 10_000
         return
-    asked = math.ceil(total * share)  # as vLLM's `request_memory` has it
-    assert asked <= min(FREE_SHARE * free, free - FREE_RESERVE) + 1
+    requested = math.ceil(total * share)  # as vLLM's `request_memory` has it
+    assert requested <= min(FREE_SHARE * free, free - FREE_RESERVE) + 1
     assert 0 < share <= FREE_SHARE
 
 
@@ -115,8 +115,8 @@ def test_nothing_is_trained_that_a_card_cannot_decode(card):
 def test_heads_that_do_not_divide_by_the_gpus_are_refused_with_the_largest_number_that_does(card):
     (cell, *_) = cells = Experiment(tasks=("arithmetic",), losses=("ce",)).cells
     card(9, 0)
-    said = r"cannot split the 4 attention heads of tiny over 3 GPUs: give gpus_per_cell=2 to"
-    with pytest.raises(UserError, match=said):
+    message = r"cannot split the 4 attention heads of tiny over 3 GPUs: give gpus_per_cell=2 to"
+    with pytest.raises(UserError, match=message):
         preflight(cells, lambda *_: None, gpus=3)
     VllmEngine().require(cell.card.folder, cell.engine_settings, 4)
 
@@ -152,8 +152,8 @@ def test_the_canary_notices_tf32():
     canary = make_canary(model, texts)
     AttentionInterface.register("tf32", attend_in_tf32)
     model.set_attn_implementation("tf32")
-    seen = make_canary(model, texts).log_probabilities
+    in_tf32 = make_canary(model, texts).log_probabilities
     base = Checkpoint("base", "base", folder, canary)
     check_canary(base, canary.log_probabilities, "float32")
     with pytest.raises(RuntimeError, match=r"at most 0\.001 is allowed in float32"):
-        check_canary(base, seen, "float32")
+        check_canary(base, in_tf32, "float32")

@@ -17,7 +17,7 @@ def test_the_engines_pass_with_model_runner_v2(which):
     command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", which]
     files = [Path(__file__).with_name(name) for name in ("test_engines.py", "test_starts.py")]
     environment = {**os.environ, "VLLM_USE_V2_MODEL_RUNNER": "1"}
-    done = subprocess.run(
+    process = subprocess.run(
         [*command, *files], env=environment, capture_output=True, text=True, check=False
     )
-    assert done.returncode == 0, done.stdout[-4000:]
+    assert process.returncode == 0, process.stdout[-4000:]

@@ -30,13 +30,16 @@ def test_every_checkpoint_has_all_others_as_rivals(family):
 
 
 def test_each_sabotage_is_caught_and_the_right_weights_pass(family, tmp_path):
-    tried = attempts(family, tmp_path, "qwen2")
-    assert [name for name, *_ in tried] == [*SABOTAGES, *SABOTAGES]
+    sabotaged = attempts(family, tmp_path, "qwen2")
+    assert [name for name, *_ in sabotaged] == [*SABOTAGES, *SABOTAGES]
     with TransformersEngine().open(family.base, SETTINGS) as session:
         assert {outcome(session, c) for c in family.checkpoints.values()} == {"passed"}  # all pass
-        for name, wrong, alike in tried:
-            caught = ("caught", "indistinguishable") if name == "a zeroed tensor" else ("caught",)
-            assert outcome(session, wrong, alike=alike) in caught, name
-        _, base, alike = tried[0]
+        for name, wrong, alike in sabotaged:
+            expected = {"caught"}
+            if name == "a zeroed tensor":
+                expected.add("indistinguishable")
+            assert outcome(session, wrong, alike=alike) in expected, name
+
+        _, base, alike = sabotaged[0]
         assert not alike
         assert outcome(session, replace(base, canary=None)) == "passed"

@@ -3,6 +3,7 @@
 import os
 import shutil
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -23,41 +24,42 @@ pytestmark = pytest.mark.engine
 def test_an_engine_leaves_the_process_as_it_was_and_after_a_failed_swap_answers_nothing_more(
     tiny, tmp_path
 ):
-    before = dict(os.environ), torch.set_num_threads
+    state = dict(os.environ), torch.set_num_threads
     prompts = tiny.tokenizer(["3+4=", "40+2="])["input_ids"]
     broken, missing = (Checkpoint(n, "full", tmp_path / n) for n in ("broken", "missing"))
     shutil.copytree(tiny.base, broken.path)
     (broken.path / "model.safetensors").write_bytes(b"no weights")
+
     with VllmEngine().open(tiny.base, replace(SETTINGS, adapters=False)) as session:
-        assert session.generate(prompts, tiny.checkpoints["full1"], max_new_tokens=4)
+        decode = partial(session.generate, prompts, max_new_tokens=2)
+        assert decode(tiny.checkpoints["full1"])
         with pytest.raises(ValueError, match="adapters=True"):
-            session.generate(prompts, tiny.checkpoints["lora1"], max_new_tokens=2)
+            decode(tiny.checkpoints["lora1"])
         with pytest.raises(UserError, match=r"'missing'.*has no \*\.safetensors"):
-            session.generate(prompts, missing, max_new_tokens=2)
-        session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=2)
+            decode(missing)
+        decode(tiny.checkpoints["base"])
         with pytest.raises(Exception, match="header"):
-            session.generate(prompts, broken, max_new_tokens=2)
+            decode(broken)
         with pytest.raises(RuntimeError, match=r"'broken'.*half-way"):
-            session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=2)
-    assert (dict(os.environ), torch.set_num_threads) == before
+            decode(tiny.checkpoints["base"])
+    assert (dict(os.environ), torch.set_num_threads) == state
     with pytest.raises(RuntimeError, match="closed"):
-        session.generate(prompts, tiny.checkpoints["base"], max_new_tokens=4)
+        decode(tiny.checkpoints["base"])
 
 
 @pytest.mark.slow
 def test_vllm_finds_weights_below_a_folder_whose_name_is_a_pattern(tiny, tmp_path):
     odd = tmp_path / "runs [ce], *1"
     base = shutil.copytree(tiny.base, odd / "base")
-    full, adapter = (
-        replace(
-            tiny.checkpoints[name], path=shutil.copytree(tiny.checkpoints[name].path, odd / name)
-        )
-        for name in ("full1", "lora1")
-    )
     prompts = tiny.tokenizer(["3+4=", "40+2="])["input_ids"]
     with VllmEngine().open(base, SETTINGS) as session:
-        for checkpoint in (full, adapter, replace(tiny.checkpoints["base"], path=base)):
-            assert len(session.generate(prompts, checkpoint, max_new_tokens=2)) == 2
+        for name in ("full1", "lora1", "base"):
+            checkpoint = tiny.checkpoints[name]
+            path = shutil.copytree(checkpoint.path, odd / name, dirs_exist_ok=True)
+            completions = session.generate(
+                prompts, replace(checkpoint, path=path), max_new_tokens=2
+            )
+            assert len(completions) == 2
 
 
 @pytest.mark.slow
@@ -67,9 +69,10 @@ def test_limits_on_pixels_are_the_same_in_both_engines(tmp_path):
     processor = load_processor(case.base, settings.min_pixels, settings.max_pixels)
     short = expanded_lengths(processor, case.prompts, case.images)
     assert max(short) < max(expanded_lengths(case.processor, case.prompts, case.images))
-    base, found = replace(case.checkpoints["base"], canary=None), []
+
+    base = replace(case.checkpoints["base"], canary=None)
+    p = []
     for engine in (TransformersEngine(), VllmEngine()):
         with engine.open(case.base, settings) as session:
-            probed = session.next_token_probabilities
-            found.append(probed(case.prompts, case.numbers, base, images=case.images))
-    np.testing.assert_allclose(found[0], found[1], atol=1e-4)
+            p.append(case.probe(session, base))
+    np.testing.assert_allclose(*p, atol=1e-4)

@@ -12,13 +12,18 @@ def job(name, resources=None, place="", **told):
 
 def run(executor, jobs, folder, *, hear=lambda what: None, follow=lambda result: ()):
     """The results by name, and what the jobs said, in order."""
-    queue, said, found = JobQueue(jobs), [], {}
+    queue, words, failures = JobQueue(jobs), [], {}
 
     def progress(what, *_):
-        said.append(what)
+        words.append(what)
         hear(what)
 
     for result in executor.run(queue, folder, progress):
-        found[result.job.label] = result.failure
+        failures[result.job.label] = result.failure
         queue.waiting += follow(result)
-    return found, said
+    return failures, words
+
+
+def steps(words):
+    """When jobs began and ended, of all that they said."""
+    return [word for word in words if word in ("began", "ended")]

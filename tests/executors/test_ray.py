@@ -11,7 +11,7 @@ from smmd_bench.contracts import JobQueue, Resources
 from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load
 
-from .jobs import job, run
+from .jobs import job, run, steps
 
 ray = pytest.importorskip("ray")
 pytestmark = [
@@ -27,12 +27,12 @@ def cluster():
     """A cluster of two nodes with two cores each, on this machine."""
     from ray.cluster_utils import Cluster
 
-    made = Cluster(True, head_node_args={**NODE, "include_dashboard": False})
-    made.add_node(**NODE)
-    made.wait_for_nodes()
-    yield made
+    nodes = Cluster(True, head_node_args={**NODE, "include_dashboard": False})
+    nodes.add_node(**NODE)
+    nodes.wait_for_nodes()
+    yield nodes
     ray.shutdown()
-    made.shutdown()
+    nodes.shutdown()
 
 
 @pytest.fixture
@@ -52,39 +52,40 @@ def stubs():
 def test_jobs_run_side_by_side_each_with_what_it_needs(executor, tmp_path):
     assert executor.slots == 4
     jobs = [job(name, seconds=8) for name in "abc"]
-    found, said = run(executor, [*jobs, job("two", Resources(threads=2))], tmp_path)
-    assert found == {"a": None, "b": None, "c": None, "two": None}
-    words = [word for word in said if word in ("began", "ended")]
-    assert words[:3] == ["began"] * 3
-    assert sum("'OMP_NUM_THREADS': '1'" in word for word in said) == 3
-    assert sum("'OMP_NUM_THREADS': '2'" in word for word in said) == 1
+    failures, words = run(executor, [*jobs, job("two", Resources(threads=2))], tmp_path)
+    assert failures == {"a": None, "b": None, "c": None, "two": None}
+    assert steps(words)[:3] == ["began"] * 3
+    assert sum("'OMP_NUM_THREADS': '1'" in word for word in words) == 3
+    assert sum("'OMP_NUM_THREADS': '2'" in word for word in words) == 1
 
 
 def test_a_job_that_fails_or_dies_stops_no_other(executor, tmp_path):
     jobs = [job("dies", dies=True), job("fails", fails=True), job("works", seconds=1)]
-    found, _ = run(executor, jobs, tmp_path)
-    assert found.pop("dies").startswith("the process was killed by SIGKILL (out of memory?), see ")
-    assert found == {"fails": "as it was told to", "works": None}
+    failures, _ = run(executor, jobs, tmp_path)
+    assert failures.pop("dies").startswith(
+        "the process was killed by SIGKILL (out of memory?), see "
+    )
+    assert failures == {"fails": "as it was told to", "works": None}
 
 
 def test_a_job_begins_again_when_its_node_dies(cluster, executor, tmp_path):
     node = cluster.add_node(**{**NODE, "num_cpus": 1})
     cluster.wait_for_nodes()
-    before = {process.pid for process in stubs()}
-    began = []
+    earlier = {process.pid for process in stubs()}
+    started = []
 
     def kill(what):
         if what == "began":
-            began.append(what)
-            if len(began) == 5:  # every node has its jobs
+            started.append(what)
+            if len(started) == 5:  # every node has its jobs
                 cluster.remove_node(node, allow_graceful=False)
 
     jobs = [job(name, seconds=5) for name in "abcde"]
-    found, said = run(executor, jobs, tmp_path, hear=kill)
-    assert found == dict.fromkeys("abcde")
-    assert said.count("began") == 6
-    assert said.count("ended") == 5
-    assert {process.pid for process in stubs()} <= before
+    failures, words = run(executor, jobs, tmp_path, hear=kill)
+    assert failures == dict.fromkeys("abcde")
+    assert words.count("began") == 6
+    assert words.count("ended") == 5
+    assert {process.pid for process in stubs()} <= earlier
 
 
 def test_nothing_goes_on_when_the_run_is_ended(executor, tmp_path):

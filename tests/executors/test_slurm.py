@@ -19,10 +19,12 @@ pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptio
 
 def test_a_job_that_fails_or_dies_stops_no_other_and_all_say_what_they_do(tmp_path):
     jobs = [job("dies", dies=True), job("fails", fails=True), job("works", place="gsm8k")]
-    found, said = run(load("executors", "slurm[cluster=local,jobs=2]"), jobs, tmp_path)
-    assert found.pop("dies").startswith("the process was killed by SIGKILL (out of memory?), see ")
-    assert found == {"fails": "as it was told to", "works": None}
-    assert [word for word in said if "gsm8k: " in word][1:] == ["gsm8k: began", "gsm8k: ended"]
+    failures, words = run(load("executors", "slurm[cluster=local,jobs=2]"), jobs, tmp_path)
+    assert failures.pop("dies").startswith(
+        "the process was killed by SIGKILL (out of memory?), see "
+    )
+    assert failures == {"fails": "as it was told to", "works": None}
+    assert [word for word in words if "gsm8k: " in word][1:] == ["gsm8k: began", "gsm8k: ended"]
     assert (tmp_path / "logs" / "train-works.log").exists()
     assert not list((tmp_path / "logs").glob("*.events"))
 
@@ -31,7 +33,7 @@ def test_a_preempted_job_is_queued_again(tmp_path, monkeypatch):
     sent = []
     submit = SlurmExecutor._submit
     monkeypatch.setattr(
-        SlurmExecutor, "_submit", lambda *given: sent.append(submit(*given)) or sent[-1]
+        SlurmExecutor, "_submit", lambda *call: sent.append(submit(*call)) or sent[-1]
     )
 
     def preempt(what):
@@ -41,10 +43,10 @@ def test_a_preempted_job_is_queued_again(tmp_path, monkeypatch):
             task.send_signal(signal.SIGUSR2)
 
     executor = load("executors", "slurm[cluster=local]")
-    found, said = run(executor, [job("a", seconds=3)], tmp_path, hear=preempt)
-    assert found == {"a": None}
-    assert said.count("began") == 2
-    assert said.count("ended") == 1
+    failures, words = run(executor, [job("a", seconds=3)], tmp_path, hear=preempt)
+    assert failures == {"a": None}
+    assert words.count("began") == 2
+    assert words.count("ended") == 1
 
 
 def test_nothing_goes_on_when_the_run_is_ended(tmp_path):
@@ -59,9 +61,9 @@ def test_nothing_goes_on_when_the_run_is_ended(tmp_path):
 
 def test_what_slurm_gets(tmp_path, monkeypatch):
     submitit = pytest.importorskip("submitit")
-    given = {}
+    settings = {}
     monkeypatch.setattr(
-        submitit.AutoExecutor, "update_parameters", lambda self, **more: given.update(more)
+        submitit.AutoExecutor, "update_parameters", lambda self, **more: settings.update(more)
     )
     monkeypatch.setattr(submitit.AutoExecutor, "submit", lambda self, work: work)
     spec = (
@@ -69,9 +71,9 @@ def test_what_slurm_gets(tmp_path, monkeypatch):
     )
     work = load("executors", spec)._submit(job("a"), tmp_path)
     assert isinstance(work, Work)
-    assert (given["timeout_min"], given["slurm_partition"]) == (480, "gpu")
-    assert given["gpus_per_node"] == 0  # this job asks for none
-    assert given["slurm_additional_parameters"] == {
+    assert (settings["timeout_min"], settings["slurm_partition"]) == (480, "gpu")
+    assert settings["gpus_per_node"] == 0  # this job asks for none
+    assert settings["slurm_additional_parameters"] == {
         "qos": "a",
         "gpus_per_node": "0",  # takes the place of submitit's own
     }

@@ -61,6 +61,15 @@ def random_targets(values):
     )
 
 
+def assert_same_with_gradient(actual, expected, logits, **tolerances):
+    """Two scalars, and their gradients by the logits, are the same; returns the gradient."""
+    torch.testing.assert_close(actual, expected, **tolerances)
+    (gradient,) = torch.autograd.grad(actual, logits)
+    (expected_gradient,) = torch.autograd.grad(expected, logits)
+    torch.testing.assert_close(gradient, expected_gradient, **tolerances)
+    return gradient
+
+
 def value(loss, targets):
     """The sum that a bound loss gives, as a Python number."""
     return loss(targets)[0].item()
@@ -106,12 +115,14 @@ def numbers(tokenizer, text, pattern=r"\d+(?:\.\d+)?"):
         starts[at] = index, token
         at += len(token)
     for match in re.finditer(pattern, text):
-        decimals, tokens = len(match[0].partition(".")[2]), []
+        decimals = len(match[0].partition(".")[2])
+        tokens = []
         for place in range(match.start(), match.end()):
             index, token = starts.get(place, (None, "."))
-            if token != ".":
-                rest = text[place + len(token) : match.end()].replace(".", "")
-                tokens.append((index, token, len(rest) - decimals))
+            if token == ".":
+                continue
+            following = text[place + len(token) : match.end()].replace(".", "")
+            tokens.append((index, token, len(following) - decimals))
         yield match[0], tokens
 
 

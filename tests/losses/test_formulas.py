@@ -30,7 +30,7 @@ def mmd(values, p, y, sigmas=(2.0,)):
 def dirichlet_energy(values, p, y):
     """1/2 sum_ij K_ij (r_i - r_j)^2, where r = p - q (eq:residual_r)."""
     k, n = kernel(values), range(len(p))
-    r = [one - (i == y) for i, one in enumerate(p)]
+    r = [p[i] - (i == y) for i in n]
     return sum(k[i][j] * (r[i] - r[j]) ** 2 for i, j in product(n, n)) / 2
 
 
@@ -60,9 +60,9 @@ def oll(alpha):
     """Each wrong value's -log(1 - p), where 1 - p is what all others have, by its distance."""
 
     def loss(values, p, y):
-        others = [math.fsum(p[:i] + p[i + 1 :]) for i in range(len(p))]
-        charged = zip(others, values, strict=True)
-        return -sum(math.log(rest) * abs(v - values[y]) ** alpha for rest, v in charged)
+        masses = [math.fsum(p[:i] + p[i + 1 :]) for i in range(len(p))]
+        costs = [abs(v - values[y]) ** alpha for v in values]
+        return -sum(math.log(mass) * cost for mass, cost in zip(masses, costs, strict=True))
 
     return loss
 
@@ -115,10 +115,16 @@ def test_oll_is_exact_and_keeps_its_gradient_where_a_wrong_value_has_all_mass(va
     logits[..., bound.token_ids[7]] = lead
     logits.requires_grad_()
     out = numeric_objective(bound, logits, bound.token_ids[2].reshape(1, 1))
+
     x = logits[0, 0, bound.token_ids].tolist()
-    logs = [log_sum_exp(x[:i] + x[i + 1 :]) - log_sum_exp(x) for i in range(len(x))]
-    expected = -sum(abs(i - 2) * one for i, one in enumerate(logs))
+    expected = 0.0
+    for i in range(len(x)):
+        others_of_i = x[:i] + x[i + 1 :]
+        minus_log_wrong = log_sum_exp(x) - log_sum_exp(others_of_i)
+        expected += abs(i - 2) * minus_log_wrong
+
     assert out.auxiliary.item() == pytest.approx(expected, rel=1e-5)
     (gradient,) = torch.autograd.grad(out.auxiliary, logits)
     assert bool(gradient.isfinite().all())
-    assert gradient[..., bound.token_ids[7]].item() == pytest.approx(7 - 2, rel=1e-2)
+    slope = gradient[..., bound.token_ids[7]].item()
+    assert slope == pytest.approx(7 - 2, rel=1e-2)

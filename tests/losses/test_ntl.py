@@ -27,17 +27,18 @@ def test_agrees_with_the_authors_package(name, digit_level, spec):
 
     tokenizer = load_tokenizer(name)
     kind, options = VARIANTS[spec]
-    theirs = getattr(ntloss, kind)(tokenizer, digit_level=digit_level, **options)
+    authors_loss = getattr(ntloss, kind)(tokenizer, digit_level=digit_level, **options)
     # It reads '٣', '１' and '007' as numbers, too: take its own vocabulary for N > 10.
-    v = theirs.number_values[theirs.is_number_token].double()
-    ours = numeric_vocabulary(tokenizer)
+    v = authors_loss.number_values[authors_loss.is_number_token].double()
+    vocabulary = numeric_vocabulary(tokenizer)
     if not digit_level:
         order = v.argsort(stable=True)
-        ours = NumericVocabulary(theirs.number_token_ids[order], v[order], "ntloss")
+        vocabulary = NumericVocabulary(authors_loss.number_token_ids[order], v[order], "ntloss")
+
     torch.manual_seed(0)
     logits = torch.randn(2, 9, len(tokenizer))
     labels = torch.randint(0, len(tokenizer), (2, 9))
-    labels[:, ::3] = ours.token_ids[torch.randint(len(ours), (2, 3))]
+    labels[:, ::3] = vocabulary.token_ids[torch.randint(len(vocabulary), (2, 3))]
     labels[0, 1] = -100
-    out = numeric_objective(load_loss(spec).bind(ours), logits, labels)
-    torch.testing.assert_close(out.auxiliary, theirs(logits, labels), rtol=1e-5, atol=1e-6)
+    out = numeric_objective(load_loss(spec).bind(vocabulary), logits, labels)
+    torch.testing.assert_close(out.auxiliary, authors_loss(logits, labels), rtol=1e-5, atol=1e-6)

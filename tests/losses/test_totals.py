@@ -6,7 +6,7 @@ from torch.nn import functional as F
 
 from smmd_bench.objective.objective import numeric_objective
 
-from .cases import DIGITS, bind, gaussian
+from .cases import DIGITS, assert_same_with_gradient, bind, gaussian
 
 V = 40
 
@@ -28,22 +28,21 @@ def test_the_controls_weight_numeric_tokens_more_and_change_no_other(name, weigh
     bound = bind(DIGITS, f"{name}[lambda={weight}]")
     logits, labels = batch(bound.token_ids)
     losses = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-    supervised = labels.flatten() != -100
     numeric = torch.isin(labels.flatten(), bound.token_ids)
-    tokens, numbers = int(supervised.sum()), int(numeric.sum())
     p = (-losses).exp()
-    share = numeric * (p.detach() if name == "numeric_dft" else 1)
-    expected = ((supervised + share * weight * tokens / numbers) * losses).sum() / tokens
-    out = numeric_objective(bound, logits, labels)
-    torch.testing.assert_close(out.total, expected)
+    weights = p[numeric].detach() if name == "numeric_dft" else 1
+    cross_entropy = losses.sum() / (labels != -100).sum()
+    auxiliary = (weights * losses[numeric]).mean()
     if name == "numeric_dft":
-        expected = losses.sum() / tokens + weight * (1 - p)[numeric].mean()
-    found, wanted = (torch.autograd.grad(x, logits)[0] for x in (out.total, expected))
-    torch.testing.assert_close(found, wanted)
+        other = (1 - p[numeric]).mean()
+        auxiliary = auxiliary.detach() + other - other.detach()
+
+    out = numeric_objective(bound, logits, labels)
+    assert_same_with_gradient(out.total, cross_entropy + weight * auxiliary, logits)
 
 
 @pytest.mark.parametrize(
-    ("spec", "whole", "added"),
+    ("spec", "share_of_all", "added"),
     [
         ("gce", 0, None),
         ("gce[support=vocabulary]", 1, None),
@@ -52,21 +51,29 @@ def test_the_controls_weight_numeric_tokens_more_and_change_no_other(name, weigh
         ("gce[add_cross_entropy=true,lambda=0.5]", 0, 0.5),
     ],
 )
-def test_gce_is_that_of_soft_targets(spec, whole, added):
+def test_gce_is_that_of_soft_targets(spec, share_of_all, added):
     """Over V_num, over all tokens, or between, for these differ by -log of the mass on V_num."""
     bound = bind(DIGITS, spec)
-    logits, labels = batch(ids := bound.token_ids)
+    ids = bound.token_ids
+    logits, labels = batch(ids)
     out = numeric_objective(bound, logits, labels)
-    flat, y = logits[labels != -100], labels[labels != -100]  # [T, V], [T]
+
+    x = logits[labels != -100]  # [T, V]
+    y = labels[labels != -100]  # [T]
     index = bound.vocabulary.index_of(y)
     numeric = index >= 0
-    q = torch.tensor([gaussian(DIGITS, i, 0.5) for i in index[numeric].tolist()]).double()
-    wide = torch.zeros(len(q), V, dtype=torch.float64).index_copy(1, ids, q)
-    x = flat[numeric]
-    gce = whole * F.cross_entropy(x, wide) + (1 - whole) * F.cross_entropy(x[:, ids], q)
-    full = F.cross_entropy(flat, y)
-    torch.testing.assert_close(out.cross_entropy, full)
+    rows = [gaussian(DIGITS, i, 0.5) for i in index[numeric].tolist()]
+    q = torch.tensor(rows, dtype=torch.float64)
+    q_of_all_tokens = torch.zeros(len(q), V, dtype=torch.float64).index_copy(1, ids, q)
+    over_numeric = F.cross_entropy(x[numeric][:, ids], q)
+    over_all = F.cross_entropy(x[numeric], q_of_all_tokens)
+    gce = over_numeric + share_of_all * (over_all - over_numeric)
     assert out.auxiliary.item() == pytest.approx(gce.item())
-    others = F.cross_entropy(flat[~numeric], y[~numeric], reduction="sum")
-    expected = (others + gce * len(q)) / len(y) if added is None else full + added * gce
+
+    losses = F.cross_entropy(x, y, reduction="none")
+    torch.testing.assert_close(out.cross_entropy, losses.mean())
+    if added is None:
+        expected = (losses[~numeric].sum() + gce * len(q)) / len(y)
+    else:
+        expected = losses.mean() + added * gce
     assert out.total.item() == pytest.approx(expected.item())

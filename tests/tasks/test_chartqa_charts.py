@@ -1,8 +1,10 @@
 """Synthetic charts: answers that the picture determines, disjoint splits, honest bars."""
 
 import re
+from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from matplotlib import rc_context
 from PIL import Image
@@ -16,14 +18,10 @@ CHARTS = [chart_at("train", 0, index) for index in range(600)]
 def answer_by_reading(question, chart):
     """The answer by the words of the question and the chart's table alone."""
     text = re.sub(r"^(What|Which|How|Where) ", "", question.text)
-    named = [s for s in chart.series if s and re.search(rf"\b{s}\b", text)]
-    asked = [c for c in chart.categories if re.search(rf"\b{c}\b(?! and .* for )", text)]
-    table = {
-        (series, category): value
-        for series, row in zip(chart.series, chart.values, strict=True)
-        for category, value in zip(chart.categories, row, strict=True)
-    }
-    cells = [table[s, c] for s in named or [""] for c in asked or chart.categories]
+    table = pd.DataFrame(chart.values, index=chart.series, columns=chart.categories)
+    series = [s for s in chart.series if s and re.search(rf"\b{s}\b", text)]
+    categories = [c for c in chart.categories if re.search(rf"\b{c}\b(?! and .* for )", text)]
+    cells = table.loc[series or [""], categories or table.columns].to_numpy().flatten().tolist()
     if re.search("highest|maximum", text):
         return max(cells)
     if re.search("lowest|minimum", text):
@@ -58,51 +56,53 @@ def test_every_value_is_printed_or_on_a_gridline():
 
 
 def test_splits_share_no_chart_whatever_the_seed():
-    shown = {
-        split: {
-            (chart.kind, chart.categories, chart.series, chart.values)
-            for seed in range(3)
-            for chart, _, _ in (chart_at(split, seed, index) for index in range(100))
-        }
-        for split in ("train", "validation", "test")
-    }
-    assert len(shown["train"] | shown["validation"] | shown["test"]) == 900
-    for split in shown:
-        assert {split_of(chart_at(split, 0, index)[0]) for index in range(50)} == {split}
+    contents = set()
+    for split, seed in product(("train", "validation", "test"), range(3)):
+        charts = [chart_at(split, seed, index)[0] for index in range(100)]
+        assert {*map(split_of, charts)} == {split}
+        contents |= {(c.kind, c.categories, c.series, c.values) for c in charts}
+    assert len(contents) == 900
 
 
 def test_a_picture_follows_from_its_place_alone_and_not_from_a_users_settings(tmp_path):
-    own = {"font.size": 20, "lines.linewidth": 9, "patch.edgecolor": "red", "savefig.dpi": 33,
+    users = {"font.size": 20, "lines.linewidth": 9, "patch.edgecolor": "red", "savefig.dpi": 33,
            "figure.dpi": 50, "figure.constrained_layout.use": True, "text.color": "red",
            "axes.unicode_minus": False, "path.sketch": (3, 100, 2)}  # fmt: skip
     assert chart_at("test", 4, 9) == chart_at("test", 4, 9)
     for chart, _, style in CHARTS[:8]:
-        for name, settings in {"one.png": {}, "two.png": {}, "own.png": own}.items():
+        for name, settings in {"one.png": {}, "two.png": {}, "users.png": users}.items():
             with rc_context(settings):
                 draw(chart, style, tmp_path / name)
         assert len({file.read_bytes() for file in tmp_path.iterdir()}) == 1
 
 
-@pytest.mark.parametrize("seen", range(4))
-def test_bars_are_as_long_as_their_values(seen, tmp_path):
+@pytest.mark.parametrize("number", range(4))
+def test_bars_are_as_long_as_their_values(number, tmp_path):
     """Measured in the picture: the bars' colour, column by column."""
-    single = [
-        (chart, style)
-        for chart, _, style in CHARTS
-        if chart.kind == "bar" and len(chart.series) == 1
-    ]
-    chart, style = single[seen]
+    chart, _, style = [row for row in CHARTS if is_single(row[0])][number]
     draw(chart, style, tmp_path / "chart.png")
-    with Image.open(tmp_path / "chart.png") as picture:
-        pixels = np.asarray(picture).astype(int)  # [336, 448, 3]
-    colour = Style(style).palette[0]
-    wanted = [int(colour[at : at + 2], 16) for at in (1, 3, 5)]
-    is_bar = (np.abs(pixels - wanted) < 4).all(axis=2)
-    columns = np.flatnonzero(is_bar.sum(axis=0) > 3)
-    bars = np.split(columns, np.flatnonzero(np.diff(columns) > 3) + 1)
-    assert len(bars) == len(chart.categories)
-    rows = [np.flatnonzero(is_bar[:, bar[len(bar) // 2]]) for bar in bars]
-    foot = max(row.max() for row in rows)
-    heights = np.array([foot - row.min() + 1 for row in rows])
+    heights = measure_bars(tmp_path / "chart.png", Style(style).palette[0])
+    assert len(heights) == len(chart.categories)
     values = np.array(chart.values[0])
-    np.testing.assert_allclose(heights, values * heights.max() / values.max(), atol=3)
+    expected = values * heights.max() / values.max()
+    np.testing.assert_allclose(heights, expected, atol=3)
+
+
+def is_single(chart):
+    return chart.kind == "bar" and len(chart.series) == 1
+
+
+def measure_bars(file, colour):
+    """The heights of the bars of a colour, in pixels, from the left."""
+    with Image.open(file) as picture:
+        pixels = np.asarray(picture).astype(int)  # [336, 448, 3]
+    difference = np.abs(pixels - [*bytes.fromhex(colour[1:])])
+    is_bar = (difference < 4).all(axis=2)  # [336, 448]
+    columns = np.flatnonzero(is_bar.sum(axis=0) > 3)
+    gaps = np.flatnonzero(np.diff(columns) > 3)
+    heights = []
+    for bar in np.split(columns, gaps + 1):
+        middle = bar[len(bar) // 2]
+        rows = np.flatnonzero(is_bar[:, middle])  # with gaps where gridlines cross
+        heights.append(np.ptp(rows) + 1)
+    return np.array(heights)

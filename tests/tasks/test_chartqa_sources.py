@@ -58,20 +58,20 @@ def test_the_identity_is_the_content(official, tmp_path, monkeypatch):
         edit(folder)
         return ChartQA().identity("test", 0)
 
-    before = identity("same", lambda folder: None)
-    asked = identity("asked", lambda f: change(f, lambda rows: rows[0].update(query="Another?")))
-    assert asked["questions"] != before["questions"]
-    assert asked["images"] == before["images"]
+    original = identity("same", lambda folder: None)
+    other_question = identity("asked", lambda f: change(f, lambda rows: rows[0].update(query="?")))
+    assert other_question["questions"] != original["questions"]
+    assert other_question["images"] == original["images"]
     red = Image.new("RGB", (20, 20), "red")
-    shown = identity("shown", lambda folder: red.save(folder / TEST / "png" / "1057.png"))
-    assert shown["images"] != before["images"]
+    other_picture = identity("shown", lambda folder: red.save(folder / TEST / "png" / "1057.png"))
+    assert other_picture["images"] != original["images"]
     with pytest.raises(UserError, match=r"1057\.png is absent: copy "):
         identity("absent", lambda folder: (folder / TEST / "png" / "1057.png").unlink())
 
 
 def test_what_is_broken_or_missing_is_named(official):
     human, augmented = (official / TEST / f"test_{name}.json" for name in ("human", "augmented"))
-    whole = human.read_text()
+    original = human.read_text()
 
     def refused(message):
         with pytest.raises(UserError, match=message):
@@ -79,7 +79,7 @@ def test_what_is_broken_or_missing_is_named(official):
 
     change(official, lambda rows: rows[2].pop("label"))
     refused(r"human\.json .*\(row 3 has no label\)")
-    human.write_text(whole)
+    human.write_text(original)
     change(official, lambda rows: [row.update(label="62%") for row in rows])
     shutil.copy(human, augmented)
     refused("has a number for an answer")

@@ -1,5 +1,7 @@
 """Clock-Time: drawn clocks, the folder of Kaggle, and the time that a completion gives."""
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -29,12 +31,14 @@ def pixels(example):
 
 
 def test_the_index_is_that_of_the_kaggle_data():
-    every = {split: own_index(split) for split in NAMES}
-    assert {split: len(clocks) for split, clocks in every.items()} == SIZES
-    assert len({clock for clocks in every.values() for clock in clocks}) == 144 * 100
-    for split, a_class in zip(NAMES, (80, 10, 10), strict=True):
-        counts = [sum((c.hour, c.minute) == time for c in every[split]) for time in TIMES[::13]]
-        assert set(counts) == {a_class}
+    clocks = set()
+    for split, faces_a_time in zip(NAMES, (80, 10, 10), strict=True):
+        index = own_index(split)
+        clocks.update(index)
+        counts = Counter((clock.hour, clock.minute) for clock in index)
+        assert counts == dict.fromkeys(TIMES, faces_a_time)
+        assert len(index) == SIZES[split]
+    assert len(clocks) == 144 * 100
 
 
 def test_examples_are_pictures_with_their_time():
@@ -49,26 +53,39 @@ def test_examples_are_pictures_with_their_time():
     assert task.identity("test", 0) != task.identity("test", 1)
 
 
-def test_the_hands_point_where_they_should():
+@pytest.mark.parametrize(
+    ("hour", "minute", "hour_angle"), [(3, 30, 105), (7, 5, 212.5), (10, 55, 327.5), (1, 20, 40)]
+)
+def test_the_hands_point_where_they_should(hour, minute, hour_angle):
     """On a bare face: the pixels that a hand changes lie at its angle, up to its length."""
-    style = next(
-        s
-        for s in (FaceStyle(f"hands {i}") for i in range(500))
-        if s.hand == "straight" and not s.tail and s.numerals == "none"
-    )
-    midnight = np.asarray(draw_clock(style, 12, 0)).astype(int)
-    for hour, minute in ((3, 30), (7, 5), (10, 55), (1, 20)):
-        picture = np.asarray(draw_clock(style, hour, minute)).astype(int)
-        y, x = np.nonzero(np.abs(picture - midnight).sum(-1) > 60)
-        dx, dy = x + 0.5 - CENTRE, CENTRE - y - 0.5
-        distance, angle = np.hypot(dx, dy), np.degrees(np.arctan2(dx, dy)) % 360
-        outer = distance > style.hour_length + 3
-        far = angle[outer & (np.abs((angle + 180) % 360 - 180) > 8)]  # not at twelve
-        assert np.abs(far - 6 * minute).max() < 6
-        ring = (distance > 40) & (distance < style.hour_length - 4)
-        expected = (30 * hour + minute / 2) % 360
-        assert (np.abs(angle[ring] - expected) < 3).any()
-        assert distance.max() < style.minute_length + 2
+    style = next(filter(is_bare, (FaceStyle(f"hands {i}") for i in range(500))))
+    midnight = draw_clock(style, 12, 0)
+    angle, distance = changed_pixels(midnight, draw_clock(style, hour, minute))
+    longest = distance.max()
+    assert longest < style.minute_length + 2
+
+    is_outside = distance > style.hour_length + 3
+    from_twelve = np.minimum(angle, 360 - angle)
+    is_at_midnight = from_twelve < 8
+    minute_hand = angle[is_outside & ~is_at_midnight]
+    assert np.abs(minute_hand - 6 * minute).max() < 6
+
+    is_inside = (distance > 40) & (distance < style.hour_length - 4)
+    from_hour_hand = np.abs(angle[is_inside] - hour_angle)
+    assert from_hour_hand.min() < 3
+
+
+def changed_pixels(*pictures):
+    """Angle in degrees from twelve, and distance from the centre, of the pixels that differ."""
+    first, second = (np.asarray(picture).astype(int) for picture in pictures)
+    y, x = np.nonzero(np.abs(first - second).sum(-1) > 60)
+    right = x + 0.5 - CENTRE
+    up = CENTRE - y - 0.5
+    return np.degrees(np.arctan2(right, up)) % 360, np.hypot(right, up)
+
+
+def is_bare(style):
+    return style.hand == "straight" and not style.tail and style.numerals == "none"
 
 
 TEXTS = {
@@ -87,8 +104,9 @@ def test_parse(text):
 
 
 def test_scores_have_both_gaps_and_count_what_is_no_time():
-    written, times = ["12:50", "1:00", "13:00", "3:00"], ["1:00", "1:00", "1:00", "3:30"]
-    metrics = score("clock_time", written, times).attrs["metrics"]
+    completions = ["12:50", "1:00", "13:00", "3:00"]
+    frame = score("clock_time", completions, ["1:00", "1:00", "1:00", "3:30"])
+    metrics = frame.attrs["metrics"]
     assert metrics["exact_match"]["value"] == 25
     assert metrics["time_gap"]["value"] == pytest.approx((710 + 0 + 30) / 3)
     assert metrics["time_gap_wrapped"]["value"] == pytest.approx((10 + 0 + 30) / 3)
@@ -102,10 +120,11 @@ def kaggle(tmp_path, monkeypatch):
     lines = ["class index,filepaths,labels,data set"]
     for number, (hour, minute) in enumerate(TIMES):
         for face, split in enumerate(NAMES.values()):
-            path = folder / split / f"{hour}-{minute:02}" / f"{face}.jpg"
+            name = f"{split}/{hour}-{minute:02}/{face}.jpg"
+            path = folder / name
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.new("RGB", (8, 8), (number, face, face)).save(path)
-            lines.append(f"{number},{path.relative_to(folder)},{hour}_{minute:02},{split}")
+            lines.append(f"{number},{name},{hour}_{minute:02},{split}")
     (folder / "clocks.csv").write_text("\n".join(lines) + "\n")
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     return folder

@@ -16,13 +16,13 @@ def test_pictures_are_drawn_once_and_are_the_same_by_one_process_and_two(
         monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / cache))
         return [example.images[0] for example in task.examples("test", seed, 12)]
 
-    one = pictures("one")
-    assert {*tmp_path.rglob("*.png")} == {*one}  # and no more than were asked for
-    content = [picture.read_bytes() for picture in one]
-    one[0].unlink()
-    kept = one[-1].stat().st_ino
+    drawn = pictures("one")
+    assert {*tmp_path.rglob("*.png")} == {*drawn}  # and no more than were asked for
+    content = [picture.read_bytes() for picture in drawn]
+    drawn[0].unlink()
+    file_number = drawn[-1].stat().st_ino
     assert [picture.read_bytes() for picture in pictures("one")] == content
-    assert one[-1].stat().st_ino == kept
+    assert drawn[-1].stat().st_ino == file_number
     assert [picture.read_bytes() for picture in pictures("one", seed=1)] != content
     monkeypatch.setattr(_picture_files, "IN_PROCESS_BELOW", 1)
     monkeypatch.setattr(_picture_files, "cpu_count", lambda: 2)

@@ -46,8 +46,8 @@ KEPT = [
 
 
 def read(task, completion, target):
-    found = task.annotate(completion, target) if hasattr(task, "annotate") else {}
-    return task.parse(completion), {k: v for k, v in found.items() if k not in BY_LM_EVAL}
+    notes = task.annotate(completion, target) if hasattr(task, "annotate") else {}
+    return task.parse(completion), {k: v for k, v in notes.items() if k not in BY_LM_EVAL}
 
 
 @pytest.mark.parametrize("name", WRITTEN)

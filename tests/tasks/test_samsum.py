@@ -92,8 +92,8 @@ def test_lm_eval_gives_the_same_rouge(lm_eval):
 
         loglikelihood = loglikelihood_rolling = None
 
-    found = lm_eval.simple_evaluate(Writer(), tasks=[samsum_task()], bootstrap_iters=0)
+    results = lm_eval.simple_evaluate(Writer(), tasks=[samsum_task()], bootstrap_iters=0)
     expected = by_hand(WRITTEN, [example.target for example in examples])
     for kind, values in expected.items():
-        assert found["results"]["samsum"][f"{kind},none"] == pytest.approx(sum(values) / 6)
-        assert [sample[kind] for sample in found["samples"]["samsum"]] == values
+        assert results["results"]["samsum"][f"{kind},none"] == pytest.approx(sum(values) / 6)
+        assert [sample[kind] for sample in results["samples"]["samsum"]] == values

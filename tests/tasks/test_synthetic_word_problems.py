@@ -13,29 +13,28 @@ NOTE = re.compile(r"([0-9+*/-]+) = \$?<<([0-9+*/-]+)=(\d+)>>(\d+)")
 
 @pytest.mark.parametrize("kind", ["gsm8k", "svamp"])
 def test_every_step_is_right_and_the_last_is_the_answer(kind):
-    made = [made_problem(kind, "train", 0, at) for at in range(400)]
-    assert {p.template for p in made} == {*_content()[kind]}
-    for problem in made:
-        *lines, last = problem.answer.splitlines()
-        notes = [match.groups() for line in lines for match in NOTE.finditer(line)]
+    problems = [made_problem(kind, "train", 0, at) for at in range(400)]
+    assert {problem.template for problem in problems} == {*_content()[kind]}
+    for problem in problems:
         assert "[" not in problem.answer
         assert "{" not in problem.question
-        for written, formula, result, shown in notes:
-            assert written == formula
-            assert eval(formula) == int(result) == int(shown) > 0
-        assert last == f"#### {notes[-1][2]}" == f"#### {problem.value}"
-        given = set(re.findall(r"\d+", problem.question))
-        results = {note[2] for note in notes}
-        used = {number for note in notes for number in re.findall(r"\d+", note[1])}
-        assert used <= given | results | {"2"}  # a half is nowhere written as a number
+        known_numbers = {*re.findall(r"\d+", problem.question), "2"}  # 2: of "half as many"
+        notes = NOTE.findall(problem.answer)
+        for text, formula, result, printed_result in notes:
+            assert text == formula
+            assert eval(formula) == int(result) == int(printed_result) > 0
+            assert known_numbers.issuperset(re.findall(r"\d+", formula))
+            known_numbers.add(result)
+        last_line = problem.answer.splitlines()[-1]
+        assert last_line == f"#### {result}" == f"#### {problem.value}"
 
 
 def test_splits_share_no_template_with_the_same_values():
-    def found(split, seed):
-        made = [made_problem("gsm8k", split, seed, at) for at in range(2_000)]
-        return {(p.template, tuple(re.findall(r"\d+", p.question))) for p in made}
+    def keys(split, seed):
+        problems = [made_problem("gsm8k", split, seed, at) for at in range(2_000)]
+        return {(p.template, *re.findall(r"\d+", p.question)) for p in problems}
 
-    train, validation, test = (found(s, i) for i, s in enumerate(("train", "validation", "test")))
+    train, validation, test = keys("train", 0), keys("validation", 1), keys("test", 2)
     assert not train & validation | train & test | validation & test
 
 

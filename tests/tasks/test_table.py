@@ -1,6 +1,7 @@
 """A task from a file: what its rows become, its keys, its mistakes, and a run from elsewhere."""
 
 import json
+import re
 import shlex
 import shutil
 from pathlib import Path
@@ -41,45 +42,48 @@ def prompts(task):
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
 def test_rows_of_every_format_are_the_same_examples(ending, tmp_path):
-    asked = spec(tmp_path / f"mine.{ending}", rows())
-    task = sb.load_task(asked)
-    every = {e.uid: e for split in SPLITS for e in task.examples(split, 0)}
-    assert len(every) == sum(task.paper_sizes.values()) == 60
-    fourth = every["table-4"]
-    assert (fourth.prompt, fourth.target) == ("What is 3 plus 0.5?\nAnswer: ", "3.5")
+    file_spec = spec(tmp_path / f"mine.{ending}", rows())
+    task = sb.load_task(file_spec)
+    examples = [example for split in SPLITS for example in task.examples(split, 0)]
+    assert len(examples) == sum(task.paper_sizes.values()) == 60
+    fourth = next(example for example in examples if example.uid == "table-4")
+    assert fourth.prompt == "What is 3 plus 0.5?\nAnswer: "
+    assert fourth.target == "3.5"
     assert task.parse(" 3.5\nWhat") == fourth.answer
-    assert sb.violations(asked) == []
+    assert sb.violations(file_spec) == []
 
 
 def test_a_row_stays_in_its_split_and_order_whatever_the_other_rows_are(tmp_path):
     few, more, backwards = (
-        prompts(sb.load_task(spec(tmp_path / f"{at}.csv", found)))
-        for at, found in enumerate((rows(30), rows(), rows()[::-1]))
+        prompts(sb.load_task(spec(tmp_path / "mine.csv", content)))
+        for content in (rows(30), rows(), rows()[::-1])
     )
     assert more == backwards
     for split in SPLITS:
         assert few[split] == [prompt for prompt in more[split] if prompt in few[split]]
 
 
-def test_numbers_are_read_as_numbers_and_other_answers_as_text(tmp_path):
+def test_numbers_are_read_as_numbers(tmp_path):
     halves = [{"Question": f"{at}?", "Answer": at / 2} for at in range(60)]
     task = sb.load_task(spec(tmp_path / "n.parquet", halves))
-    assert {e.target for e in task.examples("train", 0)} <= {f"{at / 2:g}" for at in range(60)}
+    targets = {example.target for example in task.examples("train", 0)}
+    assert targets <= {f"{at / 2:g}" for at in range(60)}
     assert task.metrics()[0].name == "exact_match"
-    other = [{"Question": f"Why {at}?", "Answer": "No, 1"} for at in range(200)]
-    asked = spec(tmp_path / "w.csv", [*rows(), *other])
-    words = sb.load_task(asked)
-    assert [metric.name for metric in words.metrics()] == ["text_match", "truncation_rate"]
-    assert words.parse("1") is None
-    assert sb.violations(asked) == []
+
+
+def test_other_answers_are_texts(tmp_path):
+    texts = [{"Question": f"Why {at}?", "Answer": "No, 1"} for at in range(200)]
+    text_spec = spec(tmp_path / "w.csv", [*rows(), *texts])
+    task = sb.load_task(text_spec)
+    assert [metric.name for metric in task.metrics()] == ["text_match", "truncation_rate"]
+    assert task.parse("1") is None
+    assert sb.violations(text_spec) == []
 
 
 def test_a_title_is_how_tables_call_it_and_changes_no_key(tmp_path):
     plain, named = (sb.load_task(spec(tmp_path / "n.csv", rows(), t)) for t in ("", ",title=sums"))
     assert named.label == "table[answers=numbers,title=sums]"
-    assert [m.name for m in sb.load_task(named.label).metrics()] == [
-        m.name for m in plain.metrics()
-    ]
+    assert sb.load_task(named.label).metrics() == plain.metrics()
     assert named.identity("test", 0) == plain.identity("test", 0)
 
 
@@ -99,11 +103,6 @@ MISTAKES = [
     ([BLANK], "", "a.csv, row 1: its Question or Answer is empty: correct it, or remove the row."),
     ([*rows(3), OTHER], ",answers=numbers", "a.csv, row 4: its Answer is no number: "),
     (
-        [*rows(3), OTHER],
-        "",
-        "a.csv, row 4: its Answer is 'x', and most others are numbers: correct",
-    ),
-    (
         [{"Question Answer": "1 2"}],
         "",
         "a.csv has one column, 'Question Answer': part two by a comma",
@@ -116,21 +115,22 @@ MISTAKES = [
 ]
 
 
-@pytest.mark.parametrize(("content", "more", "said"), MISTAKES)
-def test_a_mistake_is_named_with_its_place(content, more, said, tmp_path):
-    with pytest.raises(UserError) as error:
-        sb.load_task(spec(tmp_path / "a.csv", content, more)).examples("test", 0)
-    assert said in str(error.value)
+@pytest.mark.parametrize(("content", "more", "message"), MISTAKES)
+def test_a_mistake_is_named_with_its_place(content, more, message, tmp_path):
+    file_spec = spec(tmp_path / "a.csv", content, more)
+    with pytest.raises(UserError, match=re.escape(message)):
+        sb.load_task(file_spec).examples("test", 0)
 
 
 def test_the_content_of_a_file_is_in_the_keys_of_its_cells_and_its_place_is_not(tmp_path):
     def keys(name, rows):
-        asked = Experiment(tasks=(spec(tmp_path / name, rows),), losses=("ce",))
-        return {cell.parts[stage] for cell in asked.cells for stage in ("train", "decode")}
+        experiment = Experiment(tasks=(spec(tmp_path / name, rows),), losses=("ce",))
+        return {cell.parts[stage] for cell in experiment.cells for stage in ("train", "decode")}
 
-    before = keys("a.csv", rows())
-    assert keys("b.csv", rows()) == before
-    assert not keys("b.csv", [*rows(59), {**rows()[59], "Answer": "60.5"}]) & before
+    original = keys("a.csv", rows())
+    assert keys("b.csv", rows()) == original
+    changed_row = {**rows()[59], "Answer": "60.5"}
+    assert not keys("b.csv", [*rows(59), changed_row]) & original
 
 
 @pytest.mark.engine
@@ -139,19 +139,19 @@ def test_a_run_goes_on_in_another_folder_and_its_reports_need_no_file(tmp_path):
     first.mkdir()
     other.mkdir()
     spec(first / "mine.csv", rows())
-    asked = shlex.split(
+    command = shlex.split(
         f"train-eval --task table[path=mine.csv,{COLUMNS}] --losses ce,smmd --engine transformers "
         "--executor in_process --train-examples 16 --validation-examples 4 --test-examples 4 "
         "--epochs 1 --set batch_size=8 --set micro_batch_size=8 --out ../run"
     )
-    assert call(asked, first).status == 0
+    assert call(command, first).status == 0
     moved = Path(shutil.move(first / "mine.csv", other))
-    assert "all are done" in call([*asked, "--extend", "--dry-run"], other).output
+    assert "all are done" in call([*command, "--extend", "--dry-run"], other).output
     moved.unlink()
     assert call(["report", "../run"], other).status == 0
     (label,) = sb.read_run(tmp_path / "run").cells["task"].unique()
     assert label == "table[answer=Answer,answers=numbers,path=mine.csv,question=Question]"
-    made = {path.stem for path in (tmp_path / "run" / "reports").glob("*/*")}
-    assert {"task_table", "overview", "verdict"} <= made
+    reports = {path.stem for path in (tmp_path / "run" / "reports").glob("*/*")}
+    assert {"task_table", "overview", "verdict"} <= reports
     with pytest.raises(UserError, match=r"There is no file .*/other/mine\.csv: give"):
-        call(asked, other)
+        call(command, other)

@@ -109,15 +109,15 @@ def lm_eval_scores(completions, targets):
     options = {k: metric[k] for k in ("regexes_to_ignore", "ignore_case", "ignore_punctuation")}
     for word in settings["generation_kwargs"]["until"]:  # where it would have stopped
         completions = [text.split(word)[0] for text in completions]
-    found = {}
+    scores = {}
     for entry in settings["filter_list"]:
         arguments = {k: v for k, v in entry["filter"][0].items() if k != "function"}
-        picked = RegexFilter(**arguments).apply([[text] for text in completions], [{}])
-        found[entry["name"]] = [
-            bool(exact_match_hf_evaluate([one], [target], **options)["exact_match"])
-            for (one,), target in zip(picked, targets, strict=True)
+        answers = RegexFilter(**arguments).apply([[text] for text in completions], [{}])
+        scores[entry["name"]] = [
+            bool(exact_match_hf_evaluate(answer, [target], **options)["exact_match"])
+            for answer, target in zip(answers, targets, strict=True)
         ]
-    return found
+    return scores
 
 
 def variations(target):
@@ -132,12 +132,12 @@ def variations(target):
 
 
 def test_lm_evals_rules_agree_with_lm_eval():
-    examples = GSM8K().examples("train", 0)
-    pairs = [(text, e.target) for e in examples for text in variations(e.target)]
-    texts, targets = [text for text, _ in pairs], [target for _, target in pairs]
-    expected = lm_eval_scores([*TRAPS, *texts], [" #### 18"] * len(TRAPS) + targets)
-    ours = [lm_eval_matches(text, " #### 18") for text in TRAPS]
-    ours += [lm_eval_matches(text, target) for text, target in pairs]
-    assert [row["strict"] for row in ours] == expected["strict-match"]
-    assert [row["flexible"] for row in ours] == expected["flexible-extract"]
-    assert {True, False} == set(expected["strict-match"]) == set(expected["flexible-extract"])
+    pairs = [(text, " #### 18") for text in TRAPS]
+    for example in GSM8K().examples("train", 0):
+        pairs += [(text, example.target) for text in variations(example.target)]
+    texts, targets = zip(*pairs, strict=True)
+    expected = lm_eval_scores(texts, targets)
+    matches = [lm_eval_matches(*pair) for pair in pairs]
+    for rule, filter_name in (("strict", "strict-match"), ("flexible", "flexible-extract")):
+        assert [row[rule] for row in matches] == expected[filter_name]
+        assert {*expected[filter_name]} == {True, False}
