@@ -66,6 +66,7 @@ def test_half_a_surrogate_pair_in_a_file_is_named_with_its_row(tmp_path, text):
         (tmp_path / name).write_text(content)
         with pytest.raises(UserError, match="row 2 holds half a surrogate pair"):
             read_rows(tmp_path / name)
+
     (tmp_path / "table.jsonl").write_text("\n".join(rows))
     with pytest.raises(UserError, match="row 2 holds half a surrogate pair"):
         take_examples(load_task(f"table[path={tmp_path / 'table.jsonl'}]"), "test", 0)

@@ -4,6 +4,7 @@ import re
 from fractions import Fraction
 from functools import cache
 
+import pandas as pd
 import pytest
 import torch
 from hypothesis import example, given
@@ -38,25 +39,31 @@ def places(name, *texts):
 
 def numbers(name, *texts):
     """What the numbers of these texts add up to, by their places."""
-    found, loss = places(name, *texts)
-    values = loss.vocabulary.values[found.target]
-    sums = {}
-    for number, place, value in zip(found.number.tolist(), found.place, values, strict=True):
-        sums[number] = sums.get(number, 0) + float(place) * float(value)
-    assert list(sums) == list(range(len(sums)))
-    return list(sums.values())
+    numeric, loss = places(name, *texts)
+    return add_up(numeric, loss.vocabulary)
+
+
+def add_up(numeric, vocabulary):
+    values = vocabulary.values[numeric.target] * numeric.place
+    sums = pd.Series(values).groupby(numeric.number.numpy()).sum()
+    assert sums.index.tolist() == list(range(len(sums)))
+    return sums.tolist()
 
 
 def literal(text):
     """The numbers of a text: several points part it, a hyphen after a digit is no sign, and a point
     begins a number where the text begins, and after a blank or a hyphen."""
-    found = []
+    numbers = []
     for match in CHAIN.finditer(text):
-        parts = match[2].split(".")
-        sign = -1 if match[1] and not text[: match.start()][-1:].isdigit() else 1
-        each = [match[2]] if len(parts) < 3 else [part for part in parts if part]
-        found += [sign * Fraction(each[0]), *(Fraction(one) for one in each[1:])]
-    return found
+        spelled = [match[2]]
+        if match[2].count(".") > 1:
+            spelled = list(filter(None, match[2].split(".")))
+        first, *more = map(Fraction, spelled)
+        before = text[: match.start()]
+        if match[1] and not before[-1:].isdigit():
+            first = -first
+        numbers += [first, *more]
+    return numbers
 
 
 @pytest.mark.parametrize("name", ["digit", "triple"])
@@ -77,9 +84,9 @@ def test_places_add_up_to_the_numbers_of_the_text(name, texts):
     ],
 )
 def test_the_place_of_a_token_counts_the_digits_after_it(name, place):
-    found, _ = places(name, "12345.67")
-    assert found.place.tolist() == pytest.approx(place)
-    assert set(found.number.tolist()) == {0}
+    numeric, _ = places(name, "12345.67")
+    assert numeric.place.tolist() == pytest.approx(place)
+    assert set(numeric.number.tolist()) == {0}
 
 
 @pytest.mark.parametrize(
@@ -96,17 +103,21 @@ def test_digits_outside_the_vocabulary_are_a_part_of_their_number(text, number, 
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / "triple")
     tokenizer.add_tokens(["05", "000"])
     vocabulary = numeric_vocabulary(tokenizer)
+
     assert len(vocabulary) == 1000
     assert tokenizer.convert_tokens_to_ids("05") in vocabulary.others[2]
+
     labels = torch.tensor([tokenizer.encode(text, add_special_tokens=False)])
     loss = load_loss("raft").bind(vocabulary)
-    found = supervised_targets(loss, labels)
-    assert found.places.number.tolist() == number
-    assert found.places.place.tolist() == place
-    assert found.places.whole.tolist() == [whole] * len(number)
-    numbers = sb.count_units(load_loss("nl_ntl[decimals=true]").bind(vocabulary), labels)
+    targets = supervised_targets(loss, labels)
+    assert targets.places.number.tolist() == number
+    assert targets.places.place.tolist() == place
+    assert targets.places.whole.tolist() == [whole] * len(number)
+
+    with_decimals = load_loss("nl_ntl[decimals=true]").bind(vocabulary)
+    numbers = sb.count_units(with_decimals, labels)
     assert numbers == whole * (1 + max(number))
-    assert found.units == (numbers if text != "12345" else 0)  # of three digits at most
+    assert targets.units == (numbers if text != "12345" else 0)  # of three digits at most
 
 
 @pytest.mark.parametrize(
@@ -124,30 +135,20 @@ def test_digits_outside_the_vocabulary_are_a_part_of_their_number(text, number, 
 )
 def test_digits_within_larger_tokens_are_seen(text, values, whole):
     """Tokens as of GPT-2: spaces are a part of them, and numbers are merged to any length."""
-    words = [
-        "10",
-        "80",
-        "75",
-        "1000",
-        "5)",
-        "\u01200",
-        "\u012010",
-        "\u01205",
-        "\u01207",
-        "\u012080",
-    ]
-    tokenizer = word_tokenizer([*"0123456789.-x() a=", "\u0120", *words])
+    words = "10 80 75 1000 5) \u0120 \u01200 \u012010 \u01205 \u01207 \u012080"
+    tokenizer = word_tokenizer([*"0123456789.-x() a=", *words.split(" ")])
     vocabulary = numeric_vocabulary(tokenizer)
+
     assert {80, 75, 5} < {*vocabulary.values.tolist()}
+
     labels = torch.tensor([tokenizer.encode(text, add_special_tokens=False)])
     loss = load_loss("raft").bind(vocabulary)
-    found = supervised_targets(loss, labels).places
-    read = vocabulary.values[found.target] * found.place
-    seen = dict.fromkeys(found.number.tolist(), 0.0)
-    for number, value in zip(found.number.tolist(), read.tolist(), strict=True):
-        seen[number] += value
-    assert [*seen.values()] == values
-    assert [bool(found.whole[found.number == n].all()) for n in seen] == whole
+    numeric = supervised_targets(loss, labels).places
+    assert add_up(numeric, vocabulary) == values
+
+    is_whole = dict(zip(numeric.number.tolist(), numeric.whole.tolist(), strict=True))
+    assert [*is_whole.values()] == whole
+
     of_numbers = load_loss("nl_ntl[decimals=true]").bind(vocabulary)
     assert sb.count_units(of_numbers, labels) == sum(whole)
 
@@ -159,20 +160,21 @@ def word_tokenizer(vocabulary):
 
     longest = sorted(vocabulary, key=len, reverse=True)
     split = Regex("|".join(re.escape(word) for word in longest))
-    made = Tokenizer(models.WordLevel({word: at for at, word in enumerate(vocabulary)}, "a"))
-    made.pre_tokenizer = pre_tokenizers.Sequence(
+    tokenizer = Tokenizer(models.WordLevel({word: at for at, word in enumerate(vocabulary)}, "a"))
+    tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
             pre_tokenizers.Split(split, "isolated"),
         ]
     )
-    made.decoder = decoders.ByteLevel()
-    return PreTrainedTokenizerFast(tokenizer_object=made)
+    tokenizer.decoder = decoders.ByteLevel()
+    return PreTrainedTokenizerFast(tokenizer_object=tokenizer)
 
 
 def test_a_row_ends_a_number_and_an_unsupervised_token_does():
     tokenizer, loss = load("digit")
     labels = torch.tensor([tokenizer.encode("1.23456", add_special_tokens=False)] * 2)
     labels[1, 1] = labels[1, 4] = -100  # the point, and a 4
-    found = supervised_targets(loss, labels).places
-    assert found.number.tolist() == [0] * 6 + [1, 2, 2, 3, 3]
+    numeric = supervised_targets(loss, labels).places
+
+    assert numeric.number.tolist() == [0] * 6 + [1, 2, 2, 3, 3]

@@ -26,25 +26,28 @@ def test_a_share_is_known_by_name_and_by_its_documents(metric, documents, share)
 def test_what_is_percent_already_stays_as_it_is():
     """lm-eval's squadv2 gives `f1` of all documents at once, in percent."""
     samples = pd.DataFrame({"subtask": "squadv2", "doc_id": [0, 1], "exact_match": [0.0, 1.0]})
-    found = {"sample_len": 2, "f1,none": 61.5, "exact_match,none": 0.5}
-    f1, exact = evaluate.rows_of(found, samples)
+    metrics = {"sample_len": 2, "f1,none": 61.5, "exact_match,none": 0.5}
+    f1, exact = evaluate.rows_of(metrics, samples)
+
     assert (f1["value"], f1["unit"]) == (61.5, "")
     assert (exact["value"], exact["unit"]) == (50.0, "percent")
 
 
 def test_a_comparison_is_paired_by_question_and_leaves_out_those_that_changed():
-    right = [1.0, 1.0, 1.0, 0.0, 0.0]
-    mine = pd.DataFrame({"subtask": ["a"] * 3 + ["b"] * 2, "doc_id": [0, 1, 2, 0, 1], "acc": right})
-    other = mine.assign(acc=[0.0, 1.0, 0.0, 0.0, 1.0]).iloc[::-1]
-    found = compare(mine, other, "acc")
-    assert found["difference"] == pytest.approx(20)
-    assert found["low"] <= 20 <= found["high"]
-    assert (found["b"], found["c"], found["n"]) == (2, 1, 5)
-    shares = [frame.rename(columns={"acc": "rouge1"}) for frame in (mine, other)]
-    assert "p" not in compare(*shares, "rouge1")
-    mine, other = (
-        frame.assign(doc_hash=list(h)) for frame, h in ((mine, "vwxyz"), (other, "z?x?v"))
-    )
-    found = compare(mine, other, "acc")
-    assert (found["n"], found["left_out"]) == (3, 2)
-    assert compare(mine, other.assign(doc_hash="-"), "acc") == {}
+    samples = pd.DataFrame({"subtask": [*"aaabb"], "doc_id": [0, 1, 2, 0, 1]})
+    samples["doc_hash"] = [*"vwxyz"]
+    samples["acc"] = samples["rouge1"] = [1.0, 1.0, 1.0, 0.0, 0.0]
+    reverse = samples.iloc[::-1]
+    scores = [1.0, 0.0, 0.0, 1.0, 0.0]
+    other = reverse.assign(acc=scores, rouge1=scores)
+
+    comparison = compare(samples, other, "acc")
+
+    assert comparison["difference"] == pytest.approx(20)
+    assert comparison["low"] <= 20 <= comparison["high"]
+    assert (comparison["b"], comparison["c"], comparison["n"]) == (2, 1, 5)
+    assert "p" not in compare(samples, other, "rouge1")
+
+    comparison = compare(samples, other.assign(doc_hash=[*"z?x?v"]), "acc")
+    assert (comparison["n"], comparison["left_out"]) == (3, 2)
+    assert compare(samples, other.assign(doc_hash="-"), "acc") == {}

@@ -27,8 +27,11 @@ class Gradients(TrainerCallback):
         self.steps = []
 
     def on_pre_optimizer_step(self, args, state, control, model=None, **_):
-        found = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
-        self.steps.append({name: whole(gradient) for name, gradient in found.items()})
+        gradients = {}
+        for name, parameter in model.named_parameters():
+            if parameter.grad is not None:
+                gradients[name] = whole(parameter.grad)
+        self.steps.append(gradients)
 
 
 def whole(tensor):
@@ -81,9 +84,9 @@ def gradients(case, folder):
 
 
 def main():
-    asked = json.loads(sys.argv[1])
-    out = Path(asked["out"])
-    for number, case in enumerate(asked["cases"]):
+    request = json.loads(sys.argv[1])
+    out = Path(request["out"])
+    for number, case in enumerate(request["cases"]):
         steps, log, sharded = gradients(case, out.parent / "trainer")
         if os.environ.get("RANK", "0") == "0":
             torch.save(

@@ -15,39 +15,45 @@ def flags():
 def largest_errors(longest):
     """Of a product, its gradient and attention inside, against float64; the flags inside."""
     torch.manual_seed(0)
-    x, w = torch.randn(512, 256), torch.randn(256, 384, requires_grad=True)
+    x = torch.randn(512, 256)
+    w = torch.randn(256, 384, requires_grad=True)
     q = torch.randn(2, 2, 28, 64)
     with fast_products(x, longest):
         inside = flags()
         y = x @ w
         y.square().sum().backward()
         attended = scaled_dot_product_attention(q, q, q, is_causal=True)
+
     exact = w.detach().double().requires_grad_()
     z = x.double() @ exact
     z.square().sum().backward()
     long = q.double()
     right = scaled_dot_product_attention(long, long, long, is_causal=True)
     pairs = (y, z), (w.grad, exact.grad), (attended, right)
-    return [float(((a - b).abs().max() / b.abs().max()).detach()) for a, b in pairs], inside
+    with torch.no_grad():
+        errors = [float((a - b).abs().max() / b.abs().max()) for a, b in pairs]
+    return errors, inside
 
 
 def rounds():
     """Whether this machine rounds products that torch gives to oneDNN."""
-    matmul, x = torch.backends.mkldnn.matmul, torch.randn(256, 256)
-    before, matmul.fp32_precision = matmul.fp32_precision, "bf16"
+    matmul = torch.backends.mkldnn.matmul
+    x = torch.randn(256, 256)
+    original = matmul.fp32_precision
+    matmul.fp32_precision = "bf16"
     error = ((x @ x).double() - x.double() @ x.double()).abs().max()
-    matmul.fp32_precision = before
+    matmul.fp32_precision = original
     return error > 1e-3
 
 
 def test_they_are_as_exact_as_float32_on_every_machine():
-    before = flags()
+    original = flags()
     for longest in (SHORT, SHORT + 1):
         errors, (flag, by_blocks) = largest_errors(longest)
         assert max(errors) < 2e-6
         assert (flag == "bf16") == (not rounds())
         assert by_blocks == (longest > SHORT or rounds())
-    assert before == flags()
+    assert original == flags()
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
@@ -55,8 +61,8 @@ def test_other_precisions_and_machines_that_round_keep_what_they_had(monkeypatch
     """As oneDNN does with Intel's AMX: a product is rounded to bfloat16."""
     plain = torch.Tensor.__matmul__
     monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: plain(a, b).bfloat16().to(a.dtype))
-    before = flags()
+    original = flags()
     if dtype != torch.float32:
         monkeypatch.undo()
     with fast_products(torch.zeros(1, dtype=dtype), 28):
-        assert flags() == before == (before[0], True)
+        assert flags() == original == (original[0], True)
