@@ -50,15 +50,20 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
             f"The tokenizer {name} has no numeric token by the rule '{rule}': try the rule "
             f"'{other}', or a model whose tokenizer has tokens for digits."
         )
+
     pairs = sorted((value, token_id) for token_id, value in values.items())
     spelled = [tokenizer.decode([token_id]).strip() for _, token_id in pairs]
     digits = [len(text) if text.isdigit() else 0 for text in spelled]
+
+    # Digit tokens outside V_num are part of the numbers that they stand in.
     other_digits: dict[int, tuple[int, ...]] = {}
     for token, (count, _, _) in digit_tokens.items():
         if token not in values:
             other_digits[count] = (*other_digits.get(count, ()), token)
+
     points = _tokens_of(tokenizer, ("1.5", "=1.5", " 1.5"), ".")
     leading = [f"{lead}{blank}.5" for lead in ("", *_LEADS) for blank in ("", " ")]
+
     return NumericVocabulary(
         token_ids=torch.tensor([token_id for _, token_id in pairs], dtype=torch.int64),
         values=torch.tensor([value for value, _ in pairs], dtype=torch.float64),
@@ -100,6 +105,9 @@ def _integer_tokens(tokenizer: Any) -> dict[int, float]:
             if ids and _spelling(tokenizer, int(ids[-1])) == str(number):
                 emitted[number] = int(ids[-1])
                 break
+
+    # Of a length that the tokenizer emits every number counts, though merges may spell a single
+    # one otherwise.
     lengths = {len(str(number)) for number in emitted}
     spelled = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
     for number in range(1000):

@@ -114,6 +114,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
         folder, tokenizer, processor, texts, dtype=recipe.dtype, reload=reload,
         save_minutes=recipe.save_minutes,
     )  # fmt: skip
+
     steps = _Steps(label, cell.loss, loss, progress, note)
     trainer = _make_trainer(cell, folder, data, loss, tokenizer, [epochs, steps], track)
     trainer.on_halving = lambda size: note(
@@ -123,6 +124,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
 
     # Every epoch's canary has the untrained model as a rival.
     base = epochs.base = epochs.canary_of(trainer.model)
+
     progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
     forward = objective_forward(trainer.model, trainer.numeric_loss)
     with fast_products(trainer.model, int(data.lengths.max())), forward:
@@ -134,6 +136,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     log = [line for line in trainer.state.log_history if "cross_entropy" in line]
     frame = pd.DataFrame(log).reindex(columns=_LOG_COLUMNS)
     write_parquet(folder / "log.parquet", frame)
+
     facts = {"numeric_targets": targets, "notes": notes}
     _write_receipt(folder, recipe.method, epochs.receipts(), asdict(base), **facts)
 
@@ -152,11 +155,14 @@ def _make_trainer(
     # Full fine-tuning in bfloat16 keeps float32 weights, or small steps would be lost.
     dtype = "float32" if recipe.method == "full" else recipe.dtype
     model = load_model(cell.card.folder, dtype, recipe.attn_implementation)
+    # The adapter's first weights are drawn from the seed, and so is the dropout.
     set_seed(cell.seed)
     if recipe.method == "lora":
         model = add_adapter(model, recipe)
+
     on_gpu = torch.cuda.is_available()
     sampler = LengthGroups(data.lengths, recipe.batch_size, cell.seed)
+
     return ObjectiveTrainer(
         model=model,
         args=training_arguments(
@@ -197,6 +203,7 @@ def training_arguments(
             f"A batch of {recipe.batch_size} examples cannot be shared by {processes()} GPUs: "
             "choose gpus_per_cell= of the executor so that it divides batch_size."
         )
+
     share = recipe.batch_size // processes()
     micro = math.gcd(share, recipe.micro_batch_size)
     arguments = TrainingArguments(
@@ -228,6 +235,7 @@ def training_arguments(
         use_cpu=not gpu,  # or bf16 is refused there
         **(tracker or {"report_to": []}),
     )
+
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # a cell trains on one GPU: nn.DataParallel would change the batch
     return arguments
@@ -256,6 +264,7 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
                 f"At step {state.global_step} of '{self.label}' the loss is {loss} and its "
                 f"gradient's norm {norm}: lower learning_rate, or the loss's lambda if it has one."
             )
+
         state.log_history[-1]["seconds"] = time.monotonic() - self.began
         if not self.weighed and "relative_auxiliary" in logs:
             self.weighed = True
