@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -55,12 +56,6 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
     spelled = [tokenizer.decode([token_id]).strip() for _, token_id in pairs]
     digits = [len(text) if text.isdigit() else 0 for text in spelled]
 
-    # Digit tokens outside V_num are part of the numbers that they stand in.
-    other_digits: dict[int, tuple[int, ...]] = {}
-    for token, (count, _, _) in digit_tokens.items():
-        if token not in values:
-            other_digits[count] = (*other_digits.get(count, ()), token)
-
     points = _tokens_of(tokenizer, ("1.5", "=1.5", " 1.5"), ".")
     leading = [f"{lead}{blank}.5" for lead in ("", *_LEADS) for blank in ("", " ")]
 
@@ -73,12 +68,24 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
         minuses=_tokens_of(
             tokenizer, ("-5", "=-5", " -5", "(-5", "\u22125", " \u22125"), "-\u2212"
         ),
-        others=other_digits,
+        others=_find_others(digit_tokens, values),
         opens=tuple(token for token, (_, opens, _) in digit_tokens.items() if opens),
         closes=tuple(token for token, (_, _, closes) in digit_tokens.items() if closes),
         blank_points=tuple({*_tokens_of(tokenizer, leading, ".")} - {*points}),
         leads=_tokens_of(tokenizer, leading, [*_LEADS, ""]),
     )
+
+
+def _find_others(
+    digit_tokens: Mapping[int, tuple[int, bool, bool]], numeric: Container[int]
+) -> dict[int, tuple[int, ...]]:
+    """The digit tokens outside V_num, which are part of the numbers that they stand in, by how many
+    digits they have."""
+    by_count: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
+    for token, (count, _, _) in digit_tokens.items():
+        if token not in numeric:
+            by_count[count] += (token,)
+    return dict(by_count)
 
 
 def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: Iterable[str]) -> tuple[int, ...]:
