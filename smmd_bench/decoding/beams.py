@@ -94,12 +94,13 @@ def _search(
         )
 
         # Those that have ended compete with the longer ones for their places.
-        candidates = ended
+        candidates = list(map(list, ended))
         for index, beginning, tokens in zip(places, beginnings, likeliest, strict=True):
             candidates[index] += _extend(beginning, tokens, never)
-        best = [sorted(beams, reverse=True)[:WIDTH] for beams in candidates]
-        ended = [[beam for beam in beams if beam[1][-1] in stop] for beams in best]
-        live = [[beam for beam in beams if beam[1][-1] not in stop] for beams in best]
+        for index, beams in enumerate(candidates):
+            best = sorted(beams, reverse=True)[:WIDTH]
+            ended[index] = [beam for beam in best if beam[1][-1] in stop]
+            live[index] = [beam for beam in best if beam[1][-1] not in stop]
 
     pairs = zip(ended, live, strict=True)
     return [sorted([*complete, *cut], reverse=True) for complete, cut in pairs]

@@ -68,6 +68,7 @@ def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> float:
             f"rounding in {dtype} explains {WHOLE * rule.noise.max():.2g} (root mean square), and "
             "half of that towards another checkpoint"
         )
+
     worst = int(np.argmax(np.where(np.isnan(off), np.inf, np.abs(off))))
     raise RuntimeError(
         f"The engine does not run the weights of checkpoint '{checkpoint.name}' "
@@ -137,15 +138,16 @@ class Rule:
         and the largest share along a rival that is far enough; [K] each."""
         scaled = off / self.noise
         of_parts = [_rms(scaled[:, part]) for part in self.parts]
+        largest = np.max(of_parts, axis=0)
 
         ways = (self.rivals - self.exact) / self.noise  # [R, n]
         distances = _rms(ways)  # [R]
         # Rounding alone may be what parts a nearer rival from the canary.
         is_far = distances > 2 * ALONG
         directions = ways[is_far] / distances[is_far, None]
-        shares = scaled @ directions.T / len(self.noise)  # [K, R]
-        along = np.abs(shares).max(axis=1, initial=0)
-        return np.max(of_parts, axis=0), along
+        products = scaled @ directions.T  # [K, R]
+        along = np.abs(products / len(self.noise))
+        return largest, along.max(axis=1, initial=0)
 
     def describe_nearest(self, scores: Array) -> str:
         """A clause that names the rival to which scores are nearer than to the canary."""

@@ -55,7 +55,7 @@ def probe(
     `answer_digits` are those of every token of each target; `images`
     are those of each prompt.
     """
-    token_ids = [int(token) for token in vocabulary.token_ids]
+    token_ids = vocabulary.token_ids.tolist()
     values = np.asarray(vocabulary.values, dtype=np.float64)  # [N]
     index_of = {token: index for index, token in enumerate(token_ids)}
     where = _find_numeric(targets_ids, index_of)  # M of them
@@ -66,13 +66,16 @@ def probe(
     for start in range(0, len(where), BLOCK):
         block = where[start : start + BLOCK]
         prefixes = [[*prompts_ids[e], *targets_ids[e][:at]] for e, _, at in block]
+        images_of_block = None
+        if images:
+            images_of_block = [images[e] for e, _, _ in block]
+        report = None
+        if progress is not None:
+            report = shifted(progress, start, len(where))
         p = session.next_token_probabilities(
-            prefixes,
-            token_ids,
-            checkpoint,
-            images=[images[e] for e, _, _ in block] if images else None,
-            progress=None if progress is None else shifted(progress, start, len(where)),
+            prefixes, token_ids, checkpoint, images=images_of_block, progress=report
         )  # [m, N]
+
         reduced.append(_reduce(p, targets[start : start + BLOCK], values))
         for row, (example, _, _) in zip(p, block, strict=True):
             vectors.append(row.tolist() if example < full_vectors else None)

@@ -38,6 +38,7 @@ def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
     metrics = selecting_metrics(task, cell.recipe.select_by)
     lines: list[dict[str, Any]] = []
     ranks: list[tuple[float, ...]] = []
+
     for epoch, completions in validation.groupby("epoch", sort=True):
         scores = score_frame(task, completions.drop(columns="epoch").reset_index(drop=True))
         values = {metric.name: _value(metric, scores) for metric in task.metrics()}
@@ -195,6 +196,7 @@ def _keep_selected(stored: StoredCell) -> None:
     for epoch in stored.weights:
         if epoch != stored.tested.epoch:
             remove_tree(stored.epoch(epoch))
+
     for half in stored.trained.glob("epochs/.*.part"):  # a kill left what was being removed
         shutil.rmtree(half)
 

@@ -61,6 +61,7 @@ def session_canaries(cells: Sequence[Cell], run: Path) -> Canaries:
             name = BASE if owner.is_base else f"{owner.label} epoch {epoch}"
             names[key][int(epoch)] = name
             by_name.setdefault(name, canary_from(canary))
+
     if BASE in by_name and base is not None:
         by_name[BASE] = base
 

@@ -168,12 +168,14 @@ def _decode_cell(cell: Cell, run: Path, running: _Open, name: str) -> None:
     checkpoint = _select(find_trained_cell(cell, run), run, running, name)
     if cell.trial is not None:
         return
+
     examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
     stored = cell.stored(run)
     assert stored.decoded is not None
     if not stored.decoded.exists():
         with write_folder(stored.decoded) as folder:
             _test(cell, checkpoint, examples, folder, running, name)
+
     if stored.beamed is not None and not stored.beamed.exists():
         with write_folder(stored.beamed) as folder:
             frame = _beams(cell, checkpoint, examples, running, name)
@@ -200,6 +202,7 @@ def _test(
     chat = recipe.chat_template
     probed = list(examples[: recipe.probe_examples])
     targets = encode_targets(tokenizer, [e.target for e in probed], chat=chat)
+
     frame = probe(
         running.session,
         checkpoint,
@@ -225,6 +228,7 @@ def _beams(
 ) -> pd.DataFrame:
     require_beams(cell.engine, running.session)
     tokenizer, processor = running.tokenizer, running.processor_for(cell)
+
     stop = stop_token_ids(cell.card.folder, tokenizer)
     beams = find_beams(
         running.session,
@@ -243,6 +247,7 @@ def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
     """The checkpoint to test: the base itself, or the best epoch's on the validation split."""
     stored = cell.stored(run)
     assert stored.receipt is not None
+
     canaries = running.canaries[cell.parts["train"]]
     if cell.is_base:
         return Checkpoint("base", "base", cell.card.folder, canaries[0])

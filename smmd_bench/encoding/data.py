@@ -82,6 +82,7 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
                 prompts.append(len(prompt))
             if progress is not None:
                 progress("tokenise", min(start + _CHUNK, len(examples)), len(examples))
+
         self.processor = processor
         self.images = [example.images for example in examples] if processor is not None else []
         self.ids = np.concatenate(ids)
@@ -97,6 +98,7 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         spans = zip(self.starts + self.prompts, self.ends, strict=True)
         targets = np.concatenate([self.ids[start:end] for start, end in spans])
         tokens, counts = map(torch.from_numpy, np.unique(targets, return_counts=True))
+
         index = loss.vocabulary.index_of(tokens.long())
         numeric = index >= 0
         texts = [tokenizer.decode([token]) for token in tokens.tolist()]
@@ -161,10 +163,13 @@ def expand(processor: Any, token_ids: Sequence[int], images: Sequence[Path]) -> 
     pictures = [read_image(path) for path in images]
     if pictures_cross(processor):
         return _cross(processor, list(token_ids), pictures)
+
     pieces = [
         processor(text=[processor.image_token], images=[[p]], add_special_tokens=False, **_TENSORS)
         for p in pictures
     ]
+
+    # Each placeholder becomes the tokens of the next picture.
     waiting = iter(pieces)
     parts = [
         next(waiting)["input_ids"][0] if token == placeholder else torch.tensor([token])
@@ -172,6 +177,7 @@ def expand(processor: Any, token_ids: Sequence[int], images: Sequence[Path]) -> 
     ]
     ids = torch.cat(parts)[None]  # [1, T]
     row = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
     if _TYPES in processor.model_input_names:
         row[_TYPES] = (ids == placeholder).long()
     for key in pieces[0].keys() - {*_ALONG_TEXT} if pieces else ():
@@ -188,6 +194,7 @@ def pad_rows(
     sizes are padded with zeros. Raises ValueError for rows of Mllama of which only some have
     pictures.
     """
+
     width = max(row["input_ids"].shape[1] for row in rows)
     fills = {"input_ids": pad_token_id, "labels": IGNORE}
     batch = {}

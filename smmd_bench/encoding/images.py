@@ -43,6 +43,8 @@ def image_size(path: Path) -> tuple[int, int]:
 def check_images(paths: Iterable[Path], progress: Progress | None = None) -> None:
     """Read every picture once, so that none can end a training in the middle of an epoch. Raises
     UserError for the first that is absent or broken."""
+
+    # A picture that many examples share is read once.
     wanted = list(dict.fromkeys(paths))
     for done, path in enumerate(wanted, 1):
         read_image(path)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
 from typing import Any, Literal, get_args
 
@@ -50,15 +51,14 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
             f"The tokenizer {name} has no numeric token by the rule '{rule}': try the rule "
             f"'{other}', or a model whose tokenizer has tokens for digits."
         )
+
     pairs = sorted((value, token_id) for token_id, value in values.items())
     spelled = [tokenizer.decode([token_id]).strip() for _, token_id in pairs]
     digits = [len(text) if text.isdigit() else 0 for text in spelled]
-    other_digits: dict[int, tuple[int, ...]] = {}
-    for token, (count, _, _) in digit_tokens.items():
-        if token not in values:
-            other_digits[count] = (*other_digits.get(count, ()), token)
+
     points = _tokens_of(tokenizer, ("1.5", "=1.5", " 1.5"), ".")
     leading = [f"{lead}{blank}.5" for lead in ("", *_LEADS) for blank in ("", " ")]
+
     return NumericVocabulary(
         token_ids=torch.tensor([token_id for _, token_id in pairs], dtype=torch.int64),
         values=torch.tensor([value for value, _ in pairs], dtype=torch.float64),
@@ -68,12 +68,24 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
         minuses=_tokens_of(
             tokenizer, ("-5", "=-5", " -5", "(-5", "\u22125", " \u22125"), "-\u2212"
         ),
-        others=other_digits,
+        others=_find_others(digit_tokens, values),
         opens=tuple(token for token, (_, opens, _) in digit_tokens.items() if opens),
         closes=tuple(token for token, (_, _, closes) in digit_tokens.items() if closes),
         blank_points=tuple({*_tokens_of(tokenizer, leading, ".")} - {*points}),
         leads=_tokens_of(tokenizer, leading, [*_LEADS, ""]),
     )
+
+
+def _find_others(
+    digit_tokens: Mapping[int, tuple[int, bool, bool]], numeric: Container[int]
+) -> dict[int, tuple[int, ...]]:
+    """The digit tokens outside V_num, which are part of the numbers that they stand in, by how many
+    digits they have."""
+    by_count: defaultdict[int, tuple[int, ...]] = defaultdict(tuple)
+    for token, (count, _, _) in digit_tokens.items():
+        if token not in numeric:
+            by_count[count] += (token,)
+    return dict(by_count)
 
 
 def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: Iterable[str]) -> tuple[int, ...]:
@@ -100,6 +112,9 @@ def _integer_tokens(tokenizer: Any) -> dict[int, float]:
             if ids and _spelling(tokenizer, int(ids[-1])) == str(number):
                 emitted[number] = int(ids[-1])
                 break
+
+    # Of a length that the tokenizer emits every number counts, though merges may spell a single
+    # one otherwise.
     lengths = {len(str(number)) for number in emitted}
     spelled = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
     for number in range(1000):

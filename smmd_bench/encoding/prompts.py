@@ -98,6 +98,8 @@ def encode_image_prompts(
     else:
         image = _WRAPPED.get(processor.image_token, processor.image_token)
         rows = _encode(tokenizer, [image * n + text for text, n in counts], special=True)
+
+    # A text may hold a placeholder, and a chat template may drop the picture's.
     for at, (row, pictures) in enumerate(zip(rows, images_each, strict=True)):
         placeholders = row.count(processor.image_token_id)
         if placeholders != pictures:
@@ -188,8 +190,10 @@ def require_round_trip(
     embeddings: rows of the model's embedding.
     """
     stop = [tokenizer.eos_token_id]
+
     prompts = encode_examples(tokenizer, processor, examples, chat=chat)
     targets = encode_targets(tokenizer, [example.target for example in examples], chat=chat)
+
     images = set() if processor is None else {processor.image_token_id}
     ids = {token for row in [*prompts, *targets] for token in row} - images
     largest = max(ids | {tokenizer.pad_token_id})
@@ -198,6 +202,7 @@ def require_round_trip(
             f"The tokenizer of {model} gives the id {largest}, and the model's embedding has "
             f"{embeddings} rows: put the model's own tokenizer there, or resize the embedding."
         )
+
     for rows, kind in ((prompts, "prompt"), (targets, "target")):
         for example, text in zip(examples, decode_texts(tokenizer, rows, stop), strict=True):
             # A token for the unknown is no text of the task's.

@@ -51,6 +51,7 @@ def chunked_cross_entropy(
     compute = torch.get_autocast_dtype(device) if autocast else weight.dtype
     coefficient = coefficient.to(torch.promote_types(compute, torch.float32))
     plain = hidden.detach().to(compute), weight.detach().to(compute)
+
     elements = chunk_elements or _default_chunk_elements(weight)
     with torch.autocast(device, enabled=False):
         share = None if term is None else NumericShare(term, *plain, coefficient)
@@ -77,6 +78,7 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
     ) -> tuple[Tensor, Tensor]:
         for_hidden, for_weight = (differentiate and need for need in ctx.needs_input_grad[:2])
         ctx.dtypes = hidden.dtype, weight.dtype
+
         weight_gradient = None
         if for_weight:
             total, losses, hidden_gradient, weight_gradient = trainable_head_pass(

@@ -53,6 +53,7 @@ def frozen_head_pass(
     hidden, weight, coefficient = inputs.hidden, inputs.weight, inputs.coefficient
     losses, log_partition = coefficient.new_empty(2, len(hidden))  # [T], [T]
     expected = coefficient.new_zeros(hidden.shape) if differentiate else None  # W^T p: [T, H]
+
     height = max(1, min(len(hidden), math.isqrt(inputs.elements)))
     buffer = coefficient.new_empty(max(height, inputs.elements))
     for rows in _slices(len(hidden), height):
@@ -60,6 +61,8 @@ def frozen_head_pass(
         losses[rows], log_partition[rows] = _online_softmax(
             hidden[rows], weight, inputs.label[rows], out, buffer
         )
+
+    # Its memory is needed for the gradients of the share.
     del buffer
     if inputs.share:
         inputs.share.evaluate(slice(None), log_partition, differentiate=differentiate)
@@ -96,6 +99,7 @@ def _online_softmax(
             _add_product(expected.mul_(correction), scores, weight[columns])
     if expected is not None:
         expected /= norm
+
     log_partition = highest + norm.log()  # [C, 1]
     return (log_partition - label_logit).squeeze(1), log_partition.squeeze(1)
 
@@ -115,6 +119,7 @@ def trainable_head_pass(
     gradient = coefficient.new_zeros(weight.shape)  # [V, H]
     height = max(1, min(len(hidden), inputs.elements // len(weight)))
     buffer = coefficient.new_empty(height * len(weight))
+
     parts = share.parts(len(hidden), height) if share and share.term.separable else []
     for index, rows in enumerate(_slices(len(hidden), height)):
         logits = _logits(hidden[rows], weight, buffer)  # [C, V]

@@ -63,6 +63,7 @@ class NumericShare:
         if self.term.separable:
             at_once = _ON_CPU if self.logits.device.type == "cpu" else _ON_GPU
             step = max(1, at_once // self.logits.shape[1])
+
         for low in range(start, stop, step):
             rows = slice(low, min(low + step, stop))
             leaves = self.logits[rows], log_partition[self.term.rows[rows]]
@@ -79,6 +80,7 @@ class NumericShare:
             gradients: tuple[Tensor | None, ...] = (None, None)
             if value.requires_grad:
                 gradients = torch.autograd.grad(value, leaves, allow_unused=True)
+
         self.value += value.detach()
         self.logits[part] = 0 if gradients[0] is None else gradients[0]
         if gradients[1] is not None:

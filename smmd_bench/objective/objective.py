@@ -128,6 +128,7 @@ def hidden_objective(
         say_once("The output head has a bias, scale or soft-cap: all logits are held at once.")
         return logits_objective(loss, head.logits(hidden), targets, num_tokens, num_units)
     _move(loss, hidden, head.weight.shape[0])
+
     wide = torch.promote_types(head.weight.dtype, torch.float32)
     like = torch.ones(len(targets), dtype=wide, device=hidden.device)  # [T]
     coefficient, factor, counts = _weights(loss, targets, like, num_tokens, num_units)
@@ -141,6 +142,7 @@ def hidden_objective(
             return factor * summed
 
         term = NumericTerm(targets.index, targets.rows, loss.token_ids, value, loss.separable)
+
     smoothing = 0.0 if loss is None else loss.label_smoothing
     total, losses = chunked_cross_entropy(
         hidden, head.weight, targets.label, coefficient, term, smoothing, chunk_elements
@@ -189,6 +191,7 @@ def _weights(
             f"num_{given} is given without num_{lacking}: count both over the whole optimiser step "
             "(units by count_units(loss, labels)), or give neither."
         )
+
     tokens = _denominator(num_tokens, like.numel(), like)
     units = _denominator(num_units, targets.units, like)
     coefficient = torch.ones_like(like) / tokens  # [T]

@@ -73,9 +73,11 @@ def supervised_targets(
     label = labels[row, position]
     if loss is None:
         return SupervisedTargets(label, row, position, row[:0], row[:0].numpy(), None, 0)
+
     target = loss.vocabulary.index_of(label)  # [T]
     index = (target >= 0).nonzero().squeeze(1)  # [M]
     number, place, is_whole = number_places(loss.vocabulary, label, target, row, position)
+
     places = NumericPlaces(
         target=target[index],
         row=row[index],

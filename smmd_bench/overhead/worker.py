@@ -122,6 +122,7 @@ def build_model(config: Mapping[str, Any], recipe: Recipe, device: str) -> Any:
     the train stage, full fine-tuning in bfloat16 keeps float32 weights."""
     dtype = "float32" if recipe.method == "full" else recipe.dtype
     shape = AutoConfig.for_model(**config)
+
     with torch.device(device):  # where the weights are drawn
         model = AutoModelForCausalLM.from_config(shape, dtype=getattr(torch, dtype))
         return add_adapter(model, recipe) if recipe.method == "lora" else model
@@ -159,6 +160,7 @@ def synthetic_rows(settings: OverheadSettings, repeat: int) -> list[dict[str, An
     They follow from the repeat alone, so that every loss sees the same. Values of one, two, ...
     digits are alike often, so that NTIL has digits at N = 1000.
     """
+
     rng = np.random.default_rng(repeat)
     n = settings.numeric_tokens
     number = settings.steps * settings.batch_size

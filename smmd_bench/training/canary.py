@@ -119,6 +119,7 @@ def computing_in(model: nn.Module, dtype: torch.dtype) -> Iterator[None]:
         if kept.get(module):
             module._parameters.update(kept[module].pop())
 
+    # A tied weight has two owners: each converts it for itself.
     owners = [m for m in model.modules() if any(p is not None for p in m._parameters.values())]
     hooks = [m.register_forward_pre_hook(enter, with_kwargs=True) for m in owners]
     hooks += [m.register_forward_hook(leave, always_call=True) for m in owners]

@@ -70,10 +70,13 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
             folder = self.folder / "training" / f"checkpoint-{state.global_step}"
             write_json(folder / WHOLE, {"epochs": int(state.epoch)})
         self.saved = time.monotonic()
+
+        # Saving takes a tenth of the time at most.
         if self.save_every:
             self.save_every = max(self.save_every, 10 * (self.saved - self.step_ended))
 
     def _keep_epoch(self, state: Any, model: Any) -> None:
+
         epoch = round(state.epoch)
         weights, canary = whole_weights(model), None
         if weights is None:

@@ -82,10 +82,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     pixels = recipe.min_pixels, recipe.max_pixels
     processor = load_processor(cell.card.folder, *pixels) if cell.reads_images else None
     if cell.is_base:
-        model = load_model(cell.card.folder, recipe.dtype)
-        texts = general_texts(tokenizer, processor)
-        canary = asdict(make_canary(model, texts, processor, dtype=recipe.dtype))
-        _write_receipt(folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
+        _write_base(cell, folder, tokenizer, processor)
         return
 
     loss = cell.loss_plugin.bind(numeric_vocabulary(tokenizer, recipe.numeric_rule))
@@ -114,6 +111,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
         folder, tokenizer, processor, texts, dtype=recipe.dtype, reload=reload,
         save_minutes=recipe.save_minutes,
     )  # fmt: skip
+
     steps = _Steps(label, cell.loss, loss, progress, note)
     trainer = _make_trainer(cell, folder, data, loss, tokenizer, [epochs, steps], track)
     trainer.on_halving = lambda size: note(
@@ -123,7 +121,9 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
 
     # Every epoch's canary has the untrained model as a rival.
     base = epochs.base = epochs.canary_of(trainer.model)
-    progress(label, 0, max(1, -(-len(data) // recipe.batch_size)) * recipe.epochs)
+
+    steps_of_epoch = math.ceil(len(data) / recipe.batch_size)
+    progress(label, 0, max(1, steps_of_epoch) * recipe.epochs)
     forward = objective_forward(trainer.model, trainer.numeric_loss)
     with fast_products(trainer.model, int(data.lengths.max())), forward:
         trainer.train(resume_from_checkpoint=epochs.last_complete())
@@ -131,11 +131,18 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     if not is_first():
         return
 
-    log = [line for line in trainer.state.log_history if "cross_entropy" in line]
-    frame = pd.DataFrame(log).reindex(columns=_LOG_COLUMNS)
-    write_parquet(folder / "log.parquet", frame)
+    _write_log(folder, trainer.state.log_history)
     facts = {"numeric_targets": targets, "notes": notes}
     _write_receipt(folder, recipe.method, epochs.receipts(), asdict(base), **facts)
+
+
+def _write_base(cell: Cell, folder: Path, tokenizer: Any, processor: Any | None) -> None:
+    """Write the receipt of a base, whose weights are its checkpoint's."""
+    dtype = cell.recipe.dtype
+    model = load_model(cell.card.folder, dtype)
+    texts = general_texts(tokenizer, processor)
+    canary = asdict(make_canary(model, texts, processor, dtype=dtype))
+    _write_receipt(folder, "base", [{"epoch": 0, "weights": BASE, "canary": canary}])
 
 
 def _make_trainer(
@@ -152,11 +159,14 @@ def _make_trainer(
     # Full fine-tuning in bfloat16 keeps float32 weights, or small steps would be lost.
     dtype = "float32" if recipe.method == "full" else recipe.dtype
     model = load_model(cell.card.folder, dtype, recipe.attn_implementation)
+    # The adapter's first weights are drawn from the seed, and so is the dropout.
     set_seed(cell.seed)
     if recipe.method == "lora":
         model = add_adapter(model, recipe)
+
     on_gpu = torch.cuda.is_available()
     sampler = LengthGroups(data.lengths, recipe.batch_size, cell.seed)
+
     return ObjectiveTrainer(
         model=model,
         args=training_arguments(
@@ -197,6 +207,7 @@ def training_arguments(
             f"A batch of {recipe.batch_size} examples cannot be shared by {processes()} GPUs: "
             "choose gpus_per_cell= of the executor so that it divides batch_size."
         )
+
     share = recipe.batch_size // processes()
     micro = math.gcd(share, recipe.micro_batch_size)
     arguments = TrainingArguments(
@@ -228,6 +239,7 @@ def training_arguments(
         use_cpu=not gpu,  # or bf16 is refused there
         **(tracker or {"report_to": []}),
     )
+
     if arguments.n_gpu > 1:
         arguments._n_gpu = 1  # a cell trains on one GPU: nn.DataParallel would change the batch
     return arguments
@@ -256,6 +268,7 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
                 f"At step {state.global_step} of '{self.label}' the loss is {loss} and its "
                 f"gradient's norm {norm}: lower learning_rate, or the loss's lambda if it has one."
             )
+
         state.log_history[-1]["seconds"] = time.monotonic() - self.began
         if not self.weighed and "relative_auxiliary" in logs:
             self.weighed = True
@@ -284,6 +297,13 @@ def _scale_note(name: str, loss: NumericLoss, relative: float) -> str | None:
         f"{name}: at the first step the weighted auxiliary is {relative:.0f} times the "
         "cross-entropy and drowns it; a smaller lambda would balance them."
     )
+
+
+def _write_log(folder: Path, history: list[dict[str, Any]]) -> None:
+    # The Trainer's last line is of the whole training.
+    steps = [line for line in history if "cross_entropy" in line]
+    frame = pd.DataFrame(steps).reindex(columns=_LOG_COLUMNS)
+    write_parquet(folder / "log.parquet", frame)
 
 
 def _write_receipt(

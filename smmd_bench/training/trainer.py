@@ -150,6 +150,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         if self.args.world_size == 1:
             return super().get_train_dataloader()
         steps = self.args.gradient_accumulation_steps
+
         batches = RankBatches(
             self.sampler or SeedableRandomSampler(self.train_dataset, data_seed=self.args.seed),
             self.args.per_device_train_batch_size * steps * self.args.world_size,
@@ -157,6 +158,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             rank=self.args.process_index,
             processes=self.args.world_size,
         )
+
         loader: Any = DataLoader(
             self.train_dataset,
             batch_sampler=batches,
@@ -181,6 +183,8 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     ) -> tuple[list[Any], Any]:
         """The micro-batches of a step; counts their supervised tokens and units on the way."""
         batches, items = super().get_batch_samples(epoch_iterator, num_batches, device)
+
+        # Every process needs the counts of all before its first forward pass.
         counts = count_step([batch["targets"] for batch in batches])
         self._counts = self.accelerator.reduce(counts.to(device), "sum")
         self._sums = torch.zeros(2, dtype=torch.float64, device=device)
@@ -236,6 +240,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     def _train_parts(self, model: Any, batch: dict[str, Any]) -> Tensor:
         if len(batch["example"]) <= self.micro_batch_size:
             return super().training_step(model, batch)
+
         parts = batch["example"].cpu().split(self.micro_batch_size)
         losses = [
             super(ObjectiveTrainer, self).training_step(model, self._collate(p)) for p in parts

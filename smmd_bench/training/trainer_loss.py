@@ -71,6 +71,7 @@ class TrainerLoss:
                 "compute_loss_func takes batches with labels and a causal language model: labels "
                 "of an encoder-decoder are aligned otherwise."
             )
+
         if isinstance(num_items_in_batch, Tensor) and num_items_in_batch.numel() > 1:
             raise UserError("One process trains on several GPUs: start one a GPU with torchrun.")
 
@@ -79,6 +80,7 @@ class TrainerLoss:
         counts: tuple[Count | None, Count | None] = (None, None)
         tokens = int(labels.ne(-100).sum())
         items = tokens if num_items_in_batch is None else int(num_items_in_batch)
+
         if torch.is_grad_enabled() and self.step is not None:
             counts = self.step[0], self.step[1]
         elif torch.is_grad_enabled() and tokens != items:

@@ -17,11 +17,11 @@ class Chain:
     def __init__(self, size, spread=1.5):
         logits = spread * np.random.default_rng(size).normal(size=(2, size, size))
         self.log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
-        self.asked = []
+        self.requests = []
 
     def likeliest_tokens(self, prefixes, checkpoint, *, most, images=None, progress=None):
         assert checkpoint is CHECKPOINT
-        self.asked.append((prefixes, images))
+        self.requests.append((prefixes, images))
         rows = [self.log_p[ids[0], ids[-1]] for ids in prefixes]
         return [{int(t): float(row[t]) for t in np.argsort(-row)[:most]} for row in rows]
 
@@ -61,7 +61,7 @@ def test_at_most_the_width_is_kept_and_the_likeliest_of_them():
     chain = Chain(12, spread=0.3)
     ((*beams,),) = find_beams(chain, CHECKPOINT, [[0, 1]], {END}, 2)
     assert len(beams) == WIDTH
-    assert max(len(prefixes) for prefixes, _ in chain.asked) <= WIDTH
+    assert max(len(prefixes) for prefixes, _ in chain.requests) <= WIDTH
 
     ended = chain.log_p[0, 1, END]
     longer = chain.log_p[0, 1, 1:] + chain.log_p[0, 1:].max(-1)
@@ -78,6 +78,7 @@ def test_a_long_list_is_searched_in_blocks_and_progress_counts_prompts():
 
     beams = find_beams(Chain(3), CHECKPOINT, prompts, {END}, 2, progress=progress)
     pair = find_beams(Chain(3), CHECKPOINT, prompts[:2], {END}, 2)
+
     assert beams == pair * (total // 2)
     assert counts == [0, BLOCK, 2 * BLOCK, total]
 
@@ -85,6 +86,6 @@ def test_a_long_list_is_searched_in_blocks_and_progress_counts_prompts():
 def test_each_beginning_goes_with_the_pictures_of_its_prompt():
     chain = Chain(4)
     find_beams(chain, CHECKPOINT, [[0, 1], [1, 2]], {END}, 2, images=[["a"], ["b"]])
-    for prefixes, pictures in chain.asked:
+    for prefixes, pictures in chain.requests:
         assert pictures == [["a"] if ids[0] == 0 else ["b"] for ids in prefixes]
-    assert {ids[0] for ids in chain.asked[-1][0]} == {0, 1}
+    assert {ids[0] for ids in chain.requests[-1][0]} == {0, 1}

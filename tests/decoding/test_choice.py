@@ -59,11 +59,14 @@ def test_a_tuned_cell_is_tested_with_the_weights_of_the_chosen_trial(run):
     assert tuned.tested == tuned.trials[1].tested
     assert tuned.checkpoint == tuned.trials[1].checkpoint
     assert tuned.selection == tuned.trials[1].selection
+
     decode(run, cell)
     rate(run, cell)
     assert not run.missing([cell])
+
     train(run, cell.trials[2], right=4, weights="others")
     assert run.current(cell).choice is None
+
     select_weights(cell, run.path)
     assert run.current(cell).chosen == run.current(cell).trials[2]
     assert run.missing([cell]) == {cell: "decode"}

@@ -23,12 +23,14 @@ def test_a_row_holds_the_example_its_completion_and_its_attributes(tiny, open_se
     frame = decode_checkpoint(session, base, examples, tiny.tokenizer, 5)
     prompts = encode_prompts(tiny.tokenizer, ["3+4=", "12+34="])
     completions = session.generate(prompts, base, max_new_tokens=5)
+
     assert frame["uid"].tolist() == ["a", "b"]
     assert frame["target"].tolist() == ["7", "46"]
     assert frame["completion"].tolist() == [completion.text for completion in completions]
     assert frame["completion_tokens"].tolist() == [len(c.token_ids) for c in completions]
     assert frame["prompt_tokens"].tolist() == [4, 6]
     assert (frame["operations"][0], frame["level"][1]) == (1, "hard")
+
     clash = [Example("a", "3+4=", "7", None, attributes={"target": 1})]
     with pytest.raises(UserError, match="attribute 'target'"):
         decode_checkpoint(session, base, clash, tiny.tokenizer, 2)
@@ -43,6 +45,7 @@ def test_a_frame_names_the_image_and_counts_its_tokens(tiny_vlm, open_session, t
     mixed = [times[0], text]
     frame = decode_checkpoint(session, base, mixed, tokenizer, 4, processor=processor)
     image, no_image = frame["image"]
+
     assert image == str(times[0].images[0])
     assert pd.isna(no_image)
 

@@ -52,22 +52,26 @@ def test_every_numeric_token_of_a_target_has_a_row(tiny_checkpoints, open_sessio
     vocabulary = numeric_vocabulary(tiny.tokenizer)
     frame = probed(open_session(tiny.base), tiny)
     columns = ["uid", "digit", "answer_digit", "target_value"]
-    assert list(frame[columns].itertuples(index=False, name=None)) == ROWS[kind]
+    expected = pd.DataFrame(ROWS[kind], columns=columns)
+
+    pd.testing.assert_frame_equal(frame[columns], expected, check_dtype=False)
     assert frame.loc[frame["uid"] == "1-9=", "position"].tolist() == [1]
 
     # Of the last token: the softmax after the true prefix.
     row = frame.iloc[-1]
     (ids,) = encode_prompts(tiny.tokenizer, ["2+2="])
     (target_ids,) = encode_targets(tiny.tokenizer, ["4 or 40"])
-    ids += target_ids[: row["position"]]
-    p = softmax(load_model(tiny.base, "float32"), vocabulary, input_ids=torch.tensor([ids]))
+    prefix = ids + target_ids[: row["position"]]
+    model = load_model(tiny.base, "float32")
+    p = softmax(model, vocabulary, input_ids=torch.tensor([prefix]))
     values = vocabulary.values.numpy()
     np.testing.assert_allclose(row["vector"], p, atol=1e-6)
-    (target,) = np.flatnonzero(values == row["target_value"])
-    assert row["p_target"] == pytest.approx(p[target], abs=1e-6)
-    assert row["maximum"] == pytest.approx(p.max(), abs=1e-6)
+
     assert row["argmax_value"] == values[p.argmax()]
-    assert row["mean"] == pytest.approx(float(p @ values), abs=1e-3)
+
+    (target,) = np.flatnonzero(values == row["target_value"])
+    numbers = row[["p_target", "maximum", "mean"]].tolist()
+    assert numbers == pytest.approx([p[target], p.max(), p @ values], abs=1e-3)
 
 
 @pytest.mark.parametrize("kind", ROWS)
@@ -79,6 +83,7 @@ def test_the_mass_of_each_leading_digit_is_that_of_its_tokens(tiny_checkpoints, 
 
     leading = [int(str(value)[0]) for value in range(vectors.shape[1])]
     expected = vectors @ np.eye(10)[leading]
+
     np.testing.assert_allclose(masses, expected)
 
 
@@ -98,6 +103,7 @@ def test_only_the_first_examples_keep_their_vectors(tiny, open_session, monkeypa
 
     of_two = probed(session, tiny, full_vectors=2)
     of_all = probed(session, tiny, progress=progress)
+
     assert of_two.pop("vector").notna().tolist() == [True] * 3 + [False] * 4
     assert of_all.pop("vector").notna().all()
     assert counts[-1] == (7, 7)
@@ -116,8 +122,10 @@ def test_every_prefix_of_a_probe_sees_the_image(tiny_vlm, open_session, times):
         open_session(base.path), base, prompts, targets, [e.uid for e in examples], vocabulary,
         answer_digits=answer_digits(tokenizer, examples, targets), images=images_of(examples),
     )  # fmt: skip
+
     assert set(frame["answer_digit"]) == {-1}  # these examples have no answer
     assert frame["target_value"].tolist() == [1, 0, 0, 2, 0, 7, 3, 1, 4]  # 1:00, 2:07, 3:14
+
     model = load_model(base.path, "float32")
     for row in frame.itertuples():
         number = int(row.uid)

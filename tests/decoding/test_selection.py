@@ -48,6 +48,7 @@ def test_an_answer_that_cannot_be_read_is_no_way_to_a_small_error():
     silent = ["1.1", UNREADABLE, UNREADABLE, UNREADABLE]
     choice = selected(silent, ["1.3", "2.3", "3.3", "4.3"])
     errors = [line["mean_absolute_error"] for line in choice["epochs"]]
+
     assert errors == pytest.approx([0.1, 0.3])  # over what can be read
     assert choice["best_epoch"] == 2
 
@@ -62,9 +63,11 @@ def test_nothing_readable_counts_as_the_best_constant():
 def test_the_recipe_names_the_metric_and_the_first_one_breaks_its_ties():
     exact, close = ["1", "2", "90", "90"], ["1.5", "2.5", "3.5", "4.5"]
     assert selected(exact, close)["best_epoch"] == 1
+
     choice = selected(exact, close, select_by="mean_absolute_error")
     assert (choice["metric"], choice["ties"]) == ("mean_absolute_error", ["exact_match"])
     assert choice["best_epoch"] == 2
+
     halves = ["1.5", "2.5", "3.5", "4.5"]
     one_right = ["1", "2", "4", "5"]
     assert selected(halves, one_right, select_by="mean_absolute_error")["best_epoch"] == 2
@@ -82,6 +85,7 @@ def test_the_setting_changes_the_selection_and_no_training():
     )
     assert by_error.address == plain.address
     assert training_settings(by_error.recipe) == training_settings(plain.recipe)
+
     changed = {name for name in plain.parts if plain.parts[name] != by_error.parts[name]}
     assert changed == {"select"}
 
@@ -94,6 +98,7 @@ def test_a_task_says_by_which_of_its_metrics():
         "mean_absolute_error",
         "exact_match",
     ]
+
     by_recipe = selecting_metrics(task, "r_squared")
     assert [metric.name for metric in by_recipe] == ["r_squared", "exact_match"]
 
@@ -104,6 +109,7 @@ def test_a_note_says_that_every_epoch_is_at_the_floor():
         "Acc (%) is 0 on validation at every epoch: one was selected by MAE."
     ]
     assert selected(["1", *close[1:]], close)["notes"] == []
+
     by_error = selected(wild, wild, select_by="mean_absolute_error")
     assert by_error["notes"] == [
         "No epoch's MAE on validation is below 1, that of the best constant answer."

@@ -58,6 +58,7 @@ def test_the_base_reads_what_the_trained_ones_do(siblings, tmp_path):
     by_loss = {cell.loss: canaries[cell.parts["train"]] for cell in cells}
     base = by_loss["base"][0]
     ce = by_loss["ce"][1]
+
     assert base.token_ids == ce.token_ids
     assert len(base.rivals) == len(ce.rivals) == 2
     assert dict(ce.rivals)["base"] == base.log_probabilities
@@ -73,6 +74,7 @@ def test_what_cannot_be_told_apart_is_said_of_the_cell(siblings, tmp_path):
     cells, folder = siblings
     run = RunDirectory(Path(shutil.copytree(folder, tmp_path / "run")))
     assert decode(cells, run.path) == {}
+
     by_loss = {cell.loss: cell for cell in cells}
     notes = "\n".join(run.notes(by_loss["smmd"]))
     assert "In bfloat16 the canary cannot tell the decoded weights from base:" in notes
@@ -117,6 +119,7 @@ def test_an_engine_that_does_not_start_fails_its_own_cells_alone(tiny_vlm, tmp_p
     limits = (None, 56 * 56, 5)  # 5: less than one token shows
     *good, bad = [cells_of("clock_time", "ce", folder, max_pixels=limit)[0] for limit in limits]
     train(good, tmp_path)
+
     for order in ([bad, *good], [*good, bad]):
         assert list(decode(order, tmp_path)) == [bad]
         assert all(cell.stored(tmp_path).has("completions") for cell in good)
@@ -132,6 +135,7 @@ def test_nothing_is_decoded_where_only_the_picture_tells_that_the_weights_are_ot
     canaries["epochs"]["0"]["log_probabilities"][-1][0] += 0.01
     write_json(file, canaries)
     failures = decode([cell], tmp_path)
+
     assert "does not run the weights of checkpoint 'base'" in str(failures[cell])
     assert not cell.stored(tmp_path).has("completions")
 
@@ -140,6 +144,7 @@ def test_decoders_leave_beams_of_pictures(tiny_vlm, tmp_path):
     folder = tiny_vlm("qwen2_5_vl")
     cell = replace(cells_of("clock_time", "ce", folder)[0], decoders=("median",))
     train([cell], tmp_path)
+
     assert decode([cell], tmp_path) == {}
 
     stored = cell.stored(tmp_path)

@@ -21,6 +21,7 @@ def test_only_the_target_is_supervised_and_it_ends_with_the_stop_token(tiny):
     data = TokenisedExamples(SUMS[:1], tiny.tokenizer, 64)
     (prompt,) = encode_prompts(tiny.tokenizer, [SUMS[0].prompt])
     (target,) = encode_targets(tiny.tokenizer, [SUMS[0].target])
+
     assert target[-1] == tiny.tokenizer.eos_token_id
     assert data[0]["input_ids"].tolist() == [prompt + target]
     assert data[0]["labels"].tolist() == [[-100] * len(prompt) + target]
@@ -30,6 +31,7 @@ def test_padding_is_neither_attended_nor_supervised(tiny):
     data = TokenisedExamples(SUMS, tiny.tokenizer, 64)
     batch = RightPaddingCollator(0)([data[i] for i in range(3)])
     lengths = batch["attention_mask"].sum(1)
+
     assert lengths.tolist() == data.lengths.tolist()
     assert lengths.min() < lengths.max()
     for row, length in enumerate(lengths):
@@ -42,6 +44,7 @@ def test_numeric_targets_are_counted(tiny_checkpoints):
     targets = ("123", "7", "-1/7", "123007")  # tokens 123; 7; -, 1, /, 7; 123, 0, 0, 7
     data = TokenisedExamples([Example(t, "7=", t, None) for t in targets], tokenizer, 64)
     counts = {"tokens": 14, "digit_tokens": 8, "outside": 0, "numeric": 8}
+
     for spec, covered in {"smmd": 8, "ntil": 6, "ce": 0}.items():
         loss = sb.load_loss(spec).bind(vocabulary)
         assert data.numeric_targets(tokenizer, loss) == {**counts, "covered": covered}
@@ -63,6 +66,7 @@ def test_a_chat_template_makes_the_prompt_a_users_turn(tiny):
     prompt = tokenizer.encode("(2+3)=", add_special_tokens=False)
     target = tokenizer.encode("5", add_special_tokens=False)
     target.append(tokenizer.eos_token_id)
+
     assert data[0]["input_ids"].tolist() == [prompt + target]
     assert data[0]["labels"].tolist() == [[-100] * len(prompt) + target]
 
@@ -72,6 +76,7 @@ def test_what_cannot_be_encoded_is_refused(tiny):
         TokenisedExamples(SUMS, tiny.tokenizer, 5)
     with pytest.raises(UserError, match="has no chat template: leave out chat_template=true"):
         encode_prompts(tiny.tokenizer, ["2+3"], chat=True)
+
     tokenizer = copy.deepcopy(tiny.tokenizer)
     tokenizer.eos_token = None
     with pytest.raises(UserError, match="has no end-of-sequence token"):
@@ -84,11 +89,13 @@ def test_a_row_is_the_prompt_with_its_picture_and_the_target_alone_is_supervised
 ):
     processor = load_processor(tiny_vlm(architecture))
     data = TokenisedExamples(times, processor.tokenizer, 256, processor=processor)
-    for row, length, example in zip(data, data.lengths, times, strict=False):
+    for number, example in enumerate(times):
+        row = data[number]
         (prompt,) = encode_image_prompts(processor, [example.prompt], [1])
         (target,) = encode_targets(processor.tokenizer, [example.target])
         expected = expand(processor, prompt + target, example.images)
         assert torch.equal(row["input_ids"], expected["input_ids"])
 
-        labels = row["labels"][0].tolist()
-        assert labels == [-100] * (length - len(target)) + target
+        unsupervised = data.lengths[number] - len(target)
+        labels = row["labels"][0]
+        assert labels.tolist() == [-100] * unsupervised + target

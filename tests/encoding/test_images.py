@@ -17,8 +17,9 @@ def test_what_is_transparent_becomes_white(tmp_path, mode):
     image.putpixel((1, 0), (0, 0, 0, 255))
     image.putpixel((2, 0), (0, 0, 0, 128))
     image.convert(mode).save(tmp_path / "a.png")
-    result = read_image(tmp_path / "a.png")
-    assert [result.getpixel((x, 0)) for x in range(3)] == [(v,) * 3 for v in (255, 0, 127)]
+    image = read_image(tmp_path / "a.png")
+
+    assert [image.getpixel((x, 0)) for x in range(3)] == [(v,) * 3 for v in (255, 0, 127)]
 
 
 def test_a_picture_broken_beyond_its_header_and_a_folder_are_named(tmp_path):
@@ -33,6 +34,7 @@ def test_all_are_read_once_and_the_first_fault_is_named(tmp_path):
     good, steps = [draw_picture(tmp_path / f"{i}.png", i) for i in range(150)], []
     check_images([*good, *good], lambda *step: steps.append(step))
     assert steps == [("check images", 100, 150), ("check images", 150, 150)]
+
     good[2].unlink()
     with pytest.raises(UserError, match=f"{good[2]} does not exist"):
         check_images(good)

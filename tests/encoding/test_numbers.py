@@ -85,6 +85,7 @@ def test_tokens_with_a_space_and_bytes_are_out():
     every_byte = [f"<0x{i:02X}>" for i in range(256)]
     splitter = pre_tokenizers.Metaspace()
     sentencepiece = marked("▁", every_byte, splitter, decoders.Metaspace(), byte_fallback=True)
+
     assert sentencepiece.tokenize("7") == ["▁7"]
 
     splitter = pre_tokenizers.ByteLevel(add_prefix_space=False)
@@ -114,8 +115,10 @@ def test_the_float_rule_keeps_finite_ascii_spellings_in_order():
 
     vocabulary = numeric_vocabulary(tokenizer, "float")
     assert torch.equal(vocabulary.values, vocabulary.values.sort().values)
+
     sevens = vocabulary.token_ids[vocabulary.values == 7].tolist()
     assert sevens == sorted(tokenizer.convert_tokens_to_ids(["7", "007"]))
+
     few = bpe(["7", "1_0", "1e999", "-3", ".5", "<0x37>", "nan"])
     assert numeric_vocabulary(few, "float").values.tolist() == [-3, 0.5, 7]
     with pytest.raises(UserError, match="Unknown rule 'flot': did you mean float"):
@@ -125,8 +128,10 @@ def test_the_float_rule_keeps_finite_ascii_spellings_in_order():
 def test_index_of_is_the_bijection_and_minus_one_elsewhere():
     vocabulary = numeric_vocabulary(load("triple"))
     assert torch.equal(vocabulary.index_of(vocabulary.token_ids), torch.arange(1000))
+
     labels = torch.tensor([[-100, 0, int(vocabulary.token_ids[42])], [10**6, -1, 5000]])
     assert vocabulary.index_of(labels).tolist() == [[-1, -1, 42], [-1, -1, -1]]
+
     vocabulary = numeric_vocabulary(bpe(["9", "5", "=", "7"]))  # ids in another order
     assert vocabulary.values.tolist() == [5, 7, 9]
     assert vocabulary.index_of(torch.arange(5)).tolist() == [2, 0, -1, 1, -1]

@@ -72,35 +72,41 @@ def test_a_padded_batch_is_the_processors_own(processor, pictures, side):
         ours = batch.pop("cross_attention_mask")
         assert torch.equal(ours.amax((2, 3)).sum(1), lengths)
         del expected["cross_attention_mask"]
+
     assert_same(batch, expected)
 
 
 @torch.no_grad()
-def test_a_batch_gives_the_logits_of_its_rows_and_the_picture_moves_them(
-    folder, processor, pictures, tmp_path
-):
+def test_a_batch_gives_the_logits_of_its_rows(folder, processor, pictures):
     """Of one picture, of two, and of none, but for Mllama: its model lets such a row of a mixed
     batch attend to padding."""
     model = AutoModelForImageTextToText.from_pretrained(folder).eval()
     images = [pictures[:1], pictures[1:3]]
     if model.config.model_type != "mllama":
         images.append([])
-    prompts = encode_image_prompts(processor, [TEXT] * len(images), [*map(len, images)])
-    rows = [expand(processor, ids, paths) for ids, paths in zip(prompts, images, strict=True)]
-    alone = [model(**row).logits[0] for row in rows]
 
-    pad_token = processor.tokenizer.pad_token_id
-    to_the_left = model(**pad_rows(rows, pad_token, "left")).logits
-    to_the_right = model(**pad_rows(rows, pad_token, "right")).logits
-    for i, expected in enumerate(alone):
-        last = len(expected) - 1
-        torch.testing.assert_close(to_the_left[i, -1], expected[-1], rtol=1e-4, atol=1e-3)
-        torch.testing.assert_close(to_the_right[i, last], expected[-1], rtol=1e-4, atol=1e-3)
+    rows = []
+    for paths in images:
+        (ids,) = encode_image_prompts(processor, [TEXT], [len(paths)])
+        rows.append(expand(processor, ids, paths))
+    alone = [model(**row).logits[0, -1] for row in rows]
 
+    for side in ("left", "right"):
+        batch = pad_rows(rows, processor.tokenizer.pad_token_id, side)
+        logits = model(**batch).logits
+        for row, attended, expected in zip(logits, batch["attention_mask"], alone, strict=True):
+            unpadded = row[attended.bool()]
+            torch.testing.assert_close(unpadded[-1], expected, rtol=1e-4, atol=1e-3)
+
+
+@torch.no_grad()
+def test_the_picture_moves_the_logits(folder, processor, pictures, tmp_path):
+    model = AutoModelForImageTextToText.from_pretrained(folder).eval()
     blank = tmp_path / "blank.png"
     Image.new("RGB", SIZES[0], "white").save(blank)
-    without = model(**expand(processor, prompts[0], [blank])).logits[0]
-    assert (alone[0][-1] - without[-1]).abs().max() > 0.5
+    (ids,) = encode_image_prompts(processor, [TEXT], [1])
+    logits = [model(**expand(processor, ids, [path])).logits for path in (pictures[0], blank)]
+    assert (logits[0] - logits[1])[0, -1].abs().max() > 0.5
 
 
 def test_chats_have_the_picture_in_the_users_turn(processor, pictures):
@@ -108,6 +114,7 @@ def test_chats_have_the_picture_in_the_users_turn(processor, pictures):
     text = processor.tokenizer.decode(ids)
     assert ids.count(processor.image_token_id) == 1
     assert text.index(processor.image_token) < text.index(TEXT) < len(text) - len(TEXT)
+
     turn = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": TEXT}]}
     expected = processor(
         text=[processor.apply_chat_template([turn], add_generation_prompt=True)],

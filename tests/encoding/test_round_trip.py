@@ -35,16 +35,14 @@ def check(tokenizer, prompt=TEXT, target="168", rows=10**6, chat=False):
 def of_words(*, normalizer=None, spaces="keep"):
     """A tokenizer of words and single characters, as of T5 or BERT, which change what they read."""
     words = ["<eos>", "<unk>", *"0123456789?+:\n ", "▁", "what", "is", "answer", "What", "Answer"]
-    word_tokenizer = Tokenizer(
-        models.WordLevel({word: at for at, word in enumerate(words)}, "<unk>")
-    )
+    tokenizer = Tokenizer(models.WordLevel({word: at for at, word in enumerate(words)}, "<unk>"))
     split = pre_tokenizers.Split(Regex(r"[A-Za-z]+|[\s\S]"), "isolated")
-    word_tokenizer.pre_tokenizer = {"keep": split, "lose": pre_tokenizers.Whitespace()}[spaces]
+    tokenizer.pre_tokenizer = {"keep": split, "lose": pre_tokenizers.Whitespace()}[spaces]
     if normalizer is not None:
-        word_tokenizer.normalizer = normalizer
-    word_tokenizer.decoder = decoders.Fuse()
+        tokenizer.normalizer = normalizer
+    tokenizer.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(
-        tokenizer_object=word_tokenizer, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>"
+        tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>"
     )
 
 
@@ -66,9 +64,11 @@ def test_ids_beyond_the_embedding_are_refused():
     tokenizer = byte_level()
     with pytest.raises(UserError, match=r"embedding has 20 rows"):
         check(tokenizer, rows=20)
+
     tokenizer.add_special_tokens({"pad_token": "<new>"})
     with pytest.raises(UserError, match=rf"gives the id {len(tokenizer) - 1}"):
         check(tokenizer, rows=len(tokenizer) - 1)
+
     check(tokenizer, rows=len(tokenizer))
 
 
@@ -76,7 +76,9 @@ def test_digits_among_the_special_tokens_stay_in_completions():
     tokenizer = byte_level("digit")
     tokenizer.add_special_tokens({"extra_special_tokens": [*"0123456789"]})
     ((*ids, stop),) = encode_targets(tokenizer, ["8/15"])
+
     assert tokenizer.decode(ids, skip_special_tokens=True) == "/"
+
     begin, pad = tokenizer.bos_token_id, tokenizer.pad_token_id
     assert decode_texts(tokenizer, [[begin, *ids, stop, pad]], [stop]) == ["8/15"]
     assert decode_texts(tokenizer, [], [stop]) == []
@@ -86,9 +88,12 @@ def test_the_files_of_a_tokenizer_count_not_the_class_of_the_architecture(tmp_pa
     byte_level().save_pretrained(tmp_path)
     AutoConfig.for_model("qwen2").save_pretrained(tmp_path)
     lossy = AutoTokenizer.from_pretrained(tmp_path)
+
     assert lossy.decode(lossy.encode("What is 123?")) == "Whatis123?"  # of transformers 5.19
+
     tokenizer = load_tokenizer(tmp_path)
     assert len(numeric_vocabulary(tokenizer)) == 1000
+
     check(tokenizer)
     with pytest.raises(UserError, match="prompt of example e1"):
         check(lossy)
@@ -100,6 +105,8 @@ def test_no_prompt_depends_on_the_day(monkeypatch):
         "{{ strftime_now('%d %b %Y') }} {{ messages[0].content }}{{ '\\nA: ' }}"
     )
     dated = encode_prompts(tokenizer, ["5 + 5"], chat=True)
+
     assert decode_texts(tokenizer, dated, [])[0].startswith("26 Jul 2024 5 + 5")
     assert datetime(2024, 7, 26) == prompts.TODAY
+
     check(tokenizer, chat=True)

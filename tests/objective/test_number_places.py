@@ -4,6 +4,7 @@ import re
 from fractions import Fraction
 from functools import cache
 
+import pandas as pd
 import pytest
 import torch
 from hypothesis import example, given
@@ -39,18 +40,14 @@ def places(name, *texts):
 def numbers(name, *texts):
     """What the numbers of these texts add up to, by their places."""
     numeric, loss = places(name, *texts)
-    sums = sum_up(numeric, loss.vocabulary)
-    assert list(sums) == list(range(len(sums)))
-    return list(sums.values())
+    return add_up(numeric, loss.vocabulary)
 
 
-def sum_up(numeric, vocabulary):
-    """By number, the sum of its tokens' values at their places."""
-    shares = vocabulary.values[numeric.target] * numeric.place
-    sums = dict.fromkeys(numeric.number.tolist(), 0.0)
-    for number, share in zip(numeric.number.tolist(), shares.tolist(), strict=True):
-        sums[number] += share
-    return sums
+def add_up(numeric, vocabulary):
+    values = vocabulary.values[numeric.target] * numeric.place
+    sums = pd.Series(values).groupby(numeric.number.numpy()).sum()
+    assert sums.index.tolist() == list(range(len(sums)))
+    return sums.tolist()
 
 
 def literal(text):
@@ -58,15 +55,14 @@ def literal(text):
     begins a number where the text begins, and after a blank or a hyphen."""
     numbers = []
     for match in CHAIN.finditer(text):
-        hyphen, chain = match.groups()
-        parts = [chain]
-        if chain.count(".") > 1:
-            parts = [part for part in chain.split(".") if part]
-        first, *following = map(Fraction, parts)
-
-        follows_digit = text[: match.start()][-1:].isdigit()
-        numbers.append(-first if hyphen and not follows_digit else first)
-        numbers += following
+        spelled = [match[2]]
+        if match[2].count(".") > 1:
+            spelled = list(filter(None, match[2].split(".")))
+        first, *more = map(Fraction, spelled)
+        before = text[: match.start()]
+        if match[1] and not before[-1:].isdigit():
+            first = -first
+        numbers += [first, *more]
     return numbers
 
 
@@ -107,16 +103,19 @@ def test_digits_outside_the_vocabulary_are_a_part_of_their_number(text, number, 
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / "triple")
     tokenizer.add_tokens(["05", "000"])
     vocabulary = numeric_vocabulary(tokenizer)
+
     assert len(vocabulary) == 1000
     assert tokenizer.convert_tokens_to_ids("05") in vocabulary.others[2]
 
     labels = torch.tensor([tokenizer.encode(text, add_special_tokens=False)])
-    targets = supervised_targets(load_loss("raft").bind(vocabulary), labels)
+    loss = load_loss("raft").bind(vocabulary)
+    targets = supervised_targets(loss, labels)
     assert targets.places.number.tolist() == number
     assert targets.places.place.tolist() == place
     assert targets.places.whole.tolist() == [whole] * len(number)
 
-    numbers = sb.count_units(load_loss("nl_ntl[decimals=true]").bind(vocabulary), labels)
+    with_decimals = load_loss("nl_ntl[decimals=true]").bind(vocabulary)
+    numbers = sb.count_units(with_decimals, labels)
     assert numbers == whole * (1 + max(number))
     assert targets.units == (numbers if text != "12345" else 0)  # of three digits at most
 
@@ -136,16 +135,19 @@ def test_digits_outside_the_vocabulary_are_a_part_of_their_number(text, number, 
 )
 def test_digits_within_larger_tokens_are_seen(text, values, whole):
     """Tokens as of GPT-2: spaces are a part of them, and numbers are merged to any length."""
-    words = ["10", "80", "75", "1000", "5)", "Ġ0", "Ġ10", "Ġ5", "Ġ7", "Ġ80"]
-    tokenizer = word_tokenizer([*"0123456789.-x() a=", "Ġ", *words])
+    words = "10 80 75 1000 5) \u0120 \u01200 \u012010 \u01205 \u01207 \u012080"
+    tokenizer = word_tokenizer([*"0123456789.-x() a=", *words.split(" ")])
     vocabulary = numeric_vocabulary(tokenizer)
+
     assert {80, 75, 5} < {*vocabulary.values.tolist()}
 
     labels = torch.tensor([tokenizer.encode(text, add_special_tokens=False)])
-    numeric = supervised_targets(load_loss("raft").bind(vocabulary), labels).places
-    sums = sum_up(numeric, vocabulary)
-    assert [*sums.values()] == values
-    assert [bool(numeric.whole[numeric.number == number].all()) for number in sums] == whole
+    loss = load_loss("raft").bind(vocabulary)
+    numeric = supervised_targets(loss, labels).places
+    assert add_up(numeric, vocabulary) == values
+
+    is_whole = dict(zip(numeric.number.tolist(), numeric.whole.tolist(), strict=True))
+    assert [*is_whole.values()] == whole
 
     of_numbers = load_loss("nl_ntl[decimals=true]").bind(vocabulary)
     assert sb.count_units(of_numbers, labels) == sum(whole)
@@ -156,14 +158,13 @@ def word_tokenizer(vocabulary):
     from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
     from transformers import PreTrainedTokenizerFast
 
-    longest_first = sorted(vocabulary, key=len, reverse=True)
-    any_word = Regex("|".join(map(re.escape, longest_first)))
-    ids = {word: at for at, word in enumerate(vocabulary)}
-    tokenizer = Tokenizer(models.WordLevel(ids, "a"))
+    longest = sorted(vocabulary, key=len, reverse=True)
+    split = Regex("|".join(re.escape(word) for word in longest))
+    tokenizer = Tokenizer(models.WordLevel({word: at for at, word in enumerate(vocabulary)}, "a"))
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
-            pre_tokenizers.Split(any_word, "isolated"),
+            pre_tokenizers.Split(split, "isolated"),
         ]
     )
     tokenizer.decoder = decoders.ByteLevel()
@@ -175,4 +176,5 @@ def test_a_row_ends_a_number_and_an_unsupervised_token_does():
     labels = torch.tensor([tokenizer.encode("1.23456", add_special_tokens=False)] * 2)
     labels[1, 1] = labels[1, 4] = -100  # the point, and a 4
     numeric = supervised_targets(loss, labels).places
+
     assert numeric.number.tolist() == [0] * 6 + [1, 2, 2, 3, 3]

@@ -28,9 +28,11 @@ def test_is_its_definition(entry, name, shares):
     loss = toys.bind(name)
     out = entry(loss, hidden, weight, labels)
     expected = toys.literal(loss, hidden @ weight.T, labels)
+
     assert_same(parts(out), expected)
     assert_same(gradients(out.total, hidden, weight), gradients(expected[0], hidden, weight))
     assert out.tokens == int((labels != -100).sum())
+
     with torch.no_grad():
         values = entry(loss, hidden, weight, labels)
     assert not values.total.requires_grad
@@ -43,18 +45,21 @@ def test_micro_batches_that_share_the_counts_add_up(entry, name):
     labels, hidden, weight = toys.random_batch(rows=4)
     loss = toys.bind(name)
     step = entry(loss, hidden, weight, labels)
-    counts = {"num_tokens": step.tokens, "num_units": torch.tensor(step.units)}
+    units = torch.tensor(step.units)
+    counts = {"num_tokens": step.tokens, "num_units": units}
+    keys = torch.arange(4)
 
     halves = []
     for rows in (slice(0, 1), slice(1, 4)):
-        keys = torch.arange(4)[rows]
-        halves.append(entry(loss, hidden[rows], weight, labels[rows], keys=keys, **counts))
+        half = hidden[rows], weight, labels[rows]
+        halves.append(entry(loss, *half, keys=keys[rows], **counts))
 
     total = halves[0].total + halves[1].total
+
     assert_same(gradients(total, hidden, weight), gradients(step.total, hidden, weight))
     for field in fields(step):
-        of_halves = [getattr(half, field.name) for half in halves]
-        assert_same((sum(of_halves),), (getattr(step, field.name),))
+        added = sum(getattr(half, field.name) for half in halves)
+        assert_same((added,), (getattr(step, field.name),))
 
 
 @each_loss
@@ -65,6 +70,7 @@ def test_padding_and_the_order_of_rows_change_nothing(entry, name):
     expected = entry(loss, hidden, weight, labels).total
 
     width = labels.shape[1]
+
     for sides in ((width, 0), (0, width)):
         wide_labels = F.pad(labels, sides, value=-100)
         wide_hidden = F.pad(hidden, (0, 0, *sides), value=1e4)
@@ -84,6 +90,7 @@ def test_without_a_numeric_target_the_auxiliary_is_a_zero(entry, name):
     hidden, weight = toys.random_hidden(labels)
     loss = toys.bind(name)
     out = entry(loss, hidden, weight, labels)
+
     assert out.auxiliary.item() == 0.0
     assert out.units == 0
 
@@ -92,6 +99,7 @@ def test_without_a_numeric_target_the_auxiliary_is_a_zero(entry, name):
     plain = F.cross_entropy(logits, labels.flatten(), label_smoothing=smoothing)
     assert_same((out.total,), (plain,))
     assert_same(gradients(out.total, hidden, weight), gradients(plain, hidden, weight))
+
     if entry is of_logits:
         assert not gradients(out.auxiliary, hidden)[0].any()  # which has a gradient path
 
@@ -106,6 +114,7 @@ def test_narrow_logits_are_summed_in_float32(name, dtype):
     out = numeric_objective(loss, logits, labels)
     exact = toys.literal(loss, logits.detach().double(), labels)
     expected = [torch.as_tensor(value, dtype=torch.float32) for value in exact]
+
     assert out.total.dtype == torch.float32
     assert_same(parts(out), expected, rtol=1e-5, atol=1e-6)
     assert gradients(out.total, logits)[0].dtype == dtype
@@ -116,6 +125,7 @@ def test_units_are_known_before_the_forward_pass(name):
     labels, hidden, weight = toys.random_batch()
     loss = toys.bind(name)
     out = of_logits(loss, hidden, weight, labels)
+
     assert count_units(loss, labels) == out.units
     assert count_units(None, labels) == 0
 
@@ -146,7 +156,9 @@ def test_a_head_that_is_more_than_a_weight_takes_the_plain_path_and_says_so(name
     objective.say_once.cache_clear()
     with caplog.at_level(logging.WARNING, logger="smmd_bench"):
         out = hidden_objective(loss, hidden[targets.row, targets.position], head, targets)
+
     assert "bias, scale or soft-cap" in caplog.text
+
     expected = toys.literal(loss, logits, labels)
     assert_same(parts(out), expected)
     assert_same(gradients(out.total, *leaves), gradients(expected[0], *leaves))
@@ -188,6 +200,7 @@ def test_a_gpu_is_waited_for_once_at_most_and_only_by_a_trainable_head(name):
     loss, chunk = toys.bind(name), 2 * toys.V
     targets = supervised_targets(loss, labels)
     hidden = hidden[targets.row, targets.position].detach().requires_grad_()
+
     for trainable in (False, True):
         head = OutputHead(weight.requires_grad_(trainable))
         counts = torch.tensor(24), torch.tensor(9)
@@ -196,6 +209,7 @@ def test_a_gpu_is_waited_for_once_at_most_and_only_by_a_trainable_head(name):
                 out = hidden_objective(loss, hidden, head, targets.at_step(0, 1), *counts, chunk)
                 out.total.backward()
         assert seen.count <= trainable
+
     with Synchronisations() as seen:
         supervised_targets(loss, labels)
     assert seen.count > 2  # what is counted
@@ -215,4 +229,5 @@ def test_nothing_is_left_on_another_device(name, monkeypatch):
     units = torch.tensor(9, device="meta")
     out = hidden_objective(loss, states, head, targets, tokens, units)
     out.total.backward()
+
     assert states.grad.shape == states.shape

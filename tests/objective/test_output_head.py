@@ -49,8 +49,10 @@ def test_gives_the_models_logits(name):
             model.get_output_embeddings().bias.normal_()
 
     head = output_head(model)
+
     assert head is not None
     assert head.plain == (name in ("tied", "untied"))
+
     ids = torch.arange(1, 13).view(2, 6)
     hidden = model.base_model(input_ids=ids).last_hidden_state
     torch.testing.assert_close(head.logits(hidden), model(input_ids=ids).logits)
@@ -60,6 +62,7 @@ def test_gives_the_models_logits(name):
 
 def test_an_adapter_on_the_head_or_logits_that_are_made_in_another_way_leave_none():
     assert output_head(adapted("q_proj", "lm_head")) is None
+
     model = make("untied")
 
     class Warped(type(model)):

@@ -18,6 +18,7 @@ def test_rows_and_folder_follow_from_the_settings():
     settings = tiny_settings(losses={"ce": 1, "smmd[sigma=1]": 1})
     assert settings.rows == (STOCK, "ce", "smmd[sigma=1]")
     assert settings.folder.name.startswith("overhead_tiny_cpu_smmd-sigma-1_")
+
     changes = ({"steps": 5}, {"losses": {"ce": 2, "smmd[sigma=1]": 1}})
     folders = {dataclasses.replace(settings, **change).folder for change in changes}
     assert len(folders | {settings.folder}) == 3
@@ -44,8 +45,8 @@ def test_a_config_json_is_a_geometry_whose_n_is_not_known(form, tmp_path):
     file.parent.mkdir()
     file.write_text(json.dumps(config))
     geometry = find_geometry(str(file if form == "file" else file.parent))
-    assert (geometry.name, geometry.numeric_tokens) == ("Mine-7B", None)
 
+    assert (geometry.name, geometry.numeric_tokens) == ("Mine-7B", None)
     for text, words in (("{", "is not valid JSON"), ("{}", "no model_type and vocab_size")):
         file.write_text(text)
         with pytest.raises(UserError, match=words):
@@ -56,18 +57,21 @@ def test_labels_are_the_numeric_tokens_of_the_last_quarter_of_a_row():
     settings = tiny_settings(length=40)
     rows = synthetic_rows(settings, 0)
     assert len(rows) == settings.steps * settings.batch_size
+
     vocabulary = synthetic_vocabulary(512, 10)
     assert (vocabulary.token_ids[0], vocabulary.token_ids[-1]) == (0, 511)
-
     for row in rows:
-        assert row["labels"][:30].eq(-100).all()
-        assert torch.equal(row["labels"][30:], row["input_ids"][30:])
-        numeric = torch.isin(row["input_ids"], vocabulary.token_ids)
+        ids = row["input_ids"]
+        supervised = ids[30:].tolist()
+        assert row["labels"].tolist() == [-100] * 30 + supervised
+        numeric = torch.isin(ids, vocabulary.token_ids)
         assert numeric.tolist() == [False] * 30 + [True] * 10
 
-    ids = [synthetic_rows(settings, repeat)[0]["input_ids"] for repeat in (0, 0, 1)]
-    assert torch.equal(ids[0], ids[1])
-    assert not torch.equal(ids[0], ids[2])
+
+def test_rows_follow_from_the_repeat():
+    first, again, other = (synthetic_rows(tiny_settings(), repeat)[0] for repeat in (0, 0, 1))
+    assert torch.equal(first["input_ids"], again["input_ids"])
+    assert not torch.equal(first["input_ids"], other["input_ids"])
 
 
 def test_values_of_few_and_many_digits_are_alike_often():
@@ -75,11 +79,10 @@ def test_values_of_few_and_many_digits_are_alike_often():
         steps=100, length=240, config={"vocab_size": 2000}, numeric_tokens=1000
     )
     labels = torch.stack([row["labels"][-60:] for row in synthetic_rows(settings, 0)])
-    vocabulary = synthetic_vocabulary(2000, 1000)
-    values = torch.searchsorted(vocabulary.token_ids, labels).numpy()
-    assert values.min() == 0
-    assert values.max() == 999
+    values = torch.searchsorted(synthetic_vocabulary(2000, 1000).token_ids, labels).numpy()
+
+    assert (values.min(), values.max()) == (0, 999)
 
     digits = np.char.str_len(values.astype(str))
-    shares = np.bincount(digits.ravel(), minlength=4) / values.size
-    assert shares[1:] == pytest.approx(1 / 3, abs=0.03)
+    for count in (1, 2, 3):
+        assert (digits == count).mean() == pytest.approx(1 / 3, abs=0.03)

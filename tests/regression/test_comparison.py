@@ -28,23 +28,26 @@ def test_what_is_percent_already_stays_as_it_is():
     samples = pd.DataFrame({"subtask": "squadv2", "doc_id": [0, 1], "exact_match": [0.0, 1.0]})
     metrics = {"sample_len": 2, "f1,none": 61.5, "exact_match,none": 0.5}
     f1, exact = evaluate.rows_of(metrics, samples)
+
     assert (f1["value"], f1["unit"]) == (61.5, "")
     assert (exact["value"], exact["unit"]) == (50.0, "percent")
 
 
 def test_a_comparison_is_paired_by_question_and_leaves_out_those_that_changed():
-    right = [1.0, 1.0, 1.0, 0.0, 0.0]
-    ours = pd.DataFrame({"subtask": ["a"] * 3 + ["b"] * 2, "doc_id": [0, 1, 2, 0, 1], "acc": right})
-    other = ours.assign(acc=[0.0, 1.0, 0.0, 0.0, 1.0]).iloc[::-1]
-    comparison = compare(ours, other, "acc")
+    samples = pd.DataFrame({"subtask": [*"aaabb"], "doc_id": [0, 1, 2, 0, 1]})
+    samples["doc_hash"] = [*"vwxyz"]
+    samples["acc"] = samples["rouge1"] = [1.0, 1.0, 1.0, 0.0, 0.0]
+    reverse = samples.iloc[::-1]
+    scores = [1.0, 0.0, 0.0, 1.0, 0.0]
+    other = reverse.assign(acc=scores, rouge1=scores)
+
+    comparison = compare(samples, other, "acc")
+
     assert comparison["difference"] == pytest.approx(20)
     assert comparison["low"] <= 20 <= comparison["high"]
     assert (comparison["b"], comparison["c"], comparison["n"]) == (2, 1, 5)
-    shares = [frame.rename(columns={"acc": "rouge1"}) for frame in (ours, other)]
-    assert "p" not in compare(*shares, "rouge1")
-    ours, other = (
-        frame.assign(doc_hash=list(h)) for frame, h in ((ours, "vwxyz"), (other, "z?x?v"))
-    )
-    comparison = compare(ours, other, "acc")
+    assert "p" not in compare(samples, other, "rouge1")
+
+    comparison = compare(samples, other.assign(doc_hash=[*"z?x?v"]), "acc")
     assert (comparison["n"], comparison["left_out"]) == (3, 2)
-    assert compare(ours, other.assign(doc_hash="-"), "acc") == {}
+    assert compare(samples, other.assign(doc_hash="-"), "acc") == {}

@@ -53,10 +53,10 @@ class Here:
 
 @pytest.fixture
 def executor(mmlu, monkeypatch):
-    inline = Here()
+    executor = Here()
     monkeypatch.setenv(VARIABLE, str(mmlu))
-    monkeypatch.setattr("smmd_bench.regression.evaluation.load", lambda *_: inline)
-    return inline
+    monkeypatch.setattr("smmd_bench.regression.evaluation.load", lambda *_: executor)
+    return executor
 
 
 def call(run, losses=(), suite=SUITE, engine="transformers", limit=None):
@@ -66,11 +66,11 @@ def call(run, losses=(), suite=SUITE, engine="transformers", limit=None):
 
 def samples_of(run: Path, engine: str = "transformers") -> dict[str, pd.DataFrame]:
     frame = read_run(run).regression
-    of_engine = frame[frame["engine"] == engine].drop_duplicates("address")
-    return {
-        row["loss"]: pd.read_parquet(run / "regression" / row["address"] / "samples.parquet")
-        for row in of_engine.to_dict("records")
-    }
+    rows = frame[frame["engine"] == engine]
+    samples = {}
+    for loss, address in zip(rows["loss"], rows["address"], strict=True):
+        samples[loss] = pd.read_parquet(run / "regression" / address / "samples.parquet")
+    return samples
 
 
 def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
@@ -78,20 +78,31 @@ def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
     targets, notes = find_targets(run)
     name = model_card(str(checkpoints.base)).label
     trained = [f"{name} gsm8k {loss} seed 0" for loss in ("ce", "smmd")]
-    assert [t.label for t in targets] == [f"{name} base", *trained]
-    assert [(t.facts["kind"], t.facts["task"], t.facts["epoch"]) for t in targets] == [
-        ("base", None, None), ("lora", "gsm8k", 4), ("lora", "gsm8k", 4),
-    ]  # fmt: skip
+    labels = [target.label for target in targets]
+
+    assert labels == [f"{name} base", *trained]
+
+    facts = [[target.facts[name] for name in ("kind", "task", "epoch")] for target in targets]
+    assert facts == [["base", None, None], ["lora", "gsm8k", 4], ["lora", "gsm8k", 4]]
     assert targets[0].path == targets[1].base == str(checkpoints.base)
     assert not notes
-    named, _ = find_targets(run, ["base", "smmd"])
-    assert [t.facts["loss"] for t in named] == ["base", "smmd"]
+    assert losses_of(find_targets(run, ["base", "smmd"])[0]) == ["base", "smmd"]
     with pytest.raises(UserError, match=r"has the loss 'smd': did you mean smmd\?"):
         find_targets(run, ["smd"])
+
+
+def losses_of(targets):
+    return [target.facts["loss"] for target in targets]
+
+
+def test_a_cell_without_weights_or_scores_is_named_and_left_out(make_run):
+    run = make_run()
+    targets, _ = find_targets(run)
     shutil.rmtree(Path(targets[1].path))
     shutil.rmtree(read_run(run).current(str(targets[2].facts["cell"])).measured)
-    remaining, notes = find_targets(run)
-    assert [t.facts["loss"] for t in remaining] == ["base"]
+    targets, notes = find_targets(run)
+
+    assert losses_of(targets) == ["base"]
     assert "no weights" in notes[0]
     assert "is pending" in notes[1]
 
@@ -102,12 +113,16 @@ def update(file: Path, **content: Any) -> None:
 
 
 def test_a_model_that_has_changed_is_refused(make_run, checkpoints):
-    run, name = make_run(), str(checkpoints.base)
+    run = make_run()
+    name = str(checkpoints.base)
     update(run / "manifest.json", models={name: dict(model_card(name).identity)})
+
     assert len(find_targets(run)[0]) == 3
+
     update(run / "manifest.json", models={name: {"digest": "of other weights"}})
     with pytest.raises(UserError, match=r"has changed since .*: put the old files back"):
         find_targets(run, ["smmd"])
+
     update(run / "manifest.json", predictions=1)
     with pytest.raises(UserError, match="holds no checkpoint"):
         find_targets(run)
@@ -118,10 +133,12 @@ def test_mmlu_has_57_subjects_five_shots_and_its_groups_and_samsum_no_shots(mmlu
     assert len(subjects()) == 57
     assert all(map(is_mmlu, ["mmlu", "mmlu_stem", "mmlu_anatomy"]))
     assert not any(map(is_mmlu, ["mmlu_pro", "samsum", "default", "mmlu/x", "../mmlu"]))
+
     suites = find_suites(["mmlu", "mmlu_stem", "mmlu_anatomy", "mmlu"], None)
     assert [s.name for s in suites] == ["mmlu", "mmlu_stem", "mmlu_anatomy"]
     assert {(s.shots, s.version) for s in suites} == {(5, 1)}
     assert find_suites(["mmlu"], 0)[0].shots == 0
+
     monkeypatch.setenv(VARIABLE, str(DATA))
     assert find_suites(["samsum"], None)[0].shots == 0
     with pytest.raises(UserError, match="samsum takes none"):
@@ -135,13 +152,16 @@ def test_a_copy_may_lie_anywhere_near_and_other_questions_are_other_data(
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     folder = tmp_path / place
     shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", folder, dirs_exist_ok=True)
-    data_folder, identity = mmlu_folder()
-    assert data_folder == folder
+    _, identity = mmlu_folder()
+
+    assert mmlu_folder() == (folder, identity)
+
     name = "test-00000-of-00001.parquet"
     shutil.copy(folder / "astronomy" / name, folder / "anatomy" / name)
     assert mmlu_folder()[1] != identity
-    for part in folder.rglob("*.parquet"):
-        part.unlink()
+
+    for file in folder.rglob("*.parquet"):
+        file.unlink()
     with pytest.raises(UserError, match=f"has no .*hf download {REPOSITORY} .*{REVISION}"):
         mmlu_folder()
 
@@ -156,12 +176,16 @@ def test_nothing_is_evaluated_twice_and_each_is_compared_with_ce(make_run, execu
     run = make_run()
     assert call(run, losses=("base", "smmd")) == Outcome(run, True)
     assert read_run(run).regression["against_loss"].fillna("").tolist() == ["", "base"]
+
     executor.died = True
     assert [*call(run).failed.values()] == ["the process was killed by SIGKILL"]
+
     executor.died = False
     assert call(run) == Outcome(run, True)
+
     monkeypatch.setattr(evaluate, "run_job", None)
     assert call(run) == Outcome(run)
+
     frame = read_run(run).regression
     assert frame["loss"].tolist() == ["base", "ce", "smmd"]
     assert frame["against_loss"].fillna("").tolist() == ["", "base", "ce"]
@@ -172,14 +196,14 @@ def test_nothing_is_evaluated_twice_and_each_is_compared_with_ce(make_run, execu
 
 def test_a_suite_that_fails_leaves_the_others(make_run, executor, monkeypatch):
     run = make_run(losses=())
-    suites = find_suites([SUITE, "mmlu_virology"], None)
-    shutil.copytree(Path(str(suites[0].folder)), run.parent / "copy")
-    monkeypatch.setenv(VARIABLE, str(run.parent / "copy"))
-    (run.parent / "copy" / "anatomy" / "test-00000-of-00001.parquet").write_text("no Parquet")
+    copy = shutil.copytree(mmlu_folder()[0], run.parent / "copy")
+    monkeypatch.setenv(VARIABLE, str(copy))
+    (copy / "anatomy" / "test-00000-of-00001.parquet").write_text("no Parquet")
     suites = find_suites([SUITE, "mmlu_virology"], None)
     evaluations = plan(find_targets(run)[0], suites, "transformers", 1)
     outcome = regress(run, evaluations, lambda *_: None)
     (error,) = outcome.failed.values()
+
     assert "lm-eval cannot run mmlu_anatomy" in error
     assert read_run(run).regression["suite"].tolist() == ["mmlu_virology"]
 
@@ -212,24 +236,23 @@ def by_hand(base: Path, adapter: Path, data: Path) -> Any:
 def test_adapters_equal_lm_eval_by_hand(make_run, checkpoints, executor, mmlu):
     run = make_run()
     call(run, losses=("base", "smmd"), suite="mmlu", limit=2)
-    folder = mmlu / "mmlu" / "cais" / "mmlu"
-    hand = by_hand(checkpoints.base, checkpoints.adapters["smmd"], folder)
-
+    hand = by_hand(checkpoints.base, checkpoints.adapters["smmd"], mmlu / "mmlu" / "cais" / "mmlu")
     frame = read_run(run).regression
     rows = frame[frame["loss"] == "smmd"].set_index("name")
-    assert len(rows) == 62  # 57 subjects, four groups and the whole
 
+    assert len(rows) == 62  # 57 subjects, four groups and the whole
     for name in ("mmlu_stem", "mmlu_other", "mmlu_anatomy", "mmlu_virology"):
         expected = hand["results"][name]
-        value, error = rows.loc[name, ["value", "stderr"]]
-        assert value == pytest.approx(100 * expected["acc,none"], abs=1e-9)
-        assert error == pytest.approx(100 * expected["acc_stderr,none"], abs=1e-9)
+        percent = [100 * expected["acc,none"], 100 * expected["acc_stderr,none"]]
+        row = rows.loc[name, ["value", "stderr"]]
+        assert row.tolist() == pytest.approx(percent, abs=1e-9)
 
     samples = samples_of(run)
-    accuracy = samples["smmd"].set_index(["subtask", "doc_id"])["acc"]
-    assert rows.loc["mmlu", "value"] == pytest.approx(100 * accuracy.mean())
+    ours = samples["smmd"].set_index(["subtask", "doc_id"])["acc"]
+    assert rows["value"]["mmlu"] == pytest.approx(100 * ours.mean())
     for name, logged in hand["samples"].items():
-        assert all(accuracy[name, sample["doc_id"]] == sample["acc"] for sample in logged)
+        expected = {sample["doc_id"]: sample["acc"] for sample in logged}
+        assert ours[name].to_dict() == expected
     assert not samples["smmd"]["acc"].equals(samples["base"]["acc"])  # the adapter tells
 
 
@@ -238,6 +261,7 @@ def test_what_does_not_fit_the_context_is_counted(make_run, checkpoints, executo
     call(run, suite="mmlu_stem")
     call(run, suite="mmlu_high_school_us_history")
     frame = read_run(run).regression.drop_duplicates("address").set_index("suite")
+
     assert set(frame["context"]) == {SHORT}
     assert 0 < frame.loc["mmlu_stem", "truncated"] < frame.loc["mmlu_stem", "documents"]
     assert frame.loc["mmlu_high_school_us_history", "truncated"] == 2
@@ -250,9 +274,11 @@ def test_vllm_answers_as_transformers(make_run, executor):
     run = make_run(losses=("smmd",))
     for engine in ("transformers", "vllm"):
         assert call(run, engine=engine, suite="mmlu_other") == Outcome(run, True)
-    first, other = samples_of(run), samples_of(run, "vllm")
+
+    by_transformers = samples_of(run)
+    by_vllm = samples_of(run, "vllm")
     for loss in ("base", "smmd"):
-        pd.testing.assert_frame_equal(first[loss], other[loss])
+        pd.testing.assert_frame_equal(by_transformers[loss], by_vllm[loss])
 
 
 @pytest.mark.slow
@@ -261,9 +287,11 @@ def test_samsum_from_the_command_line_and_nothing_the_second_time(make_run, mmlu
     (mmlu / "samsum").mkdir(exist_ok=True)
     shutil.copy(DATA / "samsum" / "test.json", mmlu / "samsum" / "test.json")
     suites = ("--suite", f"{SUITE},samsum", "--limit", "2", "--data-dir", mmlu)
-    again = call_cli("regress", run, *suites)
-    assert again.returncode == 0, again.stdout + again.stderr
-    assert "2 checkpoints x mmlu_anatomy, samsum with transformers" in again.stdout
+    command = call_cli("regress", run, *suites)
+
+    assert command.returncode == 0, command.stdout + command.stderr
+    assert "2 checkpoints x mmlu_anatomy, samsum with transformers" in command.stdout
+
     frame = read_run(run).regression
     assert set(frame.loc[frame["suite"] == "samsum", "metric"]) == {"rouge1", "rouge2", "rougeL"}
     assert "Nothing to do" in call_cli("regress", run, *suites).stdout

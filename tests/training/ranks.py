@@ -27,8 +27,11 @@ class Gradients(TrainerCallback):
         self.steps = []
 
     def on_pre_optimizer_step(self, args, state, control, model=None, **_):
-        by_name = {n: p.grad for n, p in model.named_parameters() if p.grad is not None}
-        self.steps.append({name: whole(gradient) for name, gradient in by_name.items()})
+        gradients = {}
+        for name, parameter in model.named_parameters():
+            if parameter.grad is not None:
+                gradients[name] = whole(parameter.grad)
+        self.steps.append(gradients)
 
 
 def whole(tensor):
@@ -89,7 +92,6 @@ def main():
             torch.save(
                 {"steps": steps, "log": log, "sharded": sharded}, out.with_suffix(f".{number}.pt")
             )
-
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 

@@ -27,6 +27,7 @@ def test_it_holds_the_log_probabilities_of_a_plain_forward_pass(tiny):
     with torch.no_grad():
         log_p = model(torch.tensor([[4, 5, 6, 7]])).logits[0].log_softmax(-1)
     expected = [float(log_p[i, token]) for i, token in enumerate((5, 6, 7))]
+
     assert canary.log_probabilities[0] == pytest.approx(expected, abs=1e-6)
     assert [len(row) for row in canary.log_probabilities] == [3, 1]
 
@@ -38,6 +39,7 @@ def test_making_one_leaves_the_modes_of_every_module(tiny):
     next(model.children()).eval()  # as a frozen part is
     modes = [module.training for module in model.modules()]
     canary = make_canary(model, general_texts(tiny.tokenizer))
+
     assert canary == make_canary(model, general_texts(tiny.tokenizer))  # no dropout while it reads
     assert [module.training for module in model.modules()] == modes
 
@@ -50,6 +52,7 @@ def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
     with_picture = general_texts(processor.tokenizer, processor)
     plain = make_canary(model, general_texts(processor.tokenizer))
     seeing = make_canary(model, with_picture, processor)
+
     assert seeing.pictures == 1
     assert seeing.token_ids[:-1] == plain.token_ids
     assert seeing.log_probabilities[:-1] == plain.log_probabilities
@@ -64,6 +67,7 @@ def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
                 weight.mul_(1.5)
     changed = make_canary(model, with_picture, processor)
     assert changed.log_probabilities[:-1] == seeing.log_probabilities[:-1]
+
     off = np.subtract(changed.log_probabilities[-1], seeing.log_probabilities[-1])
     assert np.abs(off).max() > 1
 
@@ -77,6 +81,7 @@ def test_a_bfloat16_model_computes_as_its_weights_do_in_float32(tiny):
             exact = model(ids).logits
         again = model(ids).logits
         expected = model.float()(ids).logits
+
     assert exact.dtype == torch.float32
     torch.testing.assert_close(exact, expected, atol=1e-6, rtol=0)
     assert torch.equal(plain, again)
@@ -101,6 +106,7 @@ def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(ti
     tokenizer = tiny_checkpoints("digit").tokenizer
     examples = sums(90)
     chosen = canary_texts(examples, tokenizer, None, 400)
+
     assert chosen == canary_texts(examples, tokenizer, None, 400)
 
     prompts = encode_prompts(tokenizer, [example.prompt for example in examples])
@@ -112,6 +118,7 @@ def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(ti
     *short, long = chosen.token_ids
     assert len(short) == texts.SEQUENCES
     assert [scored[ids] for ids in short] == [*chosen.scored[:-1]]
+
     shorter = [ids for ids in scored if len(ids) < len(short[-1])]
     assert len(shorter) <= texts.SEQUENCES
 
@@ -125,12 +132,15 @@ def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm):
     processor = load_processor(tiny_vlm("qwen2_5_vl"))
     chosen = canary_texts(sums(30), processor.tokenizer, processor, 400)
     general = general_texts(processor.tokenizer, processor)
+
     assert chosen.pictures == texts.SEQUENCES_WITH_PICTURES
 
     first_picture = len(general.token_ids) - general.pictures
     assert chosen.token_ids[:first_picture] == general.token_ids[:first_picture]
-    placeholders = [ids.count(processor.image_token_id) for ids in chosen.token_ids]
-    assert placeholders == [0] * first_picture + [1] * chosen.pictures
+
+    placeholder = processor.image_token_id
+    counts = [ids.count(placeholder) for ids in chosen.token_ids]
+    assert counts == [0] * first_picture + [1] * chosen.pictures
 
     bare = [Example("a", "1+1=", "2", Answer(2))]
     assert canary_texts(bare, processor.tokenizer, processor, 400) == general

@@ -38,11 +38,12 @@ def test_the_chunked_objective_is_the_models_own_cross_entropy(tiny_vlm, archite
     base = tiny_vlm(architecture)
     model = load_model(base, "float32")
     head = output_head(model)
+
     assert head is not None  # or all logits would be held
     assert head.plain
+
     data = dataset(times, base)
     loss = sb.load_loss("smmd").bind(sb.numeric_vocabulary(data.processor.tokenizer))
-
     for rows in ([0, 1, 2, 3], [4, 5]):
         batch = batch_of(data, rows)
         batch.pop("example")
@@ -66,13 +67,15 @@ def test_training_learns_and_what_saves_memory_changes_nothing(
     base = tiny_vlm(architecture)
     data = dataset(times, base)
     common = {"method": method, "learning_rate": 1e-2 if method == "lora" else 1e-3}
-    reference, log = trained(base, data, tmp_path / "1", **common)
+    model, log = trained(base, data, tmp_path / "1", **common)
+
     assert len(log) == 6
     assert log[-1]["cross_entropy"] < log[0]["cross_entropy"]
     for options in ({"micro_batch_size": 1}, {"gradient_checkpointing": True}):
         _, other = trained(base, data, tmp_path / "2", **common, **options)
         require_same_log(other, log, 2e-3)
-    names = moved(reference, base)
+
+    names = moved(model, base)
     if method == "full":
         assert any(any(tower in name for tower in TOWERS) for name in names)
         assert any("language_model" in name for name in names)

@@ -63,6 +63,7 @@ def test_the_order_is_that_of_one_process(tmp_path):
         numeric_loss=None, sampler=None,
     )  # fmt: skip
     loader, order = trainer.get_train_dataloader(), SeedableRandomSampler(rows, data_seed=7)
+
     for epoch in range(2):
         loader.set_epoch(epoch)
         order.set_epoch(epoch)
@@ -109,15 +110,17 @@ def gradients(tiny, tmp_path_factory):
 @pytest.mark.slow
 def test_gradients_are_those_of_one_process(gradients):
     cases, run = gradients
-    alone = run(1)
+    of_one_process = run(1)
     for processes, strategy in ((2, "ddp"), (2, "fsdp2"), (4, "fsdp2")):
-        for case, one, several in zip(cases, alone, run(processes, strategy), strict=True):
+        for case, alone, several in zip(
+            cases, of_one_process, run(processes, strategy), strict=True
+        ):
             where = f"{case} in {processes} processes ({strategy})"
             assert several["sharded"] == (strategy == "fsdp2"), where
-            assert len(one["steps"]) == 3, where
-            for expected, gradients in zip(one["steps"], several["steps"], strict=True):
+            assert len(alone["steps"]) == 3, where
+            for expected, gradients in zip(alone["steps"], several["steps"], strict=True):
                 require_same_gradients(gradients, expected, where)
-            require_same_log(several["log"], one["log"], 1e-6)
+            require_same_log(several["log"], alone["log"], 1e-6)
 
 
 def require_same_gradients(gradients, expected, where):

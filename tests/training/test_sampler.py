@@ -23,11 +23,13 @@ def test_epochs_differ_and_batches_hold_like_lengths():
     sampler = LengthGroups(lengths, 64, seed=0)
     order = list(sampler)
     sampler.set_epoch(1)
+
     assert order != list(sampler)
 
     batches = lengths[order].reshape(-1, 64)
     widest_of_each = batches.max(axis=1)
     assert 64 * widest_of_each.sum() < 1.1 * lengths.sum()
+
     widest_at_random = lengths.reshape(-1, 64).max(axis=1)
     assert 64 * widest_at_random.sum() > 1.5 * lengths.sum()
 

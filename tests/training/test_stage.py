@@ -28,7 +28,6 @@ def cell(tmp_path):
         write_json(
             tmp_path / "epochs" / str(epoch) / "canary.json", {"epoch": epoch, "step": 10 * epoch}
         )
-
     write_json(tmp_path / "epochs" / ".3.part" / "canary.json", {"epoch": 3, "step": 30})
     for step in (10, 20, 30, 40):
         add_state(tmp_path, step, step // 10)
@@ -46,8 +45,9 @@ def add_state(cell, step, epochs):
 def test_it_goes_on_after_the_last_whole_epoch(cell):
     epochs = Epochs(cell, None, None, None)
     assert epochs.last_complete() == str(cell / "training" / "checkpoint-20")
-    files = {p.name for p in (cell / "training").iterdir()}
-    assert files == {"checkpoint-10", "checkpoint-20"}  # states without their weights are removed
+
+    states = {p.name for p in (cell / "training").iterdir()}
+    assert states == {"checkpoint-10", "checkpoint-20"}  # states without their weights are removed
     assert [receipt["epoch"] for receipt in epochs.receipts()] == [1, 2]
 
 
@@ -109,23 +109,27 @@ def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_pat
         stored = experiment.cells[0].stored(folder)
         if stored.receipt is None:
             return None, steps, None
-        contents = [stored.receipt["epochs"], read_json(stored.trained / "canaries.json")]
-        return contents, steps, pd.read_parquet(stored.place("train_log")).drop(columns="seconds")
+        weights = [stored.receipt["epochs"], read_json(stored.trained / "canaries.json")]
+        return weights, steps, pd.read_parquet(stored.place("train_log")).drop(columns="seconds")
 
-    undisturbed, _, log = trained(tmp_path / "whole")
+    expected, _, log = trained(tmp_path / "plain")
     _, steps, _ = trained(tmp_path / "killed", 4, save_minutes=0)
+
     assert steps == [0, 1, 2, 3, 4]
+
     _, steps, _ = trained(tmp_path / "killed", 6)
     assert steps == [0, 4, 5, 6]  # from inside of the first epoch
-    again, steps, other = trained(tmp_path / "killed")
+
+    weights, steps, resumed_log = trained(tmp_path / "killed")
     assert steps == [0, 6, 7, 8, 9, 10]  # from the end of the first
-    assert again == undisturbed
-    pd.testing.assert_frame_equal(log, other)
+    assert weights == expected
+    pd.testing.assert_frame_equal(log, resumed_log)
 
 
 def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
     """The longest micro-batch comes first and leaves nothing; a later failure repeats its step."""
-    compute_loss, sizes = ObjectiveTrainer.compute_loss, []
+    compute_loss = ObjectiveTrainer.compute_loss
+    sizes = []
     settings = {**SMALL, **LORA, "epochs": 1}
 
     def trained(name, most, start=0, rehearse=False, **more):
@@ -150,13 +154,15 @@ def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
 
     plain, log = trained("plain", 8, micro_batch_size=2)
     halved, _ = trained("halved", 2, rehearse=True, micro_batch_size=8)
+
     assert sizes[:7] == [8, 4, 2, 2, 2, 2, 2]
     assert halved["epochs"] == plain["epochs"]  # the digests of the weights
     assert "Out of memory" in halved["notes"][-1]
     assert "micro_batch_size=2" in halved["notes"][-1]
-    _, resumed = trained("later", 2, start=3)
+
+    _, later_log = trained("later", 2, start=3)
     assert sizes[:8] == [4, 4, 4, 4, 2, 2, 2, 2]  # the second step failed in its second half
-    pd.testing.assert_frame_equal(resumed, log, rtol=2e-2)  # other draws of dropout
+    pd.testing.assert_frame_equal(later_log, log, rtol=2e-2)  # other draws of dropout
     with pytest.raises(UserError, match=r"micro_batch_size=1: .* gradient_checkpointing=true"):
         trained("never", 0)
 
@@ -167,10 +173,10 @@ class _StoppedError(Exception):
 
 def handed(monkeypatch, folder, **recipe):
     """What the stage gives to the Trainer under these settings."""
-    received: dict[str, Any] = {}
+    arguments_of_trainer: dict[str, Any] = {}
 
     def trainer(**arguments):
-        received.update(arguments)
+        arguments_of_trainer.update(arguments)
         raise _StoppedError
 
     monkeypatch.setattr(stage, "ObjectiveTrainer", trainer)
@@ -180,31 +186,34 @@ def handed(monkeypatch, folder, **recipe):
     )
     with pytest.raises(_StoppedError):
         train_cell(experiment.cells[0], folder, lambda *_: None)
-    return received
+    return arguments_of_trainer
 
 
 def test_every_option_of_the_recipe_reaches_the_trainer(monkeypatch, tmp_path):
-    shared = {"learning_rate": 0.004, "weight_decay": 0.2, "max_grad_norm": 0.5}
-    shared["gradient_checkpointing"] = True
+    unchanged = {"learning_rate": 0.004, "weight_decay": 0.2, "max_grad_norm": 0.5}
+    unchanged["gradient_checkpointing"] = True
     adapter = {"lora_rank": 4, "lora_alpha": 12, "lora_dropout": 0.125}
     renamed = {
         "method": "lora", "dtype": "bfloat16", "epochs": 3, "batch_size": 8, "micro_batch_size": 2,
         "warmup_ratio": 0.25, "schedule": "cosine", "group_by_length": True,
         "lora_targets": "q_proj down_proj",
     }  # fmt: skip
-    received = handed(monkeypatch, tmp_path, **shared, **adapter, **renamed)
+    handed_over = handed(monkeypatch, tmp_path, **unchanged, **adapter, **renamed)
     wanted = {
         "num_train_epochs": 3, "per_device_train_batch_size": 2, "gradient_accumulation_steps": 4,
-        "warmup_steps": 0.25, "lr_scheduler_type": "cosine", "bf16": True, "seed": 7, **shared,
+        "warmup_steps": 0.25, "lr_scheduler_type": "cosine", "bf16": True, "seed": 7, **unchanged,
     }  # fmt: skip
-    assert {name: getattr(received["args"], name) for name in wanted} == wanted
-    assert received["args"].get_warmup_steps(100) == 25
-    assert isinstance(received["sampler"], LengthGroups)
-    assert (received["sampler"].batch_size, received["sampler"].seed) == (8, 7)
-    adapter = received["model"].peft_config["default"]
+
+    assert {name: getattr(handed_over["args"], name) for name in wanted} == wanted
+    assert handed_over["args"].get_warmup_steps(100) == 25
+    assert isinstance(handed_over["sampler"], LengthGroups)
+    assert (handed_over["sampler"].batch_size, handed_over["sampler"].seed) == (8, 7)
+
+    adapter = handed_over["model"].peft_config["default"]
     assert (adapter.r, adapter.lora_alpha, adapter.lora_dropout) == (4, 12, 0.125)
     assert adapter.target_modules == {"q_proj", "down_proj"}
-    frozen = {p.dtype for p in received["model"].parameters() if not p.requires_grad}
+
+    frozen = {p.dtype for p in handed_over["model"].parameters() if not p.requires_grad}
     assert frozen == {torch.bfloat16}
 
 

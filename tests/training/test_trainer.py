@@ -45,11 +45,12 @@ def trained(tiny, folder, spec, *, pad=0, **options):
 )  # fmt: skip
 def test_micro_batches_change_nothing(tiny, tmp_path, spec, method):
     options = {"method": method, "sgd": True, "warmup_ratio": 0.0}
-    one_batch, log = trained(tiny, tmp_path, spec, **options)
+    at_once, log = trained(tiny, tmp_path, spec, **options)
     split, split_log = trained(tiny, tmp_path, spec, micro_batch_size=2, **options)
-    for a, b in zip(one_batch.parameters(), split.parameters(), strict=True):
+
+    for a, b in zip(at_once.parameters(), split.parameters(), strict=True):
         torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-6)
-    assert sum(moved(one_batch, tiny.base).values()) > 0
+    assert sum(moved(at_once, tiny.base).values()) > 0
     assert len(log) == 6
     require_same_log(split_log, log, 1e-4)
 
@@ -75,6 +76,7 @@ def test_no_option_that_saves_memory_changes_the_losses(
         return [line["loss"] for line in log]
 
     plain = losses()
+
     for options in ({"gradient_checkpointing": True}, {"micro_batch_size": 2}, {"pad": 9}):
         assert losses(**options) == pytest.approx(plain, rel=within), options
     assert calls[:2] == [6, 12]  # each forward pass once more in the backward pass

@@ -87,9 +87,11 @@ def test_gradient_accumulation_changes_nothing(tiny, tmp_path, loss):
     at_once = trainer(tiny, tmp_path, loss, 1)
     split = trainer(tiny, tmp_path, loss, 4)
     expected = losses(at_once)
+
     assert losses(split) == pytest.approx(expected, rel=1e-4)
 
     assert moved(at_once.model, tiny.base)
+
     weights = dict(at_once.model.named_parameters())
     for name, weight in split.model.named_parameters():
         torch.testing.assert_close(weight, weights[name], rtol=1e-4, atol=1e-6)
@@ -118,6 +120,7 @@ def test_the_snippets_of_the_page_make_the_steps_of_plain_pytorch(tmp_path, coun
         "data": Dataset.from_list(rows), "settings": settings_of(tmp_path, 2, **exact),
     }  # fmt: skip
     start, *models = [AutoModelForCausalLM.from_pretrained(folder) for _ in range(1 + count)]
+
     for model, snippet in zip(models, snippets, strict=False):
         names |= {"model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=1e-2)}
         exec(snippet, names)
