@@ -44,6 +44,7 @@ lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/codespell
+	$(BIN)/python -m scripts.write_cli --check
 
 types: $(STAMP)
 	$(BIN)/mypy smmd_bench tasks plugins reports

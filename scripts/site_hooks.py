@@ -1,7 +1,7 @@
 """Hooks of mkdocs.yml: the repository's Markdown, written for GitHub, as pages of a site.
 
-The files of PAGES become pages, and so do the two references, which mkdocstrings and mkdocs-click
-make. A link to a file that is not a page keeps only its text.
+The files of PAGES become pages, and so does the reference of Python, which mkdocstrings makes. A
+link to a file that is not a page keeps only its text.
 Formulas (GitHub's $`...`$ and math fences) become MathML, which needs no script.
 """
 
@@ -9,16 +9,13 @@ from __future__ import annotations
 
 import posixpath
 import re
-from inspect import cleandoc
 from pathlib import Path
 from typing import Any
 
-import click
 from latex2mathml.converter import convert
 from mkdocs.structure.files import File, Files
 
 import smmd_bench
-from smmd_bench.cli import cli
 
 ROOT = Path(__file__).parent.parent
 PAGES = {
@@ -31,8 +28,6 @@ REFERENCES = {
     "api.md": "# Python reference\n\n## import smmd_bench as sb\n\n"
     + "".join(f"::: smmd_bench{module}.{name}\n\n" for name, module in smmd_bench._API.items())
     + "## Contracts of plugins\n\n::: smmd_bench.contracts\n",
-    "cli.md": "# Commands\n\n::: mkdocs-click\n    :module: smmd_bench.cli\n    :command: cli\n"
-    "    :prog_name: smmd-bench\n    :style: plain\n    :depth: 1\n",
 }
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s#]*)(#[^()\s]*)?\)")
 _MATH = re.compile(r"^```math\n(.*?)^```$|\$`([^`]+)`\$", re.MULTILINE | re.DOTALL)
@@ -40,15 +35,7 @@ _formulas: list[str] = []
 
 
 def on_files(files: Files, config: Any) -> Files:
-    """Add the pages that do not lie in docs/; the commands are loaded by name."""
-    context = click.Context(cli)
-    for name in cli.list_commands(context):
-        command = cli.get_command(context, name)
-        assert command is not None
-        command.name = name
-        text, _, examples = cleandoc(command.help or "").partition("\b\nExamples:\n")
-        command.help = text + examples.replace("  smmd-bench", "\n    smmd-bench")
-        cli.add_command(command)
+    """Add the pages that do not lie in docs/."""
     for page, source in PAGES.items():
         files.append(File.generated(config, page, abs_src_path=str(ROOT / source)))
     for page, text in REFERENCES.items():
@@ -58,7 +45,7 @@ def on_files(files: Files, config: Any) -> Files:
 
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Fit the links, and put a word in the place of each formula."""
-    if page.file.src_uri in REFERENCES:
+    if page.file.src_uri in (*REFERENCES, "cli.md"):
         return markdown
     source = PAGES.get(page.file.src_uri, f"docs/{page.file.src_uri}")
     pages = {source: page for page, source in PAGES.items()}

@@ -42,17 +42,23 @@ class _Sections(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         for title, names in _SECTIONS.items():
-            found = [(name, self.get_command(ctx, name)) for name in names]
+            rows = []
+            for name in names:
+                command = self.get_command(ctx, name)
+                assert command is not None
+                rows.append((f"{name:<10}", command.get_short_help_str(99)))
             with formatter.section(title):
-                formatter.write_dl(
-                    [(f"{name:<10}", c.get_short_help_str(99)) for name, c in found if c]
-                )
+                formatter.write_dl(rows)
 
 
 @click.group(
     cls=_Sections,
     commands=[click.Command(name) for names in _SECTIONS.values() for name in names],
-    context_settings={"help_option_names": ["-h", "--help"], "show_default": True},
+    context_settings={
+        "help_option_names": ["-h", "--help"],
+        "show_default": True,
+        "max_content_width": 100,
+    },
 )
 @click.version_option(package_name="smmd-bench", prog_name="smmd-bench")
 def cli() -> None:
@@ -63,7 +69,7 @@ def cli() -> None:
 def main() -> None:
     """Entry point: a user's mistake is one sentence and status 2; Ctrl-C is one and 130."""
     gc.set_threshold(50_000)  # or a third of the time of large imports is a search for garbage
-    before = signal.signal(signal.SIGTERM, _terminate)
+    handler = signal.signal(signal.SIGTERM, _terminate)
     try:
         status = cli(standalone_mode=False) or 0
     except (click.Abort, KeyboardInterrupt) as error:
@@ -78,7 +84,7 @@ def main() -> None:
         click.echo(f"Error: {_explain(error)}", err=True)
         status = 2
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, handler)
     sys.exit(status)
 
 

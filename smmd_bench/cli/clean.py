@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("runs", nargs=-1, type=options.PATH, metavar="[RUN]...")
 @options.commas(
-    "--what", word="PART", default="", show_default=False, help="Only these parts; all: every one."
+    "--what",
+    word="PART",
+    default="",
+    show_default=False,
+    help="Only these parts: leftovers, weights or cache; all: every one.",
 )
 @click.option("--yes", is_flag=True, help="Remove the parts that --what names.")
 @click.option("--dry-run", is_flag=True, help="Only list, as without --yes.")

@@ -22,8 +22,16 @@ if TYPE_CHECKING:
 @click.command()
 @click.argument("a", type=options.PATH)
 @click.argument("b", type=options.PATH, required=False)
-@options.commas("--losses", word="loss", help="In place of B: the first one against the others.")
-@click.option("--metric", help="Such as exact_match, or all (default: the first of each task).")
+@options.commas(
+    "--losses",
+    word="LOSS",
+    help="In place of B: compare the first of these losses with each other one.",
+)
+@click.option(
+    "--metric",
+    metavar="NAME",
+    help="The metric to compare, such as exact_match, or all (default: the first of each task).",
+)
 @options.as_json
 @options.plugin
 def command(
@@ -51,8 +59,15 @@ def command(
 
 @click.command()
 @click.argument("pilot", type=options.PATH, metavar="RUN")
-@click.option("--difference", type=float, help="The difference to be found.")
-@click.option("--metric", default="exact_match", help="Of this metric.")
+@click.option(
+    "--difference",
+    type=float,
+    metavar="POINTS",
+    help="Also say how many seeds find a true difference of so much, such as 2.",
+)
+@click.option(
+    "--metric", default="exact_match", metavar="NAME", help="The metric of the differences."
+)
 @options.as_json
 @options.plugin
 def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) -> None:
@@ -67,10 +82,10 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
 
     if difference is not None and not 0 < difference < math.inf:
         raise UserError(f"--difference {difference:g} is no size above 0: give one, such as 2.")
-    found = planned_power(read_run(pilot), metric, difference)
-    left_out = found.attrs["left_out"]
+    table = planned_power(read_run(pilot), metric, difference)
+    left_out = table.attrs["left_out"]
     if as_json:
-        content = {"pilot": str(pilot), "metric": metric, "rows": rows_of(found)}
+        content = {"pilot": str(pilot), "metric": metric, "rows": rows_of(table)}
         print_json({**content, "left_out": left_out})
         return
     caption = (
@@ -79,32 +94,32 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
     )
     if difference is not None:
         caption += f" Needed: seeds for a difference of {difference:g}."
-    if (found["pilot"] == 1).any():
+    if (table["pilot"] == 1).any():
         caption += (
             f" One seed says nothing of the spread over seeds: give {LEAST} at least, and expect "
             "larger differences than these."
         )
-    _print(found, f"What a run like {pilot} can show", caption)
+    _print(table, f"What a run like {pilot} can show", caption)
     _say("Left out, because the pilot shows no spread", left_out)
 
 
 def _compare_runs(a: RunFrames, b: RunFrames, metric: str | None, as_json: bool) -> None:
     from ..results.compare import compare_runs
 
-    found = compare_runs(a, b, metric)
+    comparison = compare_runs(a, b, metric)
     if as_json:
-        content = {**vars(found), "rows": rows_of(found.rows)}
+        content = {**vars(comparison), "rows": rows_of(comparison.rows)}
         print_json({"a": str(a.path), "b": str(b.path), **content})
         return
     caption = (
         "Difference: B − A, with 95 % intervals over the n test examples: Tango's of shares, with "
         "McNemar's p; of other metrics by the paired bootstrap. p is not corrected."
     )
-    _print(found.rows, f"A: {a.path}\nB: {b.path}", caption)
-    _say("Without an interval", found.unpaired)
-    _say(f"Only in {a.path}", found.only_a)
-    _say(f"Only in {b.path}", found.only_b)
-    _say("Differs", found.settings)
+    _print(comparison.rows, f"A: {a.path}\nB: {b.path}", caption)
+    _say("Without an interval", comparison.unpaired)
+    _say(f"Only in {a.path}", comparison.only_a)
+    _say(f"Only in {b.path}", comparison.only_b)
+    _say("Differs", comparison.settings)
 
 
 def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_json: bool) -> None:
@@ -112,36 +127,48 @@ def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_js
     from ..results.compare import contrasts, tied_losses
 
     losses = [as_in_run(run, loss) for loss in losses]
-    found, tied = contrasts(run, losses, metric), tied_losses(run, losses, metric)
-    left_out = found.attrs["left_out"]
+    table = contrasts(run, losses, metric)
+    tied = tied_losses(run, losses, metric)
+    left_out = table.attrs["left_out"]
     if as_json:
-        content = {"run": str(run.path), "rows": rows_of(found), "left_out": left_out}
+        content = {"run": str(run.path), "rows": rows_of(table), "left_out": left_out}
         print_json({**content, "groups": rows_of(tied)})
         return
     caption = (
         "Difference: the first loss minus the other, over the seeds that both have. p (Holm): "
-        "corrected over the others. Detectable: found with a probability of 80 %."
+        "corrected over the others. Detectable: table with a probability of 80 %."
     )
     title = f"{loss_label(losses[0])} against others, {run.path}"
-    _print(found.drop(columns="p"), title, caption)
+    _print(table.drop(columns="p"), title, caption)
     _say("Left out, without a seed that both have", left_out)
     if len(tied):
         caption = "Losses that share a letter are told apart by no test (all pairs, Holm)."
         _print(tied, "Who is first?", caption)
 
 
-def _print(found: pd.DataFrame, title: str, caption: str) -> None:
+def _print(data: pd.DataFrame, title: str, caption: str) -> None:
     """Print the rows: a difference with its interval, losses as tables call them."""
     import pandas as pd
 
-    names = {"p": "p", "n": "n", "p_holm": "p (Holm)", "smallest": "Detectable", "letters": "Group"}
-    shown = [str(name) for name in found if name not in ("low", "high", "pilot", "least")]
-    rows = [{name: _spell(row, name) for name in shown} for row in rows_of(found)]
-    table = pd.DataFrame(rows, columns=shown)
-    table.columns = pd.Index([names.get(n, n.replace("_", " ").capitalize()) for n in shown])
+    names = [str(name) for name in data if name not in ("low", "high", "pilot", "least")]
+    rows = []
+    for row in rows_of(data):
+        rows.append({name: _spell(row, name) for name in names})
+    table = pd.DataFrame(rows, columns=names)
+
+    table.columns = pd.Index([_HEADINGS.get(n, n.replace("_", " ").capitalize()) for n in names])
     words = ("Model", "Task", "Loss", "Seed", "Metric", "Against")
     table.attrs["values"] = [name for name in table if name not in words]
     print_results(table, title, caption)
+
+
+_HEADINGS = {
+    "p": "p",
+    "n": "n",
+    "p_holm": "p (Holm)",
+    "smallest": "Detectable",
+    "letters": "Group",
+}
 
 
 def _spell(row: dict[str, Any], name: str) -> str:

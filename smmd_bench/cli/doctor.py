@@ -57,7 +57,11 @@ class Finding:
 
 
 @click.command()
-@click.option("--gpu", is_flag=True, help="Also run every stage once: two minutes.")
+@click.option(
+    "--gpu",
+    is_flag=True,
+    help="Also train, decode and check once on this machine: about two minutes.",
+)
 @options.as_json
 @options.plugin
 def command(*, gpu: bool, as_json: bool) -> int:

@@ -21,6 +21,7 @@ from ..plugin_system.registry import load
 from ..results.baselines import REFERENCE
 from ..run.run_directory import JOB_STAGES, RunDirectory, Stage
 from ..scoring.deciding import selecting_metrics
+from .outcome import conclude, publish_reports
 from .voice import Voice, print_json
 
 
@@ -38,9 +39,12 @@ def execute(
         )
     os.environ[STALL] = str(how.pop("stall"))  # which the processes of jobs read
     folder = out or Path("runs") / plan.folder_name
-    run, tracker = RunDirectory(folder, how["restore"]), None if track == "none" else track
+    run = RunDirectory(folder, how["restore"])
     runner: Executor = load("executors", how["executor"])
+    tracker = None if track == "none" else track
     require_tracker(tracker)
+
+    # A plan needs no weights of the hub: its cards say how large they are.
     with without_weights() if dry_run else nullcontext():
         plan, left_out = _present_plan(voice, plan, run)
         if dry_run:
@@ -50,10 +54,12 @@ def execute(
                 missing = check_file(run, plan, runner, progress, extend=how["extend"])
             _say_work(voice, run, plan.cells, missing, runner)
             return 0
+
     from ..run.pipeline import run_file
 
     outcome = run_file(plan, folder, voice.progress, track=tracker, **how)
-    sections = voice.publish(folder)
+    sections = publish_reports(voice, folder)
+
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     for what, sentences in outcome.notes.items():
@@ -63,9 +69,16 @@ def execute(
     voice.tables(sections)
     if tracker is not None:
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")
-    more = {"skipped": outcome.skipped, "notes": outcome.notes, "left_out": left_out}
-    of = f"{len(plan.cells)} cells"
-    return voice.conclude(folder, outcome.failed, of, worked=outcome.worked, **more)
+    return conclude(
+        voice,
+        folder,
+        outcome.failed,
+        f"{len(plan.cells)} cells",
+        worked=outcome.worked,
+        skipped=outcome.skipped,
+        notes=outcome.notes,
+        left_out=left_out,
+    )
 
 
 def _present_plan(
@@ -90,19 +103,27 @@ def _describe(cells: Sequence[Cell], missing: Iterable[Cell]) -> Iterator[str]:
 
     models: dict[str, str] = {}
     for cell in missing:
-        if (label := f"{cell.card.label} ({cell.recipe.dtype}") not in models:
+        label = f"{cell.card.label} ({cell.recipe.dtype}"
+        if label not in models:
             tokenizer = load_tokenizer(cell.card.folder)
             count = len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule))
             models[label] = f"{type(tokenizer).__name__}, N = {count:,})"
     if models:
-        yield f"Models: {', '.join(f'{label}, {read}' for label, read in models.items())}."
+        described = [f"{label}, {tokenizer}" for label, tokenizer in models.items()]
+        yield f"Models: {', '.join(described)}."
+
     groups: dict[tuple[str, str], list[Cell]] = {}
     for cell in cells:
         if cell.trial is None:
             groups.setdefault((cell.model, cell.task), []).append(cell)
-    yield from dict.fromkeys(line for group in groups.values() for line in _describe_group(group))
-    for loss, cell in {cell.loss: cell for cell in cells if cell.grid}.items():
-        yield f"{loss}: the best of {'; '.join(point.text for point in cell.grid)} by validation."
+    # Two recipes of a run can read the same here.
+    lines = [line for group in groups.values() for line in _describe_group(group)]
+    yield from dict.fromkeys(lines)
+
+    tuned = {cell.loss: cell for cell in cells if cell.grid}
+    for loss, cell in tuned.items():
+        points = "; ".join(point.text for point in cell.grid)
+        yield f"{loss}: the best of {points} by validation."
     yield from filter(None, dict.fromkeys(cell.engine_note for cell in cells))
     tasks = {cell.task: cell.task_plugin for cell in cells}
     yield from dict.fromkeys(note for task in tasks.values() for note in notes_of(task))
@@ -110,25 +131,34 @@ def _describe(cells: Sequence[Cell], missing: Iterable[Cell]) -> Iterator[str]:
 
 def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:
     """How the cells of a model and task are trained and tested, and which examples lack."""
-    cell, r = cells[-1], cells[-1].recipe
-    method = f"LoRA r={r.lora_rank}" if r.method == "lora" else "full fine-tuning"
-    epochs = f"{r.epochs} epoch{'s' * (r.epochs > 1)}"
-    how = f"{method}, {epochs}, batch {r.batch_size}, rate {r.learning_rate:g}"
-    if cell.source is not None:
-        how = "test of transfer"
+    cell = cells[-1]
+    facts = [_describe_training(cell) if cell.source is None else "test of transfer"]
     seeds = dict.fromkeys(str(cell.seed) for cell in cells if not cell.is_base)
-    how += f", seed{'s' * (len(seeds) > 1)} {', '.join(seeds)}" if seeds else ""
-    if cell.source is None and r.epochs > 1:
-        metrics = selecting_metrics(cell.task_plugin, r.select_by)
-        how += f", epoch selected by {', then '.join(metric.label for metric in metrics)}"
-    decoders = "".join(f", {rule}" for rule in cell.decoders)
-    splits = get_args(Split) if cell.source is None else ("test",)
-    there = {split: cell.examples_there(split) for split in splits}
-    counts = ", ".join(f"{split} {count:,}" for split, count in there.items())
-    yield f"{cell.card.label} on {cell.task_label}: {how}, decoded greedily{decoders}; {counts}."
-    for split, count in there.items():
-        if count < (asked := cell.size(split)):
-            yield f"{cell.task}, {split}: {count:,} of the {asked:,} examples asked for are there."
+    if seeds:
+        facts.append(f"{'seeds' if len(seeds) > 1 else 'seed'} {', '.join(seeds)}")
+    if cell.source is None and cell.recipe.epochs > 1:
+        metrics = selecting_metrics(cell.task_plugin, cell.recipe.select_by)
+        labels = [metric.label for metric in metrics]
+        facts.append(f"epoch selected by {', then '.join(labels)}")
+    facts += ["decoded greedily", *cell.decoders]
+
+    splits: Sequence[Split] = get_args(Split) if cell.source is None else ("test",)
+    counts = {split: cell.examples_there(split) for split in splits}
+    sizes = ", ".join(f"{split} {count:,}" for split, count in counts.items())
+    yield f"{cell.card.label} on {cell.task_label}: {', '.join(facts)}; {sizes}."
+
+    for split, count in counts.items():
+        size = cell.size(split)
+        if count < size:
+            yield f"{cell.task}, {split}: {count:,} of the {size:,} examples asked for are there."
+
+
+def _describe_training(cell: Cell) -> str:
+    recipe = cell.recipe
+    is_lora = recipe.method == "lora"
+    method = f"LoRA r={recipe.lora_rank}" if is_lora else "full fine-tuning"
+    epochs = f"{recipe.epochs} epochs" if recipe.epochs > 1 else "1 epoch"
+    return f"{method}, {epochs}, batch {recipe.batch_size}, rate {recipe.learning_rate:g}"
 
 
 def _say_work(

@@ -15,9 +15,11 @@ from .voice import Voice, print_json
 
 @click.command()
 @click.argument("run", type=options.PATH)
-@options.out("A folder outside the run.", required=True)
+@options.out("The folder for the exports, outside of the run.", required=True)
 @options.cells
-@click.option("--merged", is_flag=True, help="Merge adapters into their base: whole models.")
+@click.option(
+    "--merged", is_flag=True, help="Merge adapters into their base, and export whole models."
+)
 @options.voice
 @options.plugin
 def command(run: Path, out: Path, merged: bool, voice: Voice, **filters: Any) -> None:

@@ -24,7 +24,12 @@ _LABELS = {
 
 @click.command()
 @click.argument("group", required=False, type=click.Choice(_GROUPS), metavar="[GROUP]")
-@click.option("-v", "--verbose", is_flag=True, help="Parameters, version, licence, sources, file.")
+@click.option(
+    "-v",
+    "--verbose",
+    is_flag=True,
+    help="Also print parameters, version, licence, sources and file.",
+)
 @options.as_json
 @options.plugin
 def command(group: str | None, verbose: bool, as_json: bool) -> None:
@@ -40,35 +45,39 @@ def command(group: str | None, verbose: bool, as_json: bool) -> None:
     from ..plugin_system.listing import listing
     from ..plugin_system.registry import GROUPS
 
-    found: dict[str, list[Any]] = {
+    listed: dict[str, list[Any]] = {
         name: listing(name, whole=verbose or as_json) for name in GROUPS if group in (None, name)
     }
     if group in (None, "models"):
-        found["models"] = listed_models()
+        listed["models"] = listed_models()
     if as_json:
-        print_json({name: [*map(asdict, items)] for name, items in found.items()})
+        print_json({name: [*map(asdict, items)] for name, items in listed.items()})
         return
     console = new_console()
-    for name, items in found.items():
+    for name, items in listed.items():
         console.print(name, style="bold")
         for item in items:
             _print(console, asdict(item), verbose=verbose)
-    if "models" in found:
+    if "models" in listed:
         console.print("  any other name on the hub, or a local checkpoint folder")
 
 
 def _print(console: Console, item: dict[str, Any], *, verbose: bool) -> None:
     """Name and summary, cut where a terminal ends; below them, an error and all facts."""
-    name, summary, error = item.pop("name"), item.pop("summary"), item.pop("error", None)
-    whole = not console.is_terminal
-    cut: Any = "ignore" if whole else "ellipsis"
-    console.print(f"  {name:<22}  {summary}", no_wrap=True, overflow=cut, soft_wrap=whole)
+    name = item.pop("name")
+    summary = item.pop("summary")
+    error = item.pop("error", None)
+    is_piped = not console.is_terminal  # then a line is never cut
+    cut: Any = "ignore" if is_piped else "ellipsis"
+    console.print(f"  {name:<22}  {summary}", no_wrap=True, overflow=cut, soft_wrap=is_piped)
     if error is not None:
-        console.print(f"    cannot be used: {error}", style="red", soft_wrap=whole)
-    for label, value in item.items() if verbose else ():
-        if value is not None and value != () and value != {}:
-            line = f"    {_LABELS.get(label, label)}: {_spell(value)}"
-            console.print(line, style="dim", soft_wrap=whole)
+        console.print(f"    cannot be used: {error}", style="red", soft_wrap=is_piped)
+
+    facts = item if verbose else {}
+    for key, value in facts.items():
+        if value not in (None, (), {}):
+            line = f"    {_LABELS.get(key, key)}: {_spell(value)}"
+            console.print(line, style="dim", soft_wrap=is_piped)
 
 
 def _spell(value: Any) -> str:

@@ -24,11 +24,18 @@ _GROUPS: dict[str, Group] = {"task": "tasks", "loss": "losses", "report": "repor
 @click.command()
 @click.argument("kind", type=click.Choice(list(_GROUPS)))
 @click.argument("name")
-@click.option("--folder", type=options.PATH, default=".", help="Where it goes.")
-@click.option("--from", "file", type=options.THERE, help="CSV, JSONL or Parquet of a task.")
-@click.option("--question", help="Its column of questions; else by a usual name.")
-@click.option("--answer", help="Its column of answers; else by a usual name.")
-@click.option("--split", help="Its column of splits; else 'split', if it has one.")
+@click.option("--folder", type=options.PATH, default=".", help="The folder to write to.")
+@click.option(
+    "--from",
+    "file",
+    type=options.THERE,
+    help="A file of data (CSV, JSONL or Parquet) that the new task reads.",
+)
+@click.option(
+    "--question", help="With --from, its column of questions (default: one of a usual name)."
+)
+@click.option("--answer", help="With --from, its column of answers (default: one of a usual name).")
+@click.option("--split", help="With --from, its column of splits (default: split, if it has one).")
 def command(kind: str, name: str, folder: Path, file: Path | None, **columns: str | None) -> None:
     """Write a task, loss or report of your own, with its test.
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import wraps
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,24 @@ from ..errors import UserError
 from .voice import Voice
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+class PluginOption(click.Option):
+    """An option that names plugins of a group; its help lists those that are installed."""
+
+    def __init__(self, *flags: Any, group: str, **settings: Any) -> None:
+        super().__init__(*flags, **settings)
+        self.group = group
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
+        """The help with the names, which only `--help` looks up."""
+        points = entry_points(group=f"smmd_bench.{self.group}")
+        record = super().get_help_record(ctx)
+        assert record is not None
+        flags, text = record
+        return flags, f"{text} Installed: {', '.join(sorted(points.names))}."
+
+
 PATH, THERE = click.Path(path_type=Path), click.Path(exists=True, path_type=Path)
 PLUGINS = "smmd_bench.plugins"
 
@@ -40,7 +59,8 @@ def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, 
         load_plugin_file(file)
         for group, name in plugins_of_file(file):
             title = f"{singular(group)} {name}"
-            if (owner := owners.setdefault(title, file)) != file:
+            owner = owners.setdefault(title, file)
+            if owner != file:
                 raise UserError(
                     f"{owner} and {file} both define the {title}: give one of them another name, "
                     "or leave its file out."
@@ -68,7 +88,10 @@ def commas(*flags: str, word: str, **settings: Any) -> Decorator:
     return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
 
 
-def out(help: str = "Output folder (default: in runs/).", **settings: Any) -> Decorator:
+def out(
+    help: str = "The folder of the run (default: runs/ and a name made of what is run).",
+    **settings: Any,
+) -> Decorator:
     """The output folder."""
     folder = click.Path(file_okay=False, path_type=Path)
     return click.option("--out", type=folder, metavar="FOLDER", help=help, **settings)
@@ -92,46 +115,66 @@ def together(*options: Decorator) -> Decorator:
 
 plugin: Decorator = click.option(
     "--plugin", "plugins", multiple=True, type=PATH, expose_value=False, callback=load_plugins,
-    help="A Python file with plugins of your own; may be repeated.",
+    help="A Python file with plugins of your own, such as mine.py; may be repeated.",
 )  # fmt: skip
 data_dir: Decorator = click.option(
     "--data-dir", type=click.Path(exists=True, file_okay=False, path_type=Path), metavar="FOLDER",
     expose_value=False, callback=_set_data_folder,
-    help="Local copies of data sets (gsm8k/train.jsonl, ...).",
+    help="The folder with local copies of data sets (gsm8k/train.jsonl, ...), in place of the hub.",
 )  # fmt: skip
-as_json: Decorator = click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+as_json: Decorator = click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object on standard output, for programs.",
+)
 quiet: Decorator = click.option(
     "-q", "--quiet", is_flag=True, help="Print only errors, and where the results are."
 )
-executor: Decorator = click.option("--executor", default="local", help="Where jobs run.")
+executor: Decorator = click.option(
+    "--executor", default="local", cls=PluginOption, group="executors",
+    help="Where jobs run, such as 'local[threads=4]' or 'slurm[jobs=8]'.",
+)  # fmt: skip
 SEED = click.IntRange(0, 2**32 - 1)
 data_seed: Decorator = click.option(
-    "--data-seed", default=0, type=SEED, help="Seed of generated data."
-)
+    "--data-seed", default=0, type=SEED,
+    help="The seed of generated data, and of rows that are drawn; all cells share it.",
+)  # fmt: skip
 cells: Decorator = together(
-    click.option("--cell", "address", help="The cells whose address begins so."),
-    click.option("--model", help="Only cells of this model."),
-    click.option("--task", help="Only cells of this task."),
-    click.option("--loss", help="Only cells of this loss."),
-    click.option("--seed", type=int, help="Only cells of this seed."),
+    click.option(
+        "--cell", "address", metavar="ADDRESS", help="The cells whose address begins so: 3f2a."
+    ),
+    click.option("--model", help="Only the cells of this model, as tables or commands call it."),
+    click.option("--task", help="Only the cells of this task, such as gsm8k."),
+    click.option("--loss", help="Only the cells of this loss, such as smmd or 'smmd[sigma=2]'."),
+    click.option("--seed", type=int, metavar="N", help="Only the cells of this training seed."),
 )
 """Which cells of a run: the filters of `filter_cells`."""
 stall: Decorator = click.option(
     "--stall", metavar="MINUTES", type=click.IntRange(0), default=120,
-    help="End a job that is silent for so long; 0: never.",
+    help="End a job that reports nothing for so many minutes; 0: never.",
 )  # fmt: skip
 execution: Decorator = together(
     executor,
     stall,
     data_dir,
     out(),
-    click.option("--extend", is_flag=True, help="Add this experiment to another one's folder."),
-    click.option("--restore-weights", "restore", is_flag=True, help="Train lost weights again."),
-    click.option("--dry-run", is_flag=True, help="Say what is to be done, and do nothing."),
-    choice(
-        "--track", "none", "tensorboard", "wandb", "trackio", help="Also show the training here."
+    click.option(
+        "--extend", is_flag=True, help="Add this experiment to the folder of another one (--out)."
     ),
-)
+    click.option(
+        "--restore-weights", "restore", is_flag=True,
+        help="Train weights again that were removed since, as `regress` and `export` need them.",
+    ),
+    click.option(
+        "--dry-run", is_flag=True,
+        help="Say what is to be trained, decoded and measured, check it, and write nothing.",
+    ),
+    choice(
+        "--track", "none", "tensorboard", "wandb", "trackio",
+        help="Log the training to this tool, too: it must be installed.",
+    ),
+)  # fmt: skip
 """How `train-eval` and `run` run: the keyword arguments of `execute`, and --data-dir."""
 
 
@@ -139,7 +182,7 @@ def voice(function: Callable[..., Any]) -> Callable[..., Any]:
     """`--quiet` and `--json`; the command gets the `voice` that they ask for."""
 
     @wraps(function)
-    def command(*, quiet: bool, as_json: bool, **given: Any) -> Any:
-        return function(voice=Voice(quiet, as_json), **given)
+    def command(*, quiet: bool, as_json: bool, **arguments: Any) -> Any:
+        return function(voice=Voice(quiet, as_json), **arguments)
 
     return quiet(as_json(command))

@@ -9,25 +9,35 @@ import click
 
 from ..errors import UserError
 from . import options
+from .outcome import conclude, publish_reports
 from .voice import Voice
 
 
 @click.command()
 @options.commas(
-    "--losses", word="LOSS", default="ce,ntl,ntil,smmd", help="Losses; ce is always measured."
+    "--losses",
+    word="LOSS",
+    default="ce,ntl,ntil,smmd",
+    help="The losses to measure; ce always is, because ratios are to it.",
 )
 @click.option(
     "--geometry", default="qwen2.5-0.5b-2-layers", metavar="NAME|PATH",
-    help="A model's shape, with random weights: also qwen2.5-1.5b, smollm3-3b, tiny, or the path "
-    "of a config.json or checkpoint folder.",
+    help="The shape of the model, with random weights: also qwen2.5-1.5b, smollm3-3b, tiny, or the "
+    "path of a config.json or checkpoint folder.",
 )  # fmt: skip
-@click.option("--numeric-tokens", type=int, help="N of the vocabulary (default: the geometry's).")
+@click.option(
+    "--numeric-tokens",
+    type=int,
+    help="How many numeric tokens there are (default: the geometry's).",
+)
 @click.option("--steps", default=120, help="Optimiser steps; the first quarter does not count.")
-@click.option("--repeats", default=3, help="Fresh processes of each row.")
-@click.option("--batch-size", default=4, help="Rows a step.")
-@click.option("--length", default=256, help="Tokens a row.")
-@options.choice("--method", "lora", "full", help="Adapters, which freeze the head, or all weights.")
-@options.choice("--dtype", "float32", "bfloat16", help="Of weights and activations.")
+@click.option("--repeats", default=3, help="How often each row is measured, in a fresh process.")
+@click.option("--batch-size", default=4, help="Examples a step.")
+@click.option("--length", default=256, help="Tokens an example.")
+@options.choice(
+    "--method", "lora", "full", help="Train adapters, which freeze the output head, or all weights."
+)
+@options.choice("--dtype", "float32", "bfloat16", help="The dtype of weights and activations.")
 @options.out()
 @options.voice
 @options.plugin
@@ -70,11 +80,11 @@ def command(
     voice.say(f"{settings.geometry} on {settings.device}: {len(settings.rows)} rows.")
     with voice.progress() as progress:
         worked = measure(settings, folder, progress, plugin_files())
-    sections = voice.publish(folder)
+    sections = publish_reports(voice, folder)
     if not worked:
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(sections, ("overhead_table",))
     rows = read_rows(folder)
     failures = rows[rows["error"].notna()].to_dict("records")
     failed = {f"{f['row']}, repeat {f['repeat'] + 1}": str(f["error"]) for f in failures}
-    return voice.conclude(folder, failed, f"{len(rows)} processes", worked=worked)
+    return conclude(voice, folder, failed, f"{len(rows)} processes", worked=worked)

@@ -21,7 +21,12 @@ _UNKNOWN = "licence not stated"
 
 @click.command()
 @click.argument("tasks", nargs=-1)
-@click.option("--model", "models", multiple=True, help="Also this checkpoint; may be repeated.")
+@click.option(
+    "--model",
+    "models",
+    multiple=True,
+    help="Also fetch this checkpoint, such as Qwen/Qwen2.5-0.5B; may be repeated.",
+)
 @options.quiet
 @options.data_dir
 @options.plugin
@@ -54,10 +59,12 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
 
 @click.command()
 @click.argument("task")
-@click.option("-n", "count", default=5, type=click.IntRange(1), help="How many examples.")
-@options.choice("--split", "train", "validation", "test", help="Which split.")
-@click.option("--seed", default=0, type=options.SEED, help="Of the data.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line.")
+@click.option("-n", "count", default=5, type=click.IntRange(1), help="How many examples to print.")
+@options.choice(
+    "--split", "train", "validation", "test", help="The split that the examples are of."
+)
+@click.option("--seed", default=0, type=options.SEED, help="The data seed of the examples.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
 @options.data_dir
 @options.plugin
 def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> None:

@@ -27,7 +27,7 @@ _PLAIN_SECONDS = 15.0
 
 
 @contextmanager
-def shown(console: Console) -> Iterator[Progress]:
+def show_progress(console: Console) -> Iterator[Progress]:
     """Yield `progress(what, done, total)`: shows what, how many of how many, rate, time left. With
     a total of 0, `what` is a message, and stands on a line of its own."""
     if not console.is_terminal:
@@ -73,16 +73,20 @@ class _Plain:
     begun: dict[str, tuple[float, int, float]] = field(default_factory=dict)
 
     def __call__(self, what: str, done: int, total: int) -> None:
-        now, line = time.monotonic(), f"{what}: {done} of {total}" if total else what
-        start, first, said = self.begun.pop(what, (now, done, -math.inf))
+        time_now = time.monotonic()
+        start, first, last_line = self.begun.pop(what, (time_now, done, -math.inf))
         if done < total:
-            is_due = now - said >= _PLAIN_SECONDS
-            self.begun[what] = start, first, now if is_due else said
+            is_due = time_now - last_line >= _PLAIN_SECONDS
+            self.begun[what] = start, first, time_now if is_due else last_line
             if not is_due:
                 return
-        if done > first and now - start > 0.05:  # or it says how reports arrive
-            rate = (done - first) / (now - start)
+
+        line = f"{what}: {done} of {total}" if total else what
+        seconds = time_now - start
+        if done > first and seconds > 0.05:  # or it says how reports arrive
+            rate = (done - first) / seconds
             line += f", {rate:.1f}/s"
-            line += f", {(total - done) / rate:.0f} s left" if done < total else ""
+            if done < total:
+                line += f", {(total - done) / rate:.0f} s left"
         self.console.print(line, markup=False, soft_wrap=True)
         self.console.file.flush()

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from . import options
+from .outcome import conclude, publish_reports
 from .voice import Voice
 
 
@@ -15,17 +16,40 @@ from .voice import Voice
 @click.argument("run", type=options.PATH)
 @options.commas(
     "--suite", "suites", word="SUITE", default="mmlu",
-    help="mmlu, samsum, or any task or group of lm-eval, such as gsm8k,hellaswag.",
+    help="What to evaluate: mmlu, samsum, or any task or group of lm-eval, as gsm8k,hellaswag.",
 )  # fmt: skip
 @options.commas(
-    "--losses", word="LOSS", default="", show_default=False, help="Only these losses, or base."
+    "--losses",
+    word="LOSS",
+    default="",
+    show_default=False,
+    help="Only the checkpoints of these losses, such as base,smmd (default: all).",
 )
-@click.option("--limit", type=click.IntRange(1), help="The first N questions of a subject or task.")
-@click.option("--shots", type=click.IntRange(0), help="Examples before each question.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Only the first N questions of each subject or task.",
+)
+@click.option(
+    "--shots",
+    type=click.IntRange(0),
+    metavar="N",
+    help="Solved examples before each question (default: the suite's).",
+)
 @options.choice(
-    "--engine", "auto", "transformers", "vllm", help="auto: vllm on a GPU, transformers on a CPU."
+    "--engine",
+    "auto",
+    "transformers",
+    "vllm",
+    help="What answers; auto: vllm on a GPU, transformers on a CPU.",
 )
-@click.option("--batch-size", type=click.IntRange(1), help="Prompts at a time.")
+@click.option(
+    "--batch-size",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Prompts at a time (default: 1, with vLLM as many as fit).",
+)
 @options.executor
 @options.voice
 @options.data_dir
@@ -55,8 +79,8 @@ def command(
 
     with voice.progress() as progress:
         outcome = regress(run, wanted, progress, **how)
-    sections = voice.publish(run)
+    sections = publish_reports(voice, run)
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
     voice.tables(sections, ("mmlu_table", "regression_table"))
-    return voice.conclude(run, outcome.failed, f"{len(wanted)} evaluations", worked=outcome.worked)
+    return conclude(voice, run, outcome.failed, f"{len(wanted)} evaluations", worked=outcome.worked)

@@ -8,6 +8,7 @@ import click
 
 from ..errors import UserError, did_you_mean
 from . import options
+from .outcome import conclude, note_old_code, publish_reports
 from .voice import Voice, print_json, summary_of
 
 _Names = list[str] | None
@@ -17,10 +18,23 @@ _ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("p
 
 @click.command()
 @click.argument("runs", nargs=-1, required=True, type=options.PATH)
-@options.commas("--only", word="NAME", help="Only these reports, such as arithmetic_table,figure3.")
-@options.commas("--format", "formats", word="FORMAT", help=f"Only these of {', '.join(_ENDINGS)}.")
-@options.commas("--columns", word="NAME", help="Print these columns of tables: 'Loss,Acc (%)'.")
-@options.out("A folder for one report of several runs.")
+@options.commas(
+    "--only",
+    word="NAME",
+    help="Make only these reports, such as arithmetic_table,figure3 (default: all).",
+)
+@options.commas(
+    "--format",
+    "formats",
+    word="FORMAT",
+    help=f"Write only these of {', '.join(_ENDINGS)} (default: all).",
+)
+@options.commas(
+    "--columns",
+    word="NAME",
+    help="Print only these columns of tables, such as 'Loss,Acc (%)' (default: all).",
+)
+@options.out("The folder for one report of several runs.")
 @options.voice
 @options.plugin
 def command(
@@ -46,11 +60,11 @@ def command(
     endings = [_ENDINGS[name] for name in formats or ()] or FORMATS
     run = runs[0] if out is None else merge_runs(runs, out)
     if only is None and formats is None:
-        voice.tables(voice.publish(run))
-        return voice.conclude(run)
+        voice.tables(publish_reports(voice, run))
+        return conclude(voice, run)
     with voice.progress(stderr=True) as progress:
         sections = write_some_reports(run, names, endings, progress, columns or ())
-    voice.note_old_code(run)
+    note_old_code(voice, run)
     for section in sections:
         if section.error:
             voice.fail(f"Failed: report {section.name}: {section.error}")

@@ -6,23 +6,56 @@ from typing import Any
 import click
 
 from . import options
+from .outcome import conclude, publish_reports
 from .voice import Voice
 
 
 @click.command()
-@click.option("--task", required=True, help="A task, such as 'arithmetic[level=hard]'.")
+@click.option(
+    "--task",
+    required=True,
+    cls=options.PluginOption,
+    group="tasks",
+    help="The task that was answered, such as 'arithmetic[level=hard]'.",
+)
 @click.option(
     "--predictions", "files", required=True, multiple=True, type=options.THERE, metavar="FILE",
-    help="Completions; may be repeated: the others are compared with the first.",
+    help="A file of completions; may be repeated: the others are compared with the first.",
 )  # fmt: skip
-@click.option("--label", "labels", multiple=True, help="What tables call a file, in this order.")
-@options.choice("--split", "test", "train", "validation", help="Which split was answered.")
+@click.option(
+    "--label",
+    "labels",
+    multiple=True,
+    help="What tables call a file, in the order of --predictions (default: its name).",
+)
+@options.choice("--split", "test", "train", "validation", help="The split that was answered.")
 @options.data_seed
-@click.option("--limit", type=click.IntRange(1), help="Score the first examples only.")
-@click.option("--partial", is_flag=True, help="Score the examples that every file has.")
-@click.option("--id-column", help="The column with the ids.")
-@click.option("--completion-column", help="The column with the completions.")
-@click.option("--keep-reasoning", is_flag=True, help="Reasoning in tags is a part of the answer.")
+@click.option(
+    "--limit",
+    type=click.IntRange(1),
+    metavar="N",
+    help="Score only the first N examples (default: all).",
+)
+@click.option(
+    "--partial",
+    is_flag=True,
+    help="Score the examples that every file has, and leave out the others.",
+)
+@click.option(
+    "--id-column",
+    metavar="NAME",
+    help="The column with the ids of examples (default: one of a usual name).",
+)
+@click.option(
+    "--completion-column",
+    metavar="NAME",
+    help="The column with the completions (default: one of a usual name).",
+)
+@click.option(
+    "--keep-reasoning",
+    is_flag=True,
+    help="Read reasoning in tags, such as <think>, as a part of the answer.",
+)
 @click.option("--model-label", "model", default="predictions", help="What tables call the model.")
 @options.out()
 @options.voice
@@ -49,8 +82,8 @@ def command(
 
     outcome = score_predictions(task, files, labels, say=voice.say, **given)
     folder = outcome.path
-    sections = voice.publish(folder)
+    sections = publish_reports(voice, folder)
     if not outcome.worked and not outcome.failed:
         voice.say(f"Nothing to do: {folder} is complete.")
     voice.tables(sections)
-    return voice.conclude(folder, outcome.failed, worked=outcome.worked)
+    return conclude(voice, folder, outcome.failed, worked=outcome.worked)

@@ -28,8 +28,12 @@ _ANSWER = ("uid", "target", "loss", "seed", "exact", "parsed", "completion", "fi
 @click.command()
 @click.argument("run", required=False, type=options.PATH)
 @options.cells
-@click.option("--uid", help="This example, as every one of the cells answers it.")
-@click.option("-n", "count", default=10, type=click.IntRange(1), help="Examples of one cell.")
+@click.option(
+    "--uid", metavar="UID", help="Show this example, and what every one of the cells answers."
+)
+@click.option(
+    "-n", "count", default=10, type=click.IntRange(1), help="How many examples of one cell to show."
+)
 @options.as_json
 @options.plugin
 def command(

@@ -12,59 +12,111 @@ from . import options
 from .voice import Voice
 
 _SHORTCUTS = {
-    "train_examples": "Training examples (default: the recipe's).",
-    "validation_examples": "Validation examples, which select the best epoch.",
-    "test_examples": "Test examples.",
-    "epochs": "Passes over the training examples.",
-    "learning_rate": "Peak learning rate.",
-    "method": "lora or full.",
+    "train_examples": "How many training examples.",
+    "validation_examples": "How many validation examples, which select the best epoch.",
+    "test_examples": "How many test examples.",
+    "epochs": "Passes over the training examples, each with a checkpoint.",
+    "learning_rate": "The peak learning rate, such as 2e-4.",
+    "method": "Fine-tuning by adapters (lora) or of all weights (full).",
 }
-"""Recipe settings with a flag of their own."""
+"""Recipe settings with a flag of their own. The default is that of the model's recipe."""
 
 
 def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) -> dict[str, str]:
     """What --set and the flags of `_SHORTCUTS` say; raises UserError where they contradict."""
-    found = {name: value for name, value in shortcuts.items() if value is not None}
+    recipe = {name: value for name, value in shortcuts.items() if value is not None}
     for text in settings:
         key, equals, value = (part.strip() for part in text.partition("="))
         if not equals:
             raise UserError(f"--set '{text}' is not of the form KEY=VALUE.")
-        if found.setdefault(key, value) != value:
-            raise UserError(f"{key} is given as {found[key]} and as {value} by --set: keep one.")
-    return found
+        if recipe.setdefault(key, value) != value:
+            raise UserError(f"{key} is given as {recipe[key]} and as {value} by --set: keep one.")
+    return recipe
 
 
 @click.command()
-@options.commas("--task", "tasks", word="TASK", multiple=True, required=True, help="Tasks.")
 @options.commas(
-    "--losses", word="LOSS", required=True, help="Losses, such as ce,'smmd[sigma=1,lambda=5]'."
+    "--task",
+    "tasks",
+    word="TASK",
+    multiple=True,
+    required=True,
+    cls=options.PluginOption,
+    group="tasks",
+    help="What is trained and tested, such as 'arithmetic[level=hard]'.",
+)
+@options.commas(
+    "--losses",
+    word="LOSS",
+    required=True,
+    cls=options.PluginOption,
+    group="losses",
+    help="The losses to compare, such as ce,'smmd[sigma=1,lambda=5]'; ce is the reference.",
 )
 @click.option(
-    "--model", "models", multiple=True, help="Built-in (default), hub name or local folder."
+    "--model",
+    "models",
+    multiple=True,
+    help="The checkpoint: built in (default: builtin/tiny, for pictures builtin/tiny-vl), "
+    "a hub name such as Qwen/Qwen2.5-0.5B, or a local folder.",
 )
-@options.commas("--seeds", word="N", default="0", help="Training seeds, such as 0,1,2.")
+@options.commas(
+    "--seeds", word="N", default="0", help="The training seeds, such as 0,1,2: a cell each."
+)
 @options.data_seed
-@click.option("--engine", default="vllm", help="What decodes.")
+@click.option(
+    "--engine",
+    default="vllm",
+    cls=options.PluginOption,
+    group="engines",
+    help="What writes the answers; transformers needs no vLLM, and is slower.",
+)
 @options.commas(
-    "--decoders", word="NAME", default="greedy", help="greedy, and mean, median of p(number)."
+    "--decoders",
+    word="NAME",
+    default="greedy",
+    help="How answers are decoded: greedy, and with it mean or median of p(number) by beams.",
 )
-@click.option("--base/--no-base", default=True, help="Whether the untuned checkpoint is a row.")
-@click.option("--transfers/--no-transfers", default=True, help="Whether to test transfer.")
+@click.option(
+    "--base/--no-base", default=True, help="Whether the untuned checkpoint is scored as a row."
+)
+@click.option(
+    "--transfers/--no-transfers",
+    default=True,
+    help="Whether a task's tests of transfer are run, as svamp after gsm8k.",
+)
 @options.together(
-    *(click.option(f"--{name.replace('_', '-')}", help=text) for name, text in _SHORTCUTS.items())
+    *(
+        click.option(f"--{name.replace('_', '-')}", help=f"{text[:-1]} (default: the recipe's).")
+        for name, text in _SHORTCUTS.items()
+    )
 )
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="Other settings.")
 @click.option(
-    "--tune", multiple=True, help="Values to choose from, as in 'lambda=1,3' or 'ce: epochs=2,4'."
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Any other setting of the recipe, such as batch_size=32 (docs/recipes.md lists all).",
 )
 @click.option(
-    "--tune-trials", type=click.IntRange(2), metavar="N", help="Try at most N, drawn at random."
+    "--tune",
+    multiple=True,
+    metavar="[LOSS:]KEY=VALUES",
+    help="Values that validation chooses from, as 'lambda=1,3' or 'ce: learning_rate=1e-4,3e-4'.",
+)
+@click.option(
+    "--tune-trials",
+    type=click.IntRange(2),
+    metavar="N",
+    help="Try only N of the combinations of --tune, drawn by the data seed (default: all).",
 )
 @options.execution
 @options.voice
-@click.option("--print-yaml", is_flag=True, help="Print the YAML file that means the same.")
+@click.option(
+    "--print-yaml", is_flag=True, help="Print the file for `smmd-bench run` that means the same."
+)
 @options.plugin
-def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **given: Any) -> int:
+def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **arguments: Any) -> int:
     """Fine-tune with each loss, score every checkpoint, report.
 
     --task, --model, --set and --tune may be repeated.
@@ -75,28 +127,32 @@ def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **give
     """
     from ..plugin_system.registry import require_known
 
-    require_known("tasks", given["tasks"])  # before what takes seconds to import
-    require_known("losses", given["losses"])
+    require_known("tasks", arguments["tasks"])  # before what takes seconds to import
+    require_known("losses", arguments["losses"])
     from ..experiment.experiment import Experiment
     from ..experiment.file import ExperimentFile
     from .execution import execute
 
-    recipe = _read_recipe(settings, {name: given.pop(name) for name in _SHORTCUTS})
-    fields = {key: given.pop(key) for key in Experiment.__dataclass_fields__ if key in given}
+    recipe = _read_recipe(settings, {name: arguments.pop(name) for name in _SHORTCUTS})
+    fields = {
+        key: arguments.pop(key) for key in Experiment.__dataclass_fields__ if key in arguments
+    }
     plugins = click.get_current_context().meta[options.PLUGINS]
     experiment = Experiment(**fields, plugins=plugins, recipe=recipe)
     if print_yaml:
-        options.refuse_flags("--print-yaml prints the experiment alone", *given, "quiet", "as_json")
+        options.refuse_flags(
+            "--print-yaml prints the experiment alone", *arguments, "quiet", "as_json"
+        )
         click.echo(experiment.to_yaml(), nl=False)
         return 0
-    return execute(ExperimentFile(None, (experiment,)), voice, **given)
+    return execute(ExperimentFile(None, (experiment,)), voice, **arguments)
 
 
 @click.command()
 @click.argument("file", type=options.PATH)
 @options.execution
 @options.voice
-def run(file: Path, voice: Voice, **given: Any) -> int:
+def run(file: Path, voice: Voice, **arguments: Any) -> int:
     """Run the experiment of a YAML FILE.
 
     `train-eval --print-yaml` writes such a file; one with `parts` holds several experiments.
@@ -108,4 +164,4 @@ def run(file: Path, voice: Voice, **given: Any) -> int:
     from ..experiment.file import experiment_file
     from .execution import execute
 
-    return execute(experiment_file(file.read_bytes(), str(file)), voice, **given)
+    return execute(experiment_file(file.read_bytes(), str(file)), voice, **arguments)

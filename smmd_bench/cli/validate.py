@@ -29,7 +29,7 @@ def _go_offline(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -
     is_eager=True,
     callback=_go_offline,
 )
-@click.option("--run", type=options.PATH, help="Also try reports on this run of yours.")
+@click.option("--run", type=options.PATH, help="Also try reports on this run of your own.")
 @options.as_json
 @options.data_dir
 @options.plugin

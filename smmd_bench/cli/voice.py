@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -59,64 +59,23 @@ class Voice:
         if self.quiet:
             yield lambda what, done, total: None
             return
-        from .progress import shown
+        from .progress import show_progress
 
-        with shown(new_console(stderr=stderr or self.as_json)) as progress:
+        with show_progress(new_console(stderr=stderr or self.as_json)) as progress:
             yield progress
-
-    def publish(self, folder: Path) -> list[Section]:
-        """Make the tables, figures and page of a run, as `write_reports` does."""
-        from ..publishing.write_reports import write_reports
-
-        with self.progress() as progress:
-            sections = write_reports(folder, progress)
-        self.note_old_code(folder)
-        return sections
-
-    def note_old_code(self, run: Path) -> None:
-        """Say which plugins have changed since the run was made with them."""
-        from ..results.frames import read_run
-        from ..results.summary import describe_old_code
-
-        for sentence in describe_old_code(read_run(run)):
-            self.note(f"Note: {sentence}")
 
     def tables(self, sections: Sequence[Section], names: Collection[str] | None = None) -> None:
         """Print the first table, that of the verdict, or those of the reports of these names."""
         if self.quiet or self.as_json:
             return
-        shown = [s for s in sections if s.table is not None and (names is None or s.name in names)]
-        for section in shown[:1] if names is None else shown:
+        tables = [section for section in sections if section.table is not None]
+        if names is None:
+            chosen = tables[:1]
+        else:
+            chosen = [section for section in tables if section.name in names]
+        for section in chosen:
             assert section.table is not None
             print_results(section.table, section.title, section.caption)
-
-    def conclude(
-        self, folder: Path, failed: Mapping[str, str] | None = None, of: str = "", **more: Any
-    ) -> int:
-        """Print failures (`of` so many), where the results are, and with --json the object, `more`
-        included. Returns the exit status."""
-        from ..publishing.page import FAILED, failed_reports
-
-        failed, reports = failed or {}, folder / "reports"
-        for reason in dict.fromkeys(failed.values()):
-            first, *others = (label for label, why in failed.items() if why == reason)
-            alike = f" and {len(others)} more" if others else ""
-            self.fail(f"Failed: {first}{alike}: {reason}")
-        if self.as_json:
-            print_json({**summary_of(folder), "failed": failed, **more})
-        self.always(f"Tables:  {reports / 'tables'}")
-        if any((reports / "figures").glob("*")):
-            self.always(f"Figures: {reports / 'figures'}")
-        self.always(f"Page:    {reports / 'index.html'}")
-        if failed and of:
-            self.fail(
-                f"{len(failed)} of {of} failed (see {folder / 'failed'} and {folder / 'logs'}). "
-                "The same command tries them again; first change what the errors name."
-            )
-        broken = failed_reports(folder)
-        for name, error in broken.items():
-            self.fail(f"Failed: report {name}: {error} (traceback: {reports / FAILED})")
-        return 1 if broken or failed else 0
 
 
 def new_console(*, stderr: bool = False) -> Console:
@@ -142,8 +101,8 @@ def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
     from ..publishing.terminal import to_terminal
 
     console = new_console()
-    known = console.is_terminal or "COLUMNS" in os.environ
-    console.width = max(80, console.width) if known else 100
+    is_known = console.is_terminal or "COLUMNS" in os.environ
+    console.width = max(80, console.width) if is_known else 100
     with console.capture() as captured:
         console.print(to_terminal(table, title, caption, console.width))
     for line in captured.get().splitlines():

@@ -13,7 +13,7 @@ def say(monkeypatch):
     """`say(seconds, what, done, total)`: the lines that are new so many seconds later."""
     now, file = [1000.0], io.StringIO()
     monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
-    with progress.shown(Console(file=file, width=20)) as tell:
+    with progress.show_progress(Console(file=file, width=20)) as tell:
 
         def after(seconds, what, done, total):
             now[0] += seconds

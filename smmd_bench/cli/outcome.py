@@ -1,0 +1,77 @@
+"""The end of a command on a run: its reports, its failures, where the results are, its status."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from .voice import Voice, print_json, summary_of
+
+if TYPE_CHECKING:
+    from ..publishing.page import Section
+
+
+def publish_reports(voice: Voice, folder: Path) -> list[Section]:
+    """Make the tables, figures and page of a run, as `write_reports` does."""
+    from ..publishing.write_reports import write_reports
+
+    with voice.progress() as progress:
+        sections = write_reports(folder, progress)
+    note_old_code(voice, folder)
+    return sections
+
+
+def note_old_code(voice: Voice, run: Path) -> None:
+    """Say which plugins have changed since the run was made with them."""
+    from ..results.frames import read_run
+    from ..results.summary import describe_old_code
+
+    for sentence in describe_old_code(read_run(run)):
+        voice.note(f"Note: {sentence}")
+
+
+def conclude(
+    voice: Voice,
+    folder: Path,
+    failed: Mapping[str, str] | None = None,
+    total: str = "",
+    **more: Any,
+) -> int:
+    """Print failures, where the results are, and with --json the object; returns the exit status.
+
+    failed: the reason by what failed. total: of how many, such as "12 cells". more: what the object
+    holds besides.
+    """
+    from ..publishing.page import FAILED, failed_reports
+
+    failed = failed or {}
+    _print_failures(voice, failed)
+    if voice.as_json:
+        print_json({**summary_of(folder), "failed": failed, **more})
+
+    reports = folder / "reports"
+    voice.always(f"Tables:  {reports / 'tables'}")
+    if any((reports / "figures").glob("*")):
+        voice.always(f"Figures: {reports / 'figures'}")
+    voice.always(f"Page:    {reports / 'index.html'}")
+
+    if failed and total:
+        voice.fail(
+            f"{len(failed)} of {total} failed (see {folder / 'failed'} and {folder / 'logs'}). "
+            "The same command tries them again; first change what the errors name."
+        )
+    broken = failed_reports(folder)
+    for name, error in broken.items():
+        voice.fail(f"Failed: report {name}: {error} (traceback: {reports / FAILED})")
+    return 1 if broken or failed else 0
+
+
+def _print_failures(voice: Voice, failed: Mapping[str, str]) -> None:
+    """One line a reason: many cells fail for the same one."""
+    by_reason: dict[str, list[str]] = {}
+    for label, reason in failed.items():
+        by_reason.setdefault(reason, []).append(label)
+    for reason, labels in by_reason.items():
+        more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
+        voice.fail(f"Failed: {labels[0]}{more}: {reason}")
