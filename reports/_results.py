@@ -71,8 +71,9 @@ def explain_missing(cells: pd.DataFrame) -> str:
 def describe_unpaired(run: Run, cells: pd.DataFrame, other: str) -> str:
     """Why the cells of a loss, of one model and task, are compared with none of `other`."""
     model, task = cells[PAIR].iloc[0]
-    done = select_measured(run.cells)
-    references = select_pair(done[is_reference(done["loss"], other)], (str(model), str(task)))
+    measured = select_measured(run.cells)
+    of_reference = measured[is_reference(measured["loss"], other)]
+    references = select_pair(of_reference, (str(model), str(task)))
     label = loss_label(other)
     if references.empty:
         return f"no {label} to compare with"

@@ -249,8 +249,8 @@ def _join_decoders(run: Run) -> pd.DataFrame:
     # What the beam search of a cell found, as a probability, is a mean over its examples.
     key = [*KEY, "seed"]
     masses = run.read("scores", [MASS]).groupby(key, observed=True)[MASS]
-    found = masses.mean().rename("found")
-    return data.merge(found.reset_index(), how="left", on=key)
+    found_mass = masses.mean().rename("found")
+    return data.merge(found_mass.reset_index(), how="left", on=key)
 
 
 def _make_decoded_rows(

@@ -43,8 +43,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A clause that lists the nearest known names, or all of them where none is near."""
     names = sorted(known)
     plain = {name: name.casefold() for name in names}
-    found = difflib.get_close_matches(word.casefold(), plain.values(), n=3, cutoff=0.5)
-    near = [name for one in dict.fromkeys(found) for name in names if plain[name] == one]
-    if near:
-        return f"did you mean {' or '.join(near)}?"
+    close = difflib.get_close_matches(word.casefold(), plain.values(), n=3, cutoff=0.5)
+    nearest = [name for match in dict.fromkeys(close) for name in names if plain[name] == match]
+    if nearest:
+        return f"did you mean {' or '.join(nearest)}?"
     return f"known: {', '.join(names)}" if names else "none is known"

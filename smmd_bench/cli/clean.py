@@ -44,17 +44,17 @@ def command(
     from ..results.frames import read_run
     from ..run.run_directory import RunDirectory
 
-    known = (*PARTS, "all")
+    names = (*PARTS, "all")
     for name in what:
-        if name not in known:
-            raise UserError(f"Unknown part '{name}': {did_you_mean(name, known)}")
+        if name not in names:
+            raise UserError(f"Unknown part '{name}': {did_you_mean(name, names)}")
     if yes and dry_run:
         raise UserError("--yes removes, and --dry-run only lists: keep one of them.")
     if yes and not what:
         raise UserError("--yes removes what --what names: name parts with --what, or all.")
 
-    there = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
-    folders = [*dict.fromkeys(runs or there)]
+    folders = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
+    folders = [*dict.fromkeys(runs or folders)]
     with ExitStack() as locks:
         for folder in folders if yes else ():
             read_run(folder)  # a lock would make the folder where there is none

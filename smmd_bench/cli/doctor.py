@@ -93,13 +93,15 @@ def examine(stages: Sequence[tuple[str, str]] = (), engine: str = "vllm") -> Ite
     """Look at everything; torch and vLLM take half a minute. stages: methods and dtypes to run."""
     from ..plugin_system.registry import GROUPS, entries
 
-    own = f"{version('smmd-bench')}, Python {platform.python_version()}, {platform.platform()}"
-    yield Finding("smmd-bench", "ok", own)
+    software = f"{version('smmd-bench')}, Python {platform.python_version()}, {platform.platform()}"
+    yield Finding("smmd-bench", "ok", software)
     torch = "pip install 'smmd-bench[gpu]', or 'smmd-bench[cpu]' where there is no GPU"
-    yield (found := try_code("torch", _TORCH, torch))
-    has_build = re.search(r", for (\d|the CPU)", found.text)  # else torch cannot be imported
+    torch_finding = try_code("torch", _TORCH, torch)
+    yield torch_finding
+    # Without the name of a build, torch cannot be imported.
+    has_build = re.search(r", for (\d|the CPU)", torch_finding.text)
     if has_build and (driver := find_driver()) is not None:
-        yield check_driver(driver, found.text)
+        yield check_driver(driver, torch_finding.text)
     yield try_code("vLLM", _VLLM, f"{torch}; or give --engine transformers")
     broken = [entry for group in GROUPS for entry in entries(group) if entry.error]
     for entry in broken:
@@ -115,13 +117,13 @@ def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding
     """Run code in a process of its own, whose last line is the finding; a crash is a problem."""
     try:
         words = [sys.executable, "-W", "ignore", "-c", code]
-        done = run(words, capture_output=True, text=True, timeout=seconds, check=False)
+        process = run(words, capture_output=True, text=True, timeout=seconds, check=False)
     except TimeoutExpired:
         return Finding(name, "note", f"it took more than {seconds:.0f} s", remedy)
-    if done.returncode == 0:
-        return Finding(name, "ok", done.stdout.strip().splitlines()[-1])
-    errors = [line for line in done.stderr.splitlines() if line and not line[0].isspace()]
-    why = errors[-1] if errors else f"the process ended with status {done.returncode}"
+    if process.returncode == 0:
+        return Finding(name, "ok", process.stdout.strip().splitlines()[-1])
+    errors = [line for line in process.stderr.splitlines() if line and not line[0].isspace()]
+    why = errors[-1] if errors else f"the process ended with status {process.returncode}"
     return Finding(name, "problem", f"it cannot be used: {why[:300]}", remedy)
 
 
@@ -141,15 +143,15 @@ def try_stages(method: str, dtype: str, engine: str, seconds: float = 600) -> Fi
     name, env = f"{method} {dtype}", {"VLLM_LOGGING_LEVEL": "INFO", **os.environ}
     tried = "VLLM_USE_V2_MODEL_RUNNER=0 in the environment, or --engine transformers"
     try:
-        done = run(
+        process = run(
             words, stdout=PIPE, stderr=STDOUT, text=True, env=env, timeout=seconds, check=False
         )
     except TimeoutExpired:
         return Finding(name, "problem", f"it took more than {seconds:.0f} s", tried)
-    lines = done.stdout.strip().splitlines()
-    if done.returncode:
+    lines = process.stdout.strip().splitlines()
+    if process.returncode:
         return Finding(name, "problem", "\n".join(lines[-40:]), tried)
-    seen = [found[0].strip() for line in lines if (found := _OF_VLLM.search(line))]
+    seen = [match[0].strip() for line in lines if (match := _OF_VLLM.search(line))]
     return Finding(name, "ok", "\n".join([lines[-1], *seen]))
 
 
@@ -158,8 +160,8 @@ def find_driver() -> str | None:
     if (program := shutil.which("nvidia-smi")) is None:
         return None
     words = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
-    done = run(words, capture_output=True, text=True, check=False)
-    return done.stdout.split("\n", maxsplit=1)[0].strip() or None
+    process = run(words, capture_output=True, text=True, check=False)
+    return process.stdout.split("\n", maxsplit=1)[0].strip() or None
 
 
 def check_driver(driver: str, torch: str) -> Finding:

@@ -42,14 +42,14 @@ def command(run: Path, out: Path, merged: bool, voice: Voice, **filters: Any) ->
     if frames.cells.empty or "predictions" in frames.manifest:
         raise UserError(f"{run} holds no checkpoint: give a folder of `smmd-bench train-eval`.")
     chosen = filter_cells(frames, filters)
-    own = chosen[(chosen["loss"] != BASE) & chosen["trained_on"].isna()]
-    chosen = chosen if own.empty else own
-    done = chosen[chosen["status"] == "done"]
-    if done.empty:
+    trained = chosen[(chosen["loss"] != BASE) & chosen["trained_on"].isna()]
+    chosen = chosen if trained.empty else trained
+    measured = chosen[chosen["status"] == "done"]
+    if measured.empty:
         raise UserError(f"No such cell of {run} is finished: `smmd-bench show {run}` lists them.")
     for row in chosen[chosen["status"] != "done"].to_dict("records"):
         voice.note(f"Note: {row['task']} {row['loss']} seed {row['seed']} is {row['status']}.")
-    rows: list[Any] = done.to_dict("records")
+    rows: list[Any] = measured.to_dict("records")
     folders, notes = write_export(frames, rows, out, merged=merged)
     for note in notes:
         voice.note(f"Note: {note}")

@@ -104,9 +104,9 @@ def _read_table(file: Path, asked: Mapping[str, str | None]) -> dict[str, Any]:
     from ..storage.text_rows import read_named_rows
 
     rows = read_named_rows(file)
-    usual = {"question": COLUMNS["prompt"], "answer": COLUMNS["target"], "split": ("split",)}
+    by_role = {"question": COLUMNS["prompt"], "answer": COLUMNS["target"], "split": ("split",)}
     columns: dict[str, str] = {}
-    for role, usual_names in usual.items():
+    for role, usual_names in by_role.items():
         column = _find_column(file, [*rows[0]], role, asked[role], usual_names)
         if column is not None:
             columns[role] = column

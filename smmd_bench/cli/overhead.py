@@ -65,11 +65,11 @@ def command(
         raise UserError(f"Give --numeric-tokens, such as 10, below the vocabulary of {geometry}.")
     import torch
 
-    found = [load_loss(spec) for spec in (CE, *losses)]
+    plugins = [load_loss(spec) for spec in (CE, *losses)]
     settings = OverheadSettings(
         geometry=shape.name,
         config=shape.config,
-        losses={canonical(loss): version_of(loss) for loss in found},
+        losses={canonical(loss): version_of(loss) for loss in plugins},
         numeric_tokens=count,
         device="cuda" if torch.cuda.is_available() else "cpu",
         **sizes,

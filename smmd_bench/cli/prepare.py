@@ -45,14 +45,14 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
 
     if not tasks and not models:
         raise UserError("Nothing to prepare: name a task, such as gsm8k, or a --model.")
-    found = {}
+    by_name = {}
     for spec in tasks:
         task = load_task(spec)
-        found[task.name] = task
-        found |= {name: load_task(name) for name in getattr(task, "transfers", ())}
+        by_name[task.name] = task
+        by_name |= {name: load_task(name) for name in getattr(task, "transfers", ())}
     voice = Voice(quiet)
-    for said, place in chain(*map(_prepare_task, found.values()), map(_prepare_model, models)):
-        voice.say(said)
+    for summary, place in chain(*map(_prepare_task, by_name.values()), map(_prepare_model, models)):
+        voice.say(summary)
         if place is not None:
             voice.always(f"{'' if quiet else '  '}{place}")
 
@@ -109,9 +109,9 @@ def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
         pictures = sorted({path for example in examples for path in example.images})
         check_images(pictures)
         if files := [part for place in places for part in parts_of(place)] or pictures:
-            said = f"{task.name} {split}: {len(examples):,} examples, {_size(files)}"
+            summary = f"{task.name} {split}: {len(examples):,} examples, {_size(files)}"
             place = places[0] if places else Path(os.path.commonpath(files))
-            yield f"{said}, {getattr(task, 'licence', _UNKNOWN)}", place
+            yield f"{summary}, {getattr(task, 'licence', _UNKNOWN)}", place
 
 
 def _prepare_model(name: str) -> tuple[str, Path]:

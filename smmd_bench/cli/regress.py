@@ -70,12 +70,12 @@ def command(
     from ..regression.suites import find_suites
 
     targets, notes = find_targets(run, losses)
-    found = find_suites(suites, shots)
-    wanted = plan(targets, found, engine, limit)
+    chosen_suites = find_suites(suites, shots)
+    wanted = plan(targets, chosen_suites, engine, limit)
     for note in notes:
         voice.note(f"Note: {note}")
-    names, chosen = ", ".join(suite.name for suite in found), wanted[0].facts["engine"]
-    voice.say(f"{len(targets)} checkpoints x {names} with {chosen}.")
+    names = ", ".join(suite.name for suite in chosen_suites)
+    voice.say(f"{len(targets)} checkpoints x {names} with {wanted[0].facts['engine']}.")
 
     with voice.progress() as progress:
         outcome = regress(run, wanted, progress, **how)

@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Show a run's cells, what one cell wrote, or one example.
 
-    RUN is the newest one in runs/ if you give none. Of one cell its first test examples are shown;
+    RUN is the newest one in runs/ if you give none. Of one cell its first test examples are table;
     with --uid one example by all of the cells.
 
     \b
@@ -60,25 +60,25 @@ def command(
     frames = read_run(folder)
     cells = filter_cells(frames, filters)
     if uid is not None:
-        shown = _find_example(frames, cells, uid)
+        table = _find_example(frames, cells, uid)
     elif len(cells) == 1:
-        shown = frames.only(cells).completions.head(count)
-        if shown.empty:
+        table = frames.only(cells).completions.head(count)
+        if table.empty:
             status = cells["status"].iloc[0]
             raise UserError(f"That cell of {folder} is {status}: the command of the run goes on.")
     else:
         first = frames.metrics.drop_duplicates("address").set_index("address")
-        shown = cells[["address", "model", "task", "loss", "seed", "status"]].copy()
+        table = cells[["address", "model", "task", "loss", "seed", "status"]].copy()
         for column in ("metric", "value"):
-            shown[column] = shown["address"].map(first[column].astype(object))
+            table[column] = table["address"].map(first[column].astype(object))
     if as_json:
-        print_json({"run": str(folder), "rows": rows_of(shown)})
+        print_json({"run": str(folder), "rows": rows_of(table)})
         return
-    if "completion" in shown:
+    if "completion" in table:
         names = ("prompt", *_ANSWER) if uid is not None else _ANSWER
-        shown = shown[[column for column in names if column in shown]]
-    texts = [[*map(_plain, row.values())] for row in rows_of(shown)]
-    print_results(pd.DataFrame(texts, columns=shown.columns), str(folder))
+        table = table[[column for column in names if column in table]]
+    texts = [[*map(_plain, row.values())] for row in rows_of(table)]
+    print_results(pd.DataFrame(texts, columns=table.columns), str(folder))
 
 
 def as_in_run(run: RunFrames, loss: str) -> str:
@@ -102,8 +102,8 @@ def filter_cells(run: RunFrames, filters: Mapping[str, str | int | None]) -> pd.
         if column == "address":
             fits = cells["address"].str.startswith(str(value))
         if not fits.any():
-            known = did_you_mean(str(value), {*names.to_numpy().ravel()})
-            raise UserError(f"No cell of {run.path} has the {column} '{value}': {known}")
+            hint = did_you_mean(str(value), {*names.to_numpy().ravel()})
+            raise UserError(f"No cell of {run.path} has the {column} '{value}': {hint}")
         if column == "seed":
             fits |= run.cells["loss"] == "base"
         cells = cells[fits[cells.index]]
@@ -115,13 +115,13 @@ def filter_cells(run: RunFrames, filters: Mapping[str, str | int | None]) -> pd.
 def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame:
     """What the cells wrote for an example. Raises UserError if none has it, or tasks share it."""
     answers = run.only(cells).completions
-    found = answers[answers["uid"] == uid]
-    if found.empty:
-        near = did_you_mean(uid, answers["uid"].drop_duplicates().head(2000))
-        raise UserError(f"{run.path} has no example '{uid}': {near[:300]}")
-    if found["prompt"].str.strip().nunique() > 1:  # a chat template gets it without blanks
+    rows = answers[answers["uid"] == uid]
+    if rows.empty:
+        hint = did_you_mean(uid, answers["uid"].drop_duplicates().head(2000))
+        raise UserError(f"{run.path} has no example '{uid}': {hint[:300]}")
+    if rows["prompt"].str.strip().nunique() > 1:  # a chat template gets it without blanks
         raise UserError(f"Several tasks of {run.path} have an example '{uid}': add --task.")
-    return found
+    return rows
 
 
 def _plain(value: object) -> str:

@@ -50,20 +50,20 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     wanted = targets(plugins_to_check)
     if run is not None and read_run(run) and all(group != "reports" for group, _ in wanted):
         raise UserError("--run is for reports, and none is to be checked: leave it out.")
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for group, spec in wanted:
         label = f"{singular(group)} {spec}"
         with new_console(stderr=True).status(f"Checking {label} ..."):
             checks = findings((group, spec), run)
-        found.append({"group": group, "plugin": spec, "checks": [asdict(one) for one in checks]})
+        results.append({"group": group, "plugin": spec, "checks": [asdict(one) for one in checks]})
         if not as_json:
             click.secho(label, bold=True)
             for one in checks:
                 click.echo(f"{click.style(*_SIGNS[one.state])} {one.check}: {one.detail}")
-    states = [check["state"] for plugin in found for check in plugin["checks"]]
+    states = [check["state"] for plugin in results for check in plugin["checks"]]
     counts = {state: states.count(state) for state in _SIGNS}
     if as_json:
-        print_json({"plugins": found, **counts})
+        print_json({"plugins": results, **counts})
     else:
         click.echo(", ".join(f"{count} {state}" for state, count in counts.items()))
     return 1 if counts["failed"] else 0

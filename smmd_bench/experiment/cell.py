@@ -161,8 +161,9 @@ class Cell:
 
     def examples_there(self, split: Split) -> int:
         """How many examples the cell has of a split: fewer than `size` in a smaller copy."""
-        there, size = self.rows_there(split, self.size(split)), self.size(split)
-        return size if there is None else min(size, there)
+        size = self.size(split)
+        count = self.rows_there(split, size)
+        return size if count is None else min(size, count)
 
     def rows_there(self, split: Split, limit: int | None = None) -> int | None:
         """How many examples a copy of the data has, as an identity's `kept` says, or the rows of

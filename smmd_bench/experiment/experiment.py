@@ -123,8 +123,8 @@ class Experiment(Settings):
 
     def _make_base(self, card: ModelCard, spec: str) -> Cell:
         """The untuned checkpoint on a task, from which the other cells of both are made."""
-        asked = canonical(load_engine(self.engine))
-        refused = asked if refusal(asked, card) is not None else None
+        preferred = canonical(load_engine(self.engine))
+        refused = preferred if refusal(preferred, card) is not None else None
         task = canonical(load_task(card.task_spec(spec)))
         require_images(task, card)
         return Cell(
@@ -134,7 +134,7 @@ class Experiment(Settings):
             seed=0,
             data_seed=self.data_seed,
             recipe=card.recipe(task.partition("[")[0], self.recipe),
-            engine=canonical(load_engine(INSTEAD)) if refused else asked,
+            engine=canonical(load_engine(INSTEAD)) if refused else preferred,
             asked_engine=refused,
             decoders=rules_of(self.decoders),
         )

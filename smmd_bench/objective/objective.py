@@ -130,9 +130,9 @@ def hidden_objective(
     _move(loss, hidden, head.weight.shape[0])
 
     wide = torch.promote_types(head.weight.dtype, torch.float32)
-    like = torch.ones(len(targets), dtype=wide, device=hidden.device)  # [T]
-    coefficient, factor, counts = _weights(loss, targets, like, num_tokens, num_units)
-    auxiliary = like.new_zeros(())
+    ones = torch.ones(len(targets), dtype=wide, device=hidden.device)  # [T]
+    coefficient, factor, counts = _weights(loss, targets, ones, num_tokens, num_units)
+    auxiliary = ones.new_zeros(())
     term = None
     if loss is not None and targets.units:
 

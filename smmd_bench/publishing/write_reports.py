@@ -176,8 +176,8 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
         if artefact.table is not None:
             title = artefact.table.attrs.get("title") or section.title
             section = replace(section, title=str(title))
-        shown = replace(section, artefact=artefact)
-        files = _write_artefact(run.path / "reports", shown, artefact, formats)
+        drawn = replace(section, artefact=artefact)
+        files = _write_artefact(run.path / "reports", drawn, artefact, formats)
     except (Exception, SystemExit) as problem:  # a plugin's code may exit
         trace = "".join(traceback.format_exception(problem))
         return replace(section, error=f"{type(problem).__name__}: {problem}", traceback=trace)

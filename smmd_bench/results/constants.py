@@ -27,16 +27,18 @@ def constants_of(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     """
     import pandas as pd
 
-    described = {content["address"]: content for content in run.manifest["cells"]}
+    records = {record["address"]: record for record in run.manifest["cells"]}
     by_test: dict[tuple[str, str], dict[str, float]] = {}
     rows: list[dict[str, Any]] = []
     for cell in cells[cells["status"] == "done"].to_dict("records"):
-        task, address = str(cell["task"]), str(cell["address"])
-        test = (task, cell_key(described[address]).test)
+        task = str(cell["task"])
+        address = str(cell["address"])
+        test = (task, cell_key(records[address]).test)
+        # The answers of a test are read once.
         if test not in by_test:
             by_test[test] = _constants_of_test(run, task, address)
-        values = by_test[test].items()
-        rows += [{"address": address, "metric": name, "constant": value} for name, value in values]
+        for name, value in by_test[test].items():
+            rows.append({"address": address, "metric": name, "constant": value})
     return pd.DataFrame(rows, columns=[*COLUMNS])
 
 

@@ -74,18 +74,19 @@ def order_losses(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 def pair_seeds(run: Run, reference: str) -> pd.DataFrame:
     """The comparisons with a loss, and of cross-entropy with itself: a row a cell and metric."""
-    every = run.paired[run.paired["difference"].notna()]
-    is_noise = (every["kind"] == "noise") & (reference == REFERENCE)
-    is_comparison = every["kind"] == "comparison"
-    is_comparison &= is_reference(every["against_loss"], reference)
-    rows = every[is_noise | is_comparison]
+    rows = run.paired[run.paired["difference"].notna()]
+    is_noise = (rows["kind"] == "noise") & (reference == REFERENCE)
+    is_comparison = rows["kind"] == "comparison"
+    is_comparison &= is_reference(rows["against_loss"], reference)
+    rows = rows[is_noise | is_comparison]
     # The noise floor stands last in tables: "comparison" is before "noise".
     rows = rows.sort_values("kind", kind="stable", ignore_index=True)
 
     values = run.metrics.set_index(["address", "metric"])["value"]
     for name, column in zip(VALUES, ("address", "against"), strict=True):
         keys = zip(rows[column], rows["metric"], strict=True)
-        rows[name] = [float(values.get(key, math.nan)) for key in keys]
+        metric_values = [values.get(key, math.nan) for key in keys]
+        rows[name] = [float(value) for value in metric_values]
     return order_losses(rows, run.cells)
 
 

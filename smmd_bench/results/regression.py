@@ -56,22 +56,27 @@ def regression_frame(run: Run) -> pd.DataFrame:
     models = {model: at for at, model in enumerate(run.cells["model"].cat.categories)}
     cells = {address: at for at, address in enumerate(run.cells["address"])}
 
-    def place(row: dict[str, Any]) -> tuple[Any, ...]:
-        """The sort leaves the rows of an evaluation as they are."""
-        shots = -1 if row["shots"] is None else row["shots"]
-        setting = row["suite"], -(row["limit"] or math.inf), shots, row["engine"]
-        return models.get(row["model"], math.inf), *setting, cells.get(row["cell"], -1)
+    def find_place(row: dict[str, Any]) -> tuple[Any, ...]:
+        return (
+            models.get(row["model"], math.inf),
+            row["suite"],
+            -(row["limit"] or math.inf),
+            -1 if row["shots"] is None else row["shots"],
+            row["engine"],
+            cells.get(row["cell"], -1),
+        )
 
-    rows.sort(key=place)
+    # The sort is stable: it leaves the rows of an evaluation as they are.
+    rows.sort(key=find_place)
     return pd.DataFrame(rows, columns=list(COLUMNS)).astype(_TYPES)
 
 
 def current_evaluations(run: Run) -> list[tuple[Path, dict[str, Any]]]:
     """The folder and suite.json of each whole evaluation of a checkpoint that is the run's now."""
-    made = sorted((run.path / "regression").glob("[!.]*/results.json"))
-    folders = [file.parent for file in made if file.parent.suffix != ".damaged"]
-    found = [(folder, read_json(folder / "suite.json")) for folder in folders]
-    return [(folder, suite) for folder, suite in found if suite and _is_current(suite, run)]
+    files = sorted((run.path / "regression").glob("[!.]*/results.json"))
+    folders = [file.parent for file in files if file.parent.suffix != ".damaged"]
+    suites = [(folder, read_json(folder / "suite.json")) for folder in folders]
+    return [(folder, suite) for folder, suite in suites if suite and _is_current(suite, run)]
 
 
 def compared_evaluations(
@@ -101,8 +106,8 @@ def _opponent(mine: Mapping[str, Any], others: Sequence[dict[str, Any]]) -> dict
         return None
     wanted = REFERENCE, mine["task"], mine["seed"]
     trained = (o for o in others if o["cell"] and mine["loss"] != REFERENCE)
-    same = [t for t in trained if (t["loss"], t["task"], t["seed"]) == wanted]
-    return next(iter([*same, *(o for o in others if o["cell"] is None)]), None)
+    rivals = [t for t in trained if (t["loss"], t["task"], t["seed"]) == wanted]
+    return next(iter([*rivals, *(o for o in others if o["cell"] is None)]), None)
 
 
 def regression_samples(run: Path, name: str) -> pd.DataFrame:
@@ -119,15 +124,15 @@ def _rows(
     if other is not None:
         place = comparison_folder(folder.parents[1], {"address": folder.name}, other)
         comparison = (read_own_json(place / "comparison.json") or {}).get("metrics", {})
-    same = {name: suite.get(name) for name in COLUMNS} | {"address": folder.name}
-    same |= {name: results.get(name) for name in ("shots", "documents", "truncated", "context")}
-    found = []
+    shared = {name: suite.get(name) for name in COLUMNS} | {"address": folder.name}
+    shared |= {name: results.get(name) for name in ("shots", "documents", "truncated", "context")}
+    rows = []
     for row in results["rows"]:
-        known = comparison.get(row["metric"]) or {}
-        compared = {name: known.get(name) for name in _DIFFERENCE}
-        compared["against_loss"] = other["loss"] if known and other is not None else None
-        found.append({**same, **row, **compared})
-    return found
+        difference = comparison.get(row["metric"]) or {}
+        compared = {name: difference.get(name) for name in _DIFFERENCE}
+        compared["against_loss"] = other["loss"] if difference and other is not None else None
+        rows.append({**shared, **row, **compared})
+    return rows
 
 
 def _is_current(suite: Mapping[str, Any], run: Run) -> bool:

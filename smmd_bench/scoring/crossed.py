@@ -97,13 +97,19 @@ def fit(table: Sequence[Sequence[float]] | NDArray[np.float64]) -> Crossed:
         return Crossed(0.0, float(values.var(ddof=1)), 0.0, 1, examples)
 
     mean = values.mean()
-    rows = values.mean(axis=1)
-    columns = values.mean(axis=0)
-    residuals = values - rows[:, None] - columns[None] + mean
-    of_seed = examples * np.square(rows - mean).sum() / (seeds - 1)
-    of_example = seeds * np.square(columns - mean).sum() / (examples - 1)
-    of_both = np.square(residuals).sum() / ((seeds - 1) * (examples - 1))
-    return Crossed(float(of_seed), float(of_example), float(of_both), seeds, examples)
+    by_seed = values.mean(axis=1)
+    by_example = values.mean(axis=0)
+    residuals = values - by_seed[:, None] - by_example[None] + mean
+    of_seed = examples * np.square(by_seed - mean).sum()
+    of_example = seeds * np.square(by_example - mean).sum()
+    of_both = np.square(residuals).sum()
+    return Crossed(
+        of_seed=float(of_seed / (seeds - 1)),
+        of_example=float(of_example / (examples - 1)),
+        of_both=float(of_both / ((seeds - 1) * (examples - 1))),
+        seeds=seeds,
+        examples=examples,
+    )
 
 
 def fit_cells(cells: pd.DataFrame) -> Crossed:

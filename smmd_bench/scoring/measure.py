@@ -113,17 +113,21 @@ def rule_columns(task: Task, beams: pd.DataFrame, scores: pd.DataFrame) -> pd.Da
     median = numbers[is_reached].groupby("uid")["value"].first()
 
     columns: dict[str, Any] = {}
+    uids = scores["uid"]
     answer = scores["answer"].to_numpy(np.float64)
-    has_no_number = ~scores["uid"].isin(mass.index).to_numpy()
+    is_valid = scores["valid"].to_numpy(bool)
+    has_no_number = ~uids.isin(mass.index).to_numpy()
     for rule, by_uid in zip(decoding_rules.RULES, (mean, median), strict=True):
-        parsed = by_uid.reindex(scores["uid"]).to_numpy(np.float64)
+        parsed = by_uid.reindex(uids).to_numpy(np.float64)
         with np.errstate(over="ignore", invalid="ignore"):
             error = np.abs(parsed - answer)
         error = np.where(has_no_number, scores["error"], error)
         columns[f"parsed[{rule}]"] = np.where(has_no_number, scores["parsed"], parsed)
         columns[f"error[{rule}]"] = error
-        columns[f"valid[{rule}]"] = scores["valid"].to_numpy(bool) & ~np.isnan(error)
-    columns[decoding_rules.MASS] = mass.reindex(scores["uid"], fill_value=0.0).to_numpy(np.float64)
+        columns[f"valid[{rule}]"] = is_valid & ~np.isnan(error)
+
+    mass_of_row = mass.reindex(uids, fill_value=0.0)
+    columns[decoding_rules.MASS] = mass_of_row.to_numpy(np.float64)
     return pd.DataFrame(columns, index=scores.index)
 
 

@@ -86,22 +86,22 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
             return
 
         final = self.folder / "epochs" / str(epoch)
-        part = part_of(final)
-        shutil.rmtree(part, ignore_errors=True)
-        model.save_pretrained(part, state_dict=weights)
+        unfinished = part_of(final)
+        shutil.rmtree(unfinished, ignore_errors=True)
+        model.save_pretrained(unfinished, state_dict=weights)
         del weights
-        self.tokenizer.save_pretrained(part)
+        self.tokenizer.save_pretrained(unfinished)
         if self.processor is not None:
-            self.processor.save_pretrained(part)
+            self.processor.save_pretrained(unfinished)
 
         if canary is None:
             assert self.reload is not None
-            canary = self.canary_of(self.reload(part))
-        weights_digest = digest_of_weights(part)
+            canary = self.canary_of(self.reload(unfinished))
+        weights_digest = digest_of_weights(unfinished)
         receipt = {"epoch": epoch, "step": state.global_step, "weights": weights_digest}
-        write_json(part / "canary.json", {**receipt, "canary": asdict(canary)})
+        write_json(unfinished / "canary.json", {**receipt, "canary": asdict(canary)})
         shutil.rmtree(final, ignore_errors=True)
-        part.rename(final)
+        unfinished.rename(final)
 
     def canary_of(self, model: Any) -> Canary:
         """Not of the wrapper, which the Trainer makes compute in bfloat16."""

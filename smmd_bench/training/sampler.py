@@ -39,7 +39,7 @@ class LengthGroups(torch.utils.data.Sampler[int]):  # type: ignore[misc]
         rng = np.random.default_rng([self.seed, self.epoch])
         order = rng.permutation(len(self.lengths))
         left_over = len(order) % self.batch_size
-        in_batches, rest = np.split(order, [len(order) - left_over])
+        in_batches, last_batch = np.split(order, [len(order) - left_over])
         group_size = self.batch_size * _BATCHES_A_GROUP
 
         batches: list[NDArray[np.int64]] = []
@@ -50,7 +50,7 @@ class LengthGroups(torch.utils.data.Sampler[int]):  # type: ignore[misc]
             batches += np.split(group, len(group) // self.batch_size)
         rng.shuffle(batches)
 
-        for batch in [*batches, rest]:
+        for batch in [*batches, last_batch]:
             yield from batch.tolist()
 
 

@@ -66,13 +66,13 @@ def train_cell(cell: Cell, run: Path, progress: Progress, track: str | None = No
     track: a tracker that hears of it, see `smmd_bench.training.tracking`.
     """
     final = cell.stored(run).trained
-    part = part_of(final)
-    if not (part / "receipt.json").exists():
-        _train(cell, part, progress, track)
+    unfinished = part_of(final)
+    if not (unfinished / "receipt.json").exists():
+        _train(cell, unfinished, progress, track)
     if is_first():
-        shutil.rmtree(part / "training", ignore_errors=True)
+        shutil.rmtree(unfinished / "training", ignore_errors=True)
         remove_tree(final)  # whose weights are gone
-        part.rename(final)
+        unfinished.rename(final)
 
 
 def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> None:

@@ -35,8 +35,8 @@ def tracking(name: str | None, label: str, cell_folder: Path) -> dict[str, Any]:
     run = cell_folder.parent.parent
     folder = run / "tracking"
     folder.mkdir(parents=True, exist_ok=True)
-    own = folder_name([label], {"cell": cell_folder.name})
-    os.environ["TENSORBOARD_LOGGING_DIR"] = str(folder / "tensorboard" / own)
+    folder_of_cell = folder_name([label], {"cell": cell_folder.name})
+    os.environ["TENSORBOARD_LOGGING_DIR"] = str(folder / "tensorboard" / folder_of_cell)
     os.environ.setdefault("WANDB_DIR", str(folder))
     os.environ.setdefault("WANDB_PROJECT", run.name)
     os.environ.setdefault("TRACKIO_DIR", str(folder / "trackio"))
