@@ -110,7 +110,8 @@ def test_a_room_keeps_its_budget_of_tokens(what):
 
 def test_source_keeps_its_budget_of_files_and_pages_theirs_of_words():
     assert len(FILES) <= 231
-    pages = [ROOT / "README.md", *(ROOT / "docs").glob("*.md")]
+    written = [page for page in (ROOT / "docs").glob("*.md") if page.name != "cli.md"]
+    pages = [ROOT / "README.md", *written]
     assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 24_000
 
 

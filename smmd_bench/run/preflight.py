@@ -85,7 +85,14 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
                 embeddings=embedding_rows(cell.card.folder),
                 model=cell.model,
             )
-            _require_room(cell, split, examples, tokenizer, processor)
+            too_long = _require_room(cell, split, examples, tokenizer, processor)
+            if too_long:
+                sentence = (
+                    f"{cell.task}, {split}: {too_long:,} of {len(examples):,} targets need more "
+                    f"than {cell.task_plugin.max_new_tokens} new tokens of {cell.model}, so these "
+                    "examples cannot be answered right."
+                )
+                progress(sentence, 0, 0)
 
 
 def _require_engines(cells: Sequence[Cell], gpus: int) -> None:
@@ -200,9 +207,10 @@ def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
 
 def _require_room(
     cell: Cell, split: Split, examples: Sequence[Example], tokenizer: Any, processor: Any | None
-) -> None:
+) -> int:
     """Raise UserError for the example that needs the most room, where there is less; and for a
-    prompt to decode that has no token."""
+    prompt to decode that has no token. Returns how many targets are longer than a completion may
+    be."""
     is_training = split == "train"
     if is_training:
         room = at_most_positions(cell.card.folder, cell.recipe.max_length)
@@ -241,6 +249,10 @@ def _require_room(
             f"of {prompt} and {needed - prompt} after it), but {cell.model} has room for {room}, "
             f"and nothing is ever cut: {remedy}."
         )
+
+    # The last token closes a target: a completion need not have it.
+    longest = cell.task_plugin.max_new_tokens + 1
+    return 0 if is_training else sum(len(target) > longest for target in targets)
 
 
 def _require_unstopped(

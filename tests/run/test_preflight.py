@@ -215,3 +215,10 @@ def test_a_broken_picture_is_named_before_anything_starts(drawn):
     (file,) = example.images
     file.write_bytes(file.read_bytes()[:200])
     assert f"{file} cannot be read" in refusal(drawn)
+
+
+def test_targets_that_no_completion_can_equal_are_said(monkeypatch):
+    monkeypatch.setattr(GSM8K, "max_new_tokens", 40)
+    notes = heard(words("builtin/tiny"))
+    (sentence,) = {s for s in notes if "cannot be answered right" in s and "test" in s}
+    assert sentence.startswith("gsm8k, test: 2 of 2 targets need more than 40 new tokens")

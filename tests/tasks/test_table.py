@@ -99,7 +99,7 @@ def test_a_column_says_the_split_and_a_template_the_prompt(tmp_path):
 BLANK, OTHER = {"Question": " ", "Answer": 1}, {"Question": "?", "Answer": "x"}
 TWINS = [{"Question": "?", "Answer": 1, "part": split} for split in SPLITS]
 MISTAKES = [
-    ([], "", "a.csv is not a readable csv file (No columns to parse"),
+    ([], "", "a.csv is not a readable csv file (it has no rows"),
     ([BLANK], "", "a.csv, row 1: its Question or Answer is empty: correct it, or remove the row."),
     ([*rows(3), OTHER], ",answers=numbers", "a.csv, row 4: its Answer is no number: "),
     (
