@@ -25,6 +25,7 @@ def problems(n: int, seed: int) -> pd.DataFrame:
                     text, value = f"({text})*{number % 5 + 1}", value * (number % 5 + 1)
                 case _:
                     text, value = f"({text})/{number % 4 + 1}", value / (number % 4 + 1)
+
         uid = f"test-{at:06d}"
         rows.append((uid, f"What is {text}?\nAnswer: ", str(value), operations, "interpolate"))
     return pd.DataFrame(rows, columns=["uid", "prompt", "target", "operations", "level"])

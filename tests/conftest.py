@@ -53,8 +53,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """The files of a folder, but for the lock of a run."""
-    found = (file for file in folder.rglob("*") if file.is_file() and file.name != ".lock")
-    return {str(file.relative_to(folder)): file.read_bytes() for file in found}
+    files = (file for file in folder.rglob("*") if file.is_file() and file.name != ".lock")
+    return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
 @dataclass(frozen=True)
@@ -88,12 +88,12 @@ def local_copies(monkeypatch):
 @pytest.fixture(autouse=True)
 def own_plugins(monkeypatch):
     """Plugin files of one test are not those of the next."""
-    found = {group: {**plugins} for group, plugins in registry._from_files.items()}
-    monkeypatch.setattr(registry, "_from_files", found)
-    before = registry._files
-    monkeypatch.setattr(registry, "_files", [*before])
+    registered = {group: {**plugins} for group, plugins in registry._from_files.items()}
+    monkeypatch.setattr(registry, "_from_files", registered)
+    files = registry._files
+    monkeypatch.setattr(registry, "_files", [*files])
     yield
-    if registry._files != before:
+    if registry._files != files:
         for loader in (registry.load_task, registry.load_loss, registry.load_engine):
             loader.cache_clear()
 
@@ -179,6 +179,7 @@ def _build(kind: str, root: Path) -> TinyCheckpoints:
         )
         _train(lora, tokenizer, steps=40, seed=10 + seed, offset=3 * seed, learning_rate=5e-3)
         save(f"lora{seed}", lora)
+
     torch.set_num_threads(threads)
     return TinyCheckpoints(tokenizer, root / "base", checkpoints)
 
@@ -193,14 +194,15 @@ def _train(
     parameters = [p for p in model.parameters() if p.requires_grad]
     optimizer = torch.optim.AdamW(parameters, lr=learning_rate)
     model.train()
+
     for _ in range(steps):
         pairs = [(draw.randrange(10), draw.randrange(10)) for _ in range(64)]
         texts = [f"{a}+{b}={a + b + offset}{tokenizer.eos_token}" for a, b in pairs]
         batch = tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
         ids = batch["input_ids"]
         equals = ids == tokenizer.convert_tokens_to_ids("=")
-        asked = equals.flip(1).cumsum(1).flip(1) > 0  # up to and with "="
-        labels = ids.masked_fill(asked | (batch["attention_mask"] == 0), -100)
+        before_answer = equals.flip(1).cumsum(1).flip(1) > 0  # up to and with "="
+        labels = ids.masked_fill(before_answer | (batch["attention_mask"] == 0), -100)
         model(**batch, labels=labels).loss.backward()
         optimizer.step()
         optimizer.zero_grad()

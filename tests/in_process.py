@@ -65,14 +65,15 @@ def coarse_figures() -> Iterator[None]:
 def as_a_process(folder: Path, **environment: str) -> Iterator[None]:
     """The working folder, the environment and the registry, as a new process has them."""
     plugins = {group: dict(found) for group, found in registry._from_files.items()}
-    files, variables, here = list(registry._files), dict(os.environ), Path.cwd()
+    files, variables, variables_here = list(registry._files), dict(os.environ), Path.cwd()
     registry._from_files["executors"]["in_process"] = InProcess
     os.environ.update(environment)
     os.chdir(folder)
+
     try:
         yield
     finally:
-        os.chdir(here)
+        os.chdir(variables_here)
         os.environ.clear()
         os.environ.update(variables)
         for group, found in plugins.items():
@@ -105,6 +106,7 @@ def _work(stem: Path, module: str, progress: Progress) -> str | None:
     arguments, interrupt = sys.argv, signal.getsignal(signal.SIGINT)
     writing = os.open(events, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     sys.argv = ["worker", str(stem.with_suffix(".json")), str(writing)]
+
     try:
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(stem.with_suffix(".log").open("w"))
@@ -114,9 +116,10 @@ def _work(stem: Path, module: str, progress: Progress) -> str | None:
     finally:
         sys.argv = arguments
         signal.signal(signal.SIGINT, interrupt)
-    said = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
-    for event in said:
+
+    events_read = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
+    for event in events_read:
         if event["event"] == "progress":
             progress(event["what"], event["done"], event["total"])
-    failures = [event["message"] for event in said if event["event"] == "failed"]
+    failures = [event["message"] for event in events_read if event["event"] == "failed"]
     return failures[-1] if failures else "no reason given" if failed else None

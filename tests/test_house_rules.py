@@ -26,25 +26,25 @@ def imported_modules(source: str, file: Path, root: Path = ROOT) -> set[str]:
     """Absolute names of everything that a file imports, relative imports resolved."""
     parts = list(file.relative_to(root).with_suffix("").parts)
     package = parts if parts[0] == "smmd_bench" else ["smmd_bench", *parts]
-    found = set()
+    modules = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = package[: -node.level] if node.level else []
             if node.level and file.name == "__init__.py":
                 base = package[: len(package) - node.level]
             module = ".".join([*base, *filter(None, [node.module])])
-            found |= {module} | {f"{module}.{alias.name}" for alias in node.names}
-    return found
+            modules |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+    return modules
 
 
 def forbidden_imports(source: str, file: Path) -> set[str]:
     """Imports of another root; plugins, tasks and reports may import the harness."""
-    own = file.relative_to(ROOT).parts[0]
-    others = [p for root in ROOTS if root != own for p in (f"smmd_bench.{root}", root)]
+    root_of_file = file.relative_to(ROOT).parts[0]
+    prefixes = [p for root in ROOTS if root != root_of_file for p in (f"smmd_bench.{root}", root)]
     names = imported_modules(source, file)
-    return {n for n in names for p in others if n == p or n.startswith(f"{p}.")}
+    return {n for n in names for p in prefixes if n == p or n.startswith(f"{p}.")}
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda f: str(f.relative_to(ROOT)))
@@ -104,8 +104,8 @@ BUDGETS = {
 
 @pytest.mark.parametrize("what", BUDGETS)
 def test_a_room_keeps_its_budget_of_tokens(what):
-    most, files = BUDGETS[what]
-    assert sum(count_tokens(file.read_text(encoding="utf-8")) for file in files) <= most
+    budget, files = BUDGETS[what]
+    assert sum(count_tokens(file.read_text(encoding="utf-8")) for file in files) <= budget
 
 
 def test_source_keeps_its_budget_of_files_and_pages_theirs_of_words():

@@ -40,10 +40,12 @@ def build_vlm(architecture: str, folder: Path, *, seed: int = 0) -> Path:
     makers = {"qwen2_5_vl": _qwen2_5_vl, "mistral3": _mistral3, "mllama": _mllama}
     processor, config = makers[architecture]()
     tokenizer = processor.tokenizer
+
     with torch.random.fork_rng():
         torch.manual_seed(seed)
         model = AutoModelForImageTextToText.from_config(config)
         _widen(model, tokenizer)
+
     model.generation_config = GenerationConfig(**special_tokens(tokenizer), do_sample=False)
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
@@ -60,8 +62,8 @@ def draw_picture(path: Path, seed: int, size: tuple[int, int] = (84, 84)) -> Pat
     image = Image.new("RGB", size, colours[0])
     draw = ImageDraw.Draw(image)
     for colour in colours[1:]:
-        (left, right), (top, bottom) = (sorted(random.integers(0, s, 2).tolist()) for s in size)
-        draw.rectangle((left, top, right, bottom), fill=colour)
+        (x0, right), (top, bottom) = (sorted(random.integers(0, s, 2).tolist()) for s in size)
+        draw.rectangle((x0, top, right, bottom), fill=colour)
     image.save(path)
     return path
 
@@ -200,6 +202,7 @@ def _widen(model: Any, tokenizer: Any) -> None:
     head = model.get_output_embeddings().weight
     special = {*tokenizer.all_special_ids, *range(len(tokenizer), len(head))}
     special = {token for token in special - {tokenizer.eos_token_id} if token < len(head)}
+
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if name.endswith("gate"):

@@ -40,7 +40,13 @@ def train_log_of(loss: str, steps: int) -> pd.DataFrame:
     step = np.arange(1, steps + 1)
     ce = 0.8 + 2.2 * np.exp(-3 * step / steps)
     auxiliary = AUXILIARY.get(loss.partition("[")[0], np.nan) * ce
-    same = {"learning_rate": 2e-4, "grad_norm": 1.0, "tokens": 96, "units": 40, "seconds": 0.25}
+    constants = {
+        "learning_rate": 2e-4,
+        "grad_norm": 1.0,
+        "tokens": 96,
+        "units": 40,
+        "seconds": 0.25,
+    }
     return pd.DataFrame(
         {
             "step": step,
@@ -49,6 +55,6 @@ def train_log_of(loss: str, steps: int) -> pd.DataFrame:
             "cross_entropy": ce,
             "auxiliary": auxiliary,
             "relative_auxiliary": 3 * auxiliary / ce,
-            **same,
+            **constants,
         }
     )

@@ -28,6 +28,7 @@ def tuned_run(path: Path, grids: Mapping[str, Sequence[str]] = GRIDS, **names: A
             name = untuned_label(str(content["loss"]))
             content = _tune(run, content, grids[name], CHOSEN[name][int(content["seed"])])
         cells.append(content)
+
     manifest = read_json(path / "manifest.json") or {}
     write_json(path / "manifest.json", {**manifest, "cells": cells})
     write_comparisons(read_run(path), task_of, resamples=20)
@@ -44,13 +45,15 @@ def _tune(
     metrics, selection = cell.metrics, cell.selection
     addresses = [f"t{at}{content['address'][2:]}" for at in range(len(grid))]
     trials = [{"address": at, "parts": parts_of(at), "loss": "smmd"} for at in addresses]
+
     for trial in trials:
         for stage in ("decode", "measure"):
             del trial["parts"][stage]
         write_trained(run.path, trial, frames["train_log"], selection)
+
     points = [{"text": text, "loss": content["loss_name"], "settings": {}} for text in grid]
     parts = {k: v for k, v in content["parts"].items() if k not in ("train", "validate")}
-    said = {**content, "parts": parts, "grid": points, "trials": trials}
+    tuned = {**content, "parts": parts, "grid": points, "trials": trials}
     values = [50.0 + (1 + content["seed"]) * (at == chosen) for at in range(len(grid))]
     lines = [
         {"address": address, "text": text, "epoch": 1, "value": value, "low": 40.0, "high": 60.0,
@@ -58,7 +61,7 @@ def _tune(
         for address, text, value in zip(addresses, grid, values, strict=True)
     ]  # fmt: skip
     choice = {"metric": "exact_match", "chosen": chosen, "trials": lines}
-    write_json(stored_cell(run.path, said).selected / "selection.json", choice)
+    write_json(stored_cell(run.path, tuned).selected / "selection.json", choice)
     measured = (frames[name] for name in ("completions", "probes", "scores"))
-    write_measured(stored_cell(run.path, said), *measured, metrics)
-    return said
+    write_measured(stored_cell(run.path, tuned), *measured, metrics)
+    return tuned

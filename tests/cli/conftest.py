@@ -54,8 +54,8 @@ def run_here(*arguments: object, cwd: Path | None = None, **environment: str) ->
 def call(*arguments: object, cwd: Path | None = None, **environment: str) -> Ended:
     """Run the command on pipes; a variable that is empty is left out."""
     words = [COMMAND, *map(str, arguments)]
-    there = {k: v for k, v in {**os.environ, **environment}.items() if v}
-    return subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=there)
+    variables = {k: v for k, v in {**os.environ, **environment}.items() if v}
+    return subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=variables)
 
 
 def write_distribution(site: Path, name: str, source: str) -> None:

@@ -21,8 +21,8 @@ class Hub(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         weights = {f.name: f.read_bytes() for f in TINY.iterdir() if f.suffix != ".yaml"}
-        whole = {**weights, "README.md": README, "pytorch_model.bin": b"a pickle"}
-        self.repositories = {"someone/whole": whole}
+        contents = {**weights, "README.md": README, "pytorch_model.bin": b"a pickle"}
+        self.repositories = {"someone/whole": contents}
         self.asked: list[str] = []
         self.address = f"http://127.0.0.1:{self.server_port}"
 

@@ -29,6 +29,7 @@ def test_every_command_has_a_sentence_and_help_of_80_columns_with_examples():
     lines = [line for line in lines if line and not line.endswith(":")]
     assert [line.split()[0] for line in lines] == COMMANDS
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+
     for name in COMMANDS:
         out = run_here(name, "--help", COLUMNS="80")
         assert out.returncode == 0, name
@@ -74,8 +75,8 @@ def test_flags_print_the_file_that_means_the_same(tmp_path):
 
 @pytest.mark.parametrize(("losses", "note"), [("ce,smmd", ""), ("ntl", "to compare with: add it")])
 def test_a_dry_run_says_what_is_to_be_done_and_writes_nothing(losses, note, tmp_path):
-    asked = ("--decoders", "mean", "--seeds", "3", "--epochs", "1")
-    out = run_here(*JOB, losses, *asked, "--dry-run", cwd=tmp_path)
+    requested = ("--decoders", "mean", "--seeds", "3", "--epochs", "1")
+    out = run_here(*JOB, losses, *requested, "--dry-run", cwd=tmp_path)
     assert out.returncode == 0
     assert "N = 10" in out.stdout
     assert "1 epoch, batch 64, rate 0.0005, seed 3, decoded greedily, mean; train" in out.stdout
@@ -96,9 +97,9 @@ def test_a_report_says_that_the_code_of_a_plugin_has_changed(words, tmp_path):
             cell |= {"plugins": {"loss smmd": "of that time"}, "engine": "vllm"}
     (run / "manifest.json").write_text(json.dumps(manifest))
 
-    said = " ".join(run_here("report", run, *words).stderr.split())
-    assert said.count("Note: The code of the loss smmd is another one than that of the run") == 1
-    assert "ntl" not in said
+    output = " ".join(run_here("report", run, *words).stderr.split())
+    assert output.count("Note: The code of the loss smmd is another one than that of the run") == 1
+    assert "ntl" not in output
     if not words:
         assert "The code of the loss smmd" in (run / "reports" / "index.html").read_text()
         assert "The code of the loss" in (run / "reports/tables/arithmetic_table.md").read_text()
@@ -131,16 +132,16 @@ def test_show_lists_cells_then_the_examples_of_one_then_one_example(run_folder):
     first = run.metrics[run.metrics["address"] == smmd["address"]].iloc[0]
     assert (smmd["metric"], smmd["value"]) == (first["metric"], first["value"])
     answers = run.completions[run.completions["address"] == smmd["address"]].head(3)
-    found = rows("--cell", smmd["address"][:8], "-n", 3)
-    assert [row["completion"] for row in found] == list(answers["completion"])
-    one = rows("--uid", "test-000003", "--seed", 1)
-    assert [row["loss"] for row in one] == ["base", "ce", "ntl", "smmd"]
-    assert len({row["prompt"] for row in one}) == 1
+    result = rows("--cell", smmd["address"][:8], "-n", 3)
+    assert [row["completion"] for row in result] == list(answers["completion"])
+    example = rows("--uid", "test-000003", "--seed", 1)
+    assert [row["loss"] for row in example] == ["base", "ce", "ntl", "smmd"]
+    assert len({row["prompt"] for row in example}) == 1
 
 
 def test_compare_and_power_print_a_row_for_each_loss(run_folder):
-    same = run_here("compare", run_folder, run_folder)
-    assert (same.returncode, same.stdout.count("0.00 [")) == (0, 7)
+    unchanged = run_here("compare", run_folder, run_folder)
+    assert (unchanged.returncode, unchanged.stdout.count("0.00 [")) == (0, 7)
     out = run_here("compare", run_folder, "--losses", "smmd[lambda=3],ce,ntl")
     assert "SMMD against others" in out.stdout
     assert "Needed" in run_here("power", run_folder, "--difference", "2").stdout

@@ -14,11 +14,12 @@ from .conftest import run_here
 @pytest.mark.slow
 def test_every_stage_runs_and_the_findings_say_how(tmp_path):
     content = json.loads(run_here("doctor", "--gpu", "--json", cwd=tmp_path).stdout)
-    found = {finding["name"]: finding for finding in content["findings"]}
-    assert {f["state"] for f in found.values()} == {"ok"}
-    assert all(f["remedy"] is None for f in found.values())
+    findings = {finding["name"]: finding for finding in content["findings"]}
+    assert {f["state"] for f in findings.values()} == {"ok"}
+    assert all(f["remedy"] is None for f in findings.values())
+
     for name in ("lora bfloat16", "full float32"):
-        first, *seen = found[name]["text"].splitlines()
+        first, *seen = findings[name]["text"].splitlines()
         assert first.startswith(name.replace(" ", " in ") + ": trained in ")
         assert first.endswith("0 of 64 answers differ between batches of 1 and of all")
         assert sum(line.startswith("canary of ") for line in seen) == 3  # base, epoch, best
@@ -34,10 +35,10 @@ def test_a_crash_is_a_problem():
 
 
 def test_a_stage_that_fails_shows_the_end_of_its_log():
-    found = doctor.try_stages("lora", "float16", "transformers")
-    assert found.state == "problem"
-    assert "float16" in found.text.splitlines()[-1]
-    assert "VLLM_USE_V2_MODEL_RUNNER=0" in found.remedy
+    stage = doctor.try_stages("lora", "float16", "transformers")
+    assert stage.state == "problem"
+    assert "float16" in stage.text.splitlines()[-1]
+    assert "VLLM_USE_V2_MODEL_RUNNER=0" in stage.remedy
     assert doctor.try_stages("lora", "float16", "x", 0.1).text == "it took more than 0 s"
 
 
@@ -65,7 +66,7 @@ def test_a_driver_that_torch_cannot_use_is_named(driver, build, state, said, tmp
     program.chmod(0o755)
     (tmp_path / "torch.py").write_text(TORCH.format(build))
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
-    _, torch, found = islice(doctor.examine(), 3)
-    assert (torch.state, found.state) == ("problem", state)
-    assert said in f"{found.name}: {found.text}"
-    assert (found.remedy is None) == (state == "ok")
+    _, torch, stage = islice(doctor.examine(), 3)
+    assert (torch.state, stage.state) == ("problem", state)
+    assert said in f"{stage.name}: {stage.text}"
+    assert (stage.remedy is None) == (state == "ok")

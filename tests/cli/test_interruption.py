@@ -40,14 +40,14 @@ def interrupt(when: str, send: Callable[[int, int], None], cwd: Path) -> tuple[i
     assert process.stdout is not None
     assert any(line.startswith(when) for line in process.stdout), "the line never came"
     send(process.pid, signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, output = process.communicate(timeout=60)
     until = time.monotonic() + 10
-    while left := [p.pid for p in psutil.process_iter() if _group(p.pid) == process.pid]:
-        assert time.monotonic() < until, f"processes go on: {left}"
+    while survivors := [p.pid for p in psutil.process_iter() if _group(p.pid) == process.pid]:
+        assert time.monotonic() < until, f"processes go on: {survivors}"
         time.sleep(0.1)
-    assert "Traceback" not in said
+    assert "Traceback" not in output
     assert not list(cwd.glob("run/failed/*"))
-    return process.returncode, said.splitlines()[-1]
+    return process.returncode, output.splitlines()[-1]
 
 
 def _terminate_in_a_step(process: int, _: int) -> None:
@@ -67,20 +67,20 @@ def _group(process: int) -> int | None:
 @pytest.mark.slow
 def test_a_run_that_is_interrupted_three_times_ends_as_any_other(tmp_path):
     kept = "; what is finished is kept: the same command goes on."
-    found = interrupt("train ce seed 0: 0 of 24", os.killpg, tmp_path)
-    assert found == (130, f"Interrupted{kept}")
-    found = interrupt("train ntl seed 0: 0 of 24", _terminate_in_a_step, tmp_path)
-    assert found == (143, f"Terminated{kept}")
-    found = interrupt("start engine: 0 of 1", os.killpg, tmp_path)
-    assert found == (130, f"Interrupted{kept}")
+    result = interrupt("train ce seed 0: 0 of 24", os.killpg, tmp_path)
+    assert result == (130, f"Interrupted{kept}")
+    result = interrupt("train ntl seed 0: 0 of 24", _terminate_in_a_step, tmp_path)
+    assert result == (143, f"Terminated{kept}")
+    result = interrupt("start engine: 0 of 1", os.killpg, tmp_path)
+    assert result == (130, f"Interrupted{kept}")
 
     ended = call(*RUN, "--out", "run", "--json", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     content = json.loads(ended.stdout)
     assert (content["worked"], content["failed"], content["skipped"]) == (True, {}, {})
-    whole = call(*RUN, "--out", "whole", "--quiet", cwd=tmp_path)
-    assert whole.returncode == 0, whole.stderr
-    one, other = read_run(tmp_path / "run"), read_run(tmp_path / "whole")
-    pd.testing.assert_frame_equal(one.metrics, other.metrics)
-    logs = [run.train_log.drop(columns="seconds") for run in (one, other)]
+    undisturbed = call(*RUN, "--out", "whole", "--quiet", cwd=tmp_path)
+    assert undisturbed.returncode == 0, undisturbed.stderr
+    first, other = read_run(tmp_path / "run"), read_run(tmp_path / "whole")
+    pd.testing.assert_frame_equal(first.metrics, other.metrics)
+    logs = [run.train_log.drop(columns="seconds") for run in (first, other)]
     pd.testing.assert_frame_equal(*logs)

@@ -16,6 +16,7 @@ def test_a_line_a_plugin_and_everything_with_v():
     assert "builtin/tiny" in words
     assert sum(line.startswith("  smmd ") for line in short) == 1
     long = " ".join(run_here("ls", "-v", COLUMNS="80").stdout.split())
+
     for text in (
         "name: sigma, type: number or a sum such as 1+2, default: 2, help: bandwidths",
         "lambda * auxiliary : cross-entropy at a uniform guess, by N: 10: 2.9, 1000: 97",
@@ -30,9 +31,9 @@ def test_a_line_a_plugin_and_everything_with_v():
 
 @pytest.mark.parametrize("group", GROUPS)
 def test_the_summary_is_the_same_whether_the_plugin_is_imported_or_not(group):
-    known = {item.name: item.summary for item in listing(group)}
-    assert {item.name: item.summary for item in listing(group, whole=False)} == known
-    assert all(known.values())
+    listed = {item.name: item.summary for item in listing(group)}
+    assert {item.name: item.summary for item in listing(group, whole=False)} == listed
+    assert all(listed.values())
 
 
 def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path):
@@ -40,16 +41,16 @@ def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path):
     write_distribution(tmp_path, "mine", LOSS)
     odd = LOSS.replace("    def bind", "    sources: ClassVar = 5\n    def bind")
     write_distribution(tmp_path, "odd", odd.replace('"mine"', '"odd"'))
-    shown = call("ls", "losses", PYTHONPATH=str(tmp_path))
-    assert (shown.returncode, shown.stderr) == (0, "")
-    assert "cannot be used: RuntimeError: out of order" in shown.stdout
-    assert "A loss of my own." in shown.stdout
+    output = call("ls", "losses", PYTHONPATH=str(tmp_path))
+    assert (output.returncode, output.stderr) == (0, "")
+    assert "cannot be used: RuntimeError: out of order" in output.stdout
+    assert "A loss of my own." in output.stdout
     losses = json.loads(call("ls", "losses", "--json", PYTHONPATH=str(tmp_path)).stdout)["losses"]
-    found = {loss["name"]: loss for loss in losses}
-    assert found["broken"]["error"] == "RuntimeError: out of order"
-    assert found["odd"]["error"].startswith("its attributes cannot be read (TypeError: 'int' ")
-    assert found["mine"]["parameters"][0]["name"] == "lambda"
-    assert found["mine"]["origin"] == {
+    by_name = {loss["name"]: loss for loss in losses}
+    assert by_name["broken"]["error"] == "RuntimeError: out of order"
+    assert by_name["odd"]["error"].startswith("its attributes cannot be read (TypeError: 'int' ")
+    assert by_name["mine"]["parameters"][0]["name"] == "lambda"
+    assert by_name["mine"]["origin"] == {
         "file": str(tmp_path / "mine.py"), "distribution": "mine-package", "version": "2.5",
     }  # fmt: skip
-    assert found["mine"]["error"] is found["smmd"]["error"] is None
+    assert by_name["mine"]["error"] is by_name["smmd"]["error"] is None

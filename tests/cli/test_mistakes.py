@@ -97,13 +97,13 @@ def test_a_mistake_is_one_sentence_with_status_2(command, word, run_folder, tmp_
     for name, content in FILES.items():
         (tmp_path / name).write_bytes(content)
     (tmp_path / "FULL" / "notes").mkdir(parents=True)
-    there = sorted(tmp_path.rglob("*"))
+    files = sorted(tmp_path.rglob("*"))
     places = {"DATA": DATA, "RUN": run_folder}
     words = [str(places.get(one, one)) for one in shlex.split(command)]
     out = run_here(*words, cwd=tmp_path, HF_HUB_OFFLINE="1")
     assert out.returncode == 2, out.stdout + out.stderr
-    said = " ".join(out.stderr.split())
-    assert word in said
-    assert said.count("Error: ") == 1
-    assert "Traceback" not in said
-    assert [path for path in sorted(tmp_path.rglob("*")) if path.name != ".lock"] == there
+    output = " ".join(out.stderr.split())
+    assert word in output
+    assert output.count("Error: ") == 1
+    assert "Traceback" not in output
+    assert [path for path in sorted(tmp_path.rglob("*")) if path.name != ".lock"] == files

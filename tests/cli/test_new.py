@@ -109,6 +109,7 @@ def test_a_task_of_a_file_has_the_rows_of_table(tmp_path):
     load_plugin_file(tmp_path / "as_code.py")
     table = load_task(f"table[path={tmp_path}/a.parquet,question=Question,split=split]")
     assert table.select_by == load_task("as_code").select_by == "mean_absolute_error"
+
     for split in ("train", "validation", "test"):
         assert [(e.prompt, e.target, e.answer) for e in table.examples(split, 0)] == [
             (e.prompt, e.target, e.answer) for e in load_task("as_code").examples(split, 0)

@@ -21,16 +21,16 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
     first = call("prepare", "arithmetic", "--model", "someone/whole", **environment)
     assert first.returncode == 0, first.stderr
     assert "arithmetic: nothing to fetch" in first.stdout
-    said, folder = first.stdout.splitlines()[1:]
-    assert said == "someone/whole: 3,903,488 weights in 1 of safetensors, 15.6 MB, mit"
-    there = {path.name for path in Path(folder.strip()).iterdir()}
-    assert "model.safetensors" in there
-    assert "pytorch_model.bin" not in there
+    output, folder = first.stdout.splitlines()[1:]
+    assert output == "someone/whole: 3,903,488 weights in 1 of safetensors, 15.6 MB, mit"
+    files = {path.name for path in Path(folder.strip()).iterdir()}
+    assert "model.safetensors" in files
+    assert "pytorch_model.bin" not in files
     assert not any("pytorch_model" in path for path in hub.asked)
 
     hub.asked.clear()
     again = call("prepare", "--model", "someone/whole", **environment)
-    assert again.stdout.splitlines() == [said, folder]
+    assert again.stdout.splitlines() == [output, folder]
     assert not any("resolve" in path and "safetensors" in path for path in hub.asked)
 
     offline = call("prepare", "--model", "someone/whole", "-q", HF_HOME=str(tmp_path))
@@ -53,9 +53,9 @@ def test_a_plan_fetches_no_weights(hub, tmp_path):
 def test_a_local_copy_is_counted_and_its_pictures_are_opened(tmp_path):
     copy = Path(shutil.copytree(DATA / "chartqa", tmp_path / "copy"))
     words = ("prepare", "chartqa[source=official]", "--data-dir", copy)
-    whole = run_here(*words, SMMD_BENCH_CACHE=str(tmp_path))
-    assert (whole.returncode, whole.stderr) == (0, "")
-    assert "chartqa train: 13 examples" in whole.stdout
+    complete = run_here(*words, SMMD_BENCH_CACHE=str(tmp_path))
+    assert (complete.returncode, complete.stderr) == (0, "")
+    assert "chartqa train: 13 examples" in complete.stdout
     picture = copy / "ChartQA Dataset" / "test" / "png" / "1057.png"
     picture.write_bytes(picture.read_bytes()[:60])
     broken = run_here(*words, SMMD_BENCH_CACHE=str(tmp_path))

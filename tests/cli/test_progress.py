@@ -11,15 +11,15 @@ from smmd_bench.cli import progress
 @pytest.fixture
 def say(monkeypatch):
     """`say(seconds, what, done, total)`: the lines that are new so many seconds later."""
-    now, file = [1000.0], io.StringIO()
-    monkeypatch.setattr(progress.time, "monotonic", lambda: now[0])
+    clock, file = [1000.0], io.StringIO()
+    monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     with progress.show_progress(Console(file=file, width=20)) as tell:
 
         def after(seconds, what, done, total):
-            now[0] += seconds
-            before = len(file.getvalue())
+            clock[0] += seconds
+            length = len(file.getvalue())
             tell(what, done, total)
-            return file.getvalue()[before:].splitlines()
+            return file.getvalue()[length:].splitlines()
 
         yield after
 

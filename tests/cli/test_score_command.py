@@ -26,10 +26,12 @@ def folder(tmp_path_factory):
     examples = [json.loads(line) for line in printed]
     for example in examples:
         example["wrong"] = str(Fraction(example["target"]) + 1)
+
     with (folder / "ce.jsonl").open("w") as stream:
         for at, example in enumerate(examples):
             text = example["target" if at in FIRST else "wrong"]
             stream.write(json.dumps({"uid": example["uid"], "prediction": text}) + "\n")
+
     answers = [e["target" if at in SECOND else "wrong"] for at, e in enumerate(examples)]
     pd.DataFrame({"id": range(COUNT), "output": answers}).to_csv(folder / "smmd.csv", index=False)
     return folder

@@ -73,10 +73,10 @@ def test_a_loss_without_a_fault_passes_every_check():
 
 @pytest.mark.parametrize(("check", "module"), DEFECTS)
 def test_a_defect_is_found_by_its_check(check, module):
-    found = states(spec(module))
-    assert found[check] == "failed"
+    outcomes = states(spec(module))
+    assert outcomes[check] == "failed"
     if module not in (NOISY, NOT_SEPARABLE):
-        assert list(found.values()).count("failed") == 1
+        assert list(outcomes.values()).count("failed") == 1
 
 
 @pytest.mark.parametrize("name", names("losses"))

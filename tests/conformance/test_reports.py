@@ -71,9 +71,9 @@ def states(report: Any) -> dict[str, str]:
     ],
 )
 def test_a_defect_is_found(report, failing):
-    found = states(report)
-    assert {check for check, state in found.items() if state == "failed"} == failing
-    assert "unchecked" not in found.values()
+    outcomes = states(report)
+    assert {check for check, state in outcomes.items() if state == "failed"} == failing
+    assert "unchecked" not in outcomes.values()
 
 
 def test_a_report_that_skips_all_could_not_be_checked():
@@ -86,6 +86,6 @@ def test_a_report_that_skips_all_could_not_be_checked():
 @pytest.mark.slow
 @pytest.mark.parametrize("name", names("reports"))
 def test_every_report_here_passes(name):
-    found = states(load("reports", name))
-    assert "failed" not in found.values()
-    assert (found["a full run"] == "unchecked") == (name in NOT_IN_THE_SPECIMEN)
+    outcomes = states(load("reports", name))
+    assert "failed" not in outcomes.values()
+    assert (outcomes["a full run"] == "unchecked") == (name in NOT_IN_THE_SPECIMEN)

@@ -62,8 +62,8 @@ WITH_START = rationale(len("7 + 1 ="))
 
 def train_as_test(self, split, *of):
     """The examples of training are those of the test, under other names."""
-    found = Good.examples(self, "train" if split == "test" else split, *of)
-    return [replace(example, uid=f"{split} {example.uid}") for example in found]
+    of_train = Good.examples(self, "train" if split == "test" else split, *of)
+    return [replace(example, uid=f"{split} {example.uid}") for example in of_train]
 
 
 IDENTITY_WITHOUT_SEED = but(identity=lambda self, split, seed: {"generator": 1, "split": split})
@@ -124,9 +124,9 @@ def test_data_that_are_not_here_are_no_failure():
     def of_a_file(_, split, seed):
         return {"digest": "of the file", "split": split}
 
-    found = check_task(but(examples=elsewhere, identity=of_a_file))
-    assert {f.state for f in found} == {"passed", "unchecked"}
-    assert "smmd-bench prepare good" in next(f.detail for f in found if f.check == "examples")
+    findings = check_task(but(examples=elsewhere, identity=of_a_file))
+    assert {f.state for f in findings} == {"passed", "unchecked"}
+    assert "smmd-bench prepare good" in next(f.detail for f in findings if f.check == "examples")
 
 
 @pytest.mark.parametrize(
@@ -134,6 +134,6 @@ def test_data_that_are_not_here_are_no_failure():
 )
 def test_the_tasks_here_pass(name, monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
-    found = states(load_task(name))
-    assert "failed" not in found.values()
-    assert found["parse(target)"] == "passed"
+    outcomes = states(load_task(name))
+    assert "failed" not in outcomes.values()
+    assert outcomes["parse(target)"] == "passed"

@@ -30,6 +30,7 @@ class Chain:
         transitions = self.log_p[prompt[0]]
         complete = {}
         growing = {(): 0.0}
+
         for _ in range(LENGTH):
             longer = {}
             for ids, log_p in growing.items():
@@ -47,6 +48,7 @@ def test_beams_are_the_likely_ones_of_all_completions(size):
     chain = Chain(size, spread=3)
     prompts = [[0, 1], [1, 2]]
     searched = find_beams(chain, CHECKPOINT, prompts, {END}, LENGTH)
+
     for prompt, beams in zip(prompts, searched, strict=True):
         every = chain.every(prompt)
         likely = {ids: log_p for ids, log_p in every.items() if log_p >= math.log(LEAST)}

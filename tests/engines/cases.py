@@ -105,6 +105,7 @@ def build_variants(architecture: str, root: Path) -> dict[str, Checkpoint]:
     processor = load_processor(base)
     checkpoints = {}
     torch.manual_seed(1)
+
     for name, kind, chosen in (
         ("base", "base", lambda name: False),
         ("lora", "lora", lambda name: "lora_B" in name),
@@ -118,6 +119,7 @@ def build_variants(architecture: str, root: Path) -> dict[str, Checkpoint]:
                 weights = parameter.detach()
                 spread = max(0.3 * float(weights.std()), 0.05)
                 weights += spread * torch.randn_like(weights)
+
         if kind != "base":
             model.save_pretrained(root / name)
         canary = make_canary(model, general_texts(processor.tokenizer, processor), processor)

@@ -56,6 +56,7 @@ def test_greedy_completions_are_those_of_plain_forward_passes_through_every_swap
         for engine, session in case.sessions.items():
             completions = case.decode(session, case.checkpoints[name], 6)
             assert by_name.setdefault(name, completions) == completions, (name, engine)
+
     assert len(set(map(tuple, by_name.values()))) == len(by_name)
 
     model = load_model(case.base, "float32")
@@ -77,6 +78,7 @@ def test_probabilities_are_the_softmax_over_the_chosen_tokens(case, kind):
     logits = case.first_logits(model)[:, case.numbers]
     expected = logits.double().softmax(-1)
     reversed_case = replace(case, numbers=case.numbers[::-1])
+
     for session in case.sessions.values():
         probabilities = case.probe(session, checkpoint)
         np.testing.assert_allclose(probabilities, expected, atol=1e-4)
@@ -112,6 +114,7 @@ def test_the_likeliest_tokens_are_those_of_plain_forward_passes(case):
     model = load_model(checkpoint.path, "float32")
     logits = case.first_logits(model)
     log_p = logits.double().log_softmax(-1)
+
     for session in case.sessions.values():
         likeliest = session.likeliest_tokens(case.prompts, checkpoint, most=10, images=case.images)
         for row, tokens in zip(log_p, likeliest, strict=True):
@@ -130,6 +133,7 @@ def test_the_canary_of_another_checkpoint_raises(case):
     if case.images is not None:
         assert canaries["base"].log_probabilities[:-1] == canaries[last].log_probabilities[:-1]
     wrong_canaries = dict.fromkeys(names, last) | {last: "base"}
+
     for session in case.sessions.values():
         for name, wrong in wrong_canaries.items():
             checkpoint = case.checkpoints[name]
@@ -235,6 +239,7 @@ def test_an_answer_is_of_the_picture_as_it_is_now(case, tmp_path):
     Image.new("RGB", (84, 84), "white").save(tmp_path / "blank.png")
     blank = replace(case, images=[[tmp_path / "blank.png"]] * len(case.prompts))
     same_name = replace(case, prompts=case.prompts[:1], images=[[tmp_path / "same.png"]])
+
     for session in case.sessions.values():
         answers = case.decode(session, base, 5)
         answers_of_blank = blank.decode(session, base, 5)
@@ -254,6 +259,7 @@ def test_rows_with_and_without_pictures_go_together(case):
     texts = replace(case, prompts=[first, last], images=None)
     prompts = [first, *case.prompts, last]
     mixed = replace(case, prompts=prompts, images=[[], *case.images, []])
+
     for session in case.sessions.values():
         of_first, of_last = texts.decode(session, base, 4)
         of_pictures = case.decode(session, base, 4)

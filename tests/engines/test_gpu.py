@@ -38,6 +38,7 @@ def test_vllm_is_never_asked_for_more_than_is_free(total, part):
     except UserError:
         assert free - FREE_RESERVE < total / 10_000
         return
+
     requested = math.ceil(total * share)  # as vLLM's `request_memory` has it
     assert requested <= min(FREE_SHARE * free, free - FREE_RESERVE) + 1
     assert 0 < share <= FREE_SHARE

@@ -42,6 +42,7 @@ def test_an_engine_leaves_the_process_as_it_was_and_after_a_failed_swap_answers_
             decode(broken)
         with pytest.raises(RuntimeError, match=r"'broken'.*half-way"):
             decode(tiny.checkpoints["base"])
+
     assert (dict(os.environ), torch.set_num_threads) == state
     with pytest.raises(RuntimeError, match="closed"):
         decode(tiny.checkpoints["base"])
@@ -52,6 +53,7 @@ def test_vllm_finds_weights_below_a_folder_whose_name_is_a_pattern(tiny, tmp_pat
     odd = tmp_path / "runs [ce], *1"
     base = shutil.copytree(tiny.base, odd / "base")
     prompts = tiny.tokenizer(["3+4=", "40+2="])["input_ids"]
+
     with VllmEngine().open(base, SETTINGS) as session:
         for name in ("full1", "lora1", "base"):
             checkpoint = tiny.checkpoints[name]

@@ -66,6 +66,7 @@ def number_terms(loss, logits, digits, noise_keys):
     values = torch.arange(10)
     emd, X, Y = [], 0.0, 0.0
     place = len(digits)
+
     for x, digit, key in zip(logits, digits, noise_keys, strict=True):
         place -= 1
         distance = (x.softmax(-1) * (values - digit).abs()).sum()

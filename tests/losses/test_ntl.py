@@ -28,6 +28,7 @@ def test_agrees_with_the_authors_package(name, digit_level, spec):
     tokenizer = load_tokenizer(name)
     kind, options = VARIANTS[spec]
     authors_loss = getattr(ntloss, kind)(tokenizer, digit_level=digit_level, **options)
+
     # It reads '٣', '１' and '007' as numbers, too: take its own vocabulary for N > 10.
     v = authors_loss.number_values[authors_loss.is_number_token].double()
     vocabulary = numeric_vocabulary(tokenizer)

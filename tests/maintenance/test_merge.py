@@ -44,6 +44,7 @@ def test_the_merged_run_reads_like_the_whole(halves, out):
     merge_runs([first, second], out)
     merged = sb.read_run(out)
     expected = sb.read_run(complete)
+
     for frame in ("cells", "metrics", "completions", "selection"):
         pd.testing.assert_frame_equal(
             getattr(merged, frame).reset_index(drop=True),

@@ -210,6 +210,7 @@ def require_equal(run: RunFrames, fresh: RunFrames) -> None:
     run = read_run(run.path)
     is_done = run.cells["status"] == "done"
     addresses = run.cells.loc[is_done, "address"]
+
     for name in FRAMES:
         frame = getattr(run, name)
         expected = getattr(fresh, name)

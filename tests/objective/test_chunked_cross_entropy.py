@@ -90,10 +90,12 @@ def test_under_autocast_products_are_narrow_and_gradients_wide(trainable):
     labels, hidden, weight = random_batch(dtype=torch.float32)
     leaves = leaves_of(hidden, weight, trainable)
     loss = bind("smmd")
+
     with torch.autocast("cpu", torch.bfloat16):
         out = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V)
         logits = F.linear(hidden, weight).float()
         plain = numeric_objective(loss, logits, labels)
+
     expected, *_ = literal(loss, logits, labels)
 
     assert out.total.dtype == torch.float32

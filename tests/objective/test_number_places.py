@@ -59,8 +59,8 @@ def literal(text):
         if match[2].count(".") > 1:
             spelled = list(filter(None, match[2].split(".")))
         first, *more = map(Fraction, spelled)
-        before = text[: match.start()]
-        if match[1] and not before[-1:].isdigit():
+        text_before = text[: match.start()]
+        if match[1] and not text_before[-1:].isdigit():
             first = -first
         numbers += [first, *more]
     return numbers

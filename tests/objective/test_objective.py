@@ -172,6 +172,7 @@ def test_mistakes_of_the_caller_are_errors():
         for count in ("num_tokens", "num_units"):
             with pytest.raises(ValueError, match=r"without num_.* both .* whole optimiser step"):
                 numeric_objective(toys.bind(name), logits, labels, **{count: 4})
+
     with pytest.raises(ValueError, match="is 0, but this batch alone has 1"):
         numeric_objective(toys.bind("smmd"), logits, labels, num_tokens=4, num_units=0)
     with pytest.raises(TypeError, match=r"pass loss\.bind"):

@@ -143,6 +143,7 @@ def planted():
             steps = [(wall, wall / 2) for wall in seconds[repeat]]
             peak = first_peak + repeat * 2e9
             rows.append((row, repeat, "cpu", peak, steps, None))
+
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     summary = overhead_frame(frame, tiny_settings(losses=TWO))
     return summary.set_index("row")

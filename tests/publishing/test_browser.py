@@ -53,6 +53,7 @@ def test_it_opens_sorts_a_table_and_shows_the_completions(open_page):
     cells = page.locator("#values tbody tr > :first-child")
     rising = ["−2.5 ± 1", "<0.001", "9.5", "10 [9, 11]", "1,000", "–"]
     assert sorted(rising) == sorted(VALUES)
+
     for expected in (rising, [*rising[-2::-1], "–"]):
         button.focus()
         page.keyboard.press("Enter")
@@ -115,6 +116,7 @@ def test_j_and_k_step_through_the_completions(open_page):
     row = page.locator("#examples tbody tr:focus")
     page.goto(page.url + "#completions?differing=1")
     page.wait_for_selector("#where:text('1–25')")
+
     for key, place in [*[("j", at % 25) for at in range(26)], ("k", 24)]:
         page.keyboard.press(key)
         assert row.evaluate("one => one.sectionRowIndex") == place

@@ -74,5 +74,7 @@ def test_the_code_of_a_card_with_pictures_gives_the_runs_answers(tmp_path, monke
     run = train("builtin/tiny-vl", tmp_path / "run", "true", "--method=full", task=task)
     answer = exported_answer(tmp_path, monkeypatch, "")
     completions = run.completions
-    asked = zip(completions["prompt"], completions["image"], strict=True)
-    assert [answer(text, Image.open(file)) for text, file in asked] == [*completions["completion"]]
+    requested = zip(completions["prompt"], completions["image"], strict=True)
+    assert [answer(text, Image.open(file)) for text, file in requested] == [
+        *completions["completion"]
+    ]

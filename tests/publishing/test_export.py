@@ -101,6 +101,7 @@ def test_the_card_has_metrics_with_intervals_differences_recipe_and_command(card
     assert {"smmd-bench", "arithmetic", "smmd"} == {*card.data.tags}
     results = {result.metric_type: result for result in card.data.eval_results}
     assert {*results} == {*metrics["metric"]}
+
     for line in metrics.to_dict("records"):
         result = results[line["metric"]]
         assert result.metric_value == line["value"]

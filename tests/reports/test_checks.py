@@ -87,6 +87,7 @@ def write_measurement(folder, chosen, failed=()):
     settings = json.loads(json.dumps(vars(chosen)))
     content = {"name": chosen.folder.name, "overhead": settings}
     write_json(folder / "manifest.json", content)
+
     for repeat in range(chosen.repeats):
         for at, row in enumerate(chosen.rows):
             result = planted(row, repeat, chosen.steps)

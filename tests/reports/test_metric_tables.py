@@ -41,6 +41,7 @@ def test_values_and_intervals_are_those_of_the_cells(report, run, columns, runs)
     run = runs(run)
     table = report.build(run).table
     cells = run.cells[run.cells["task_name"].isin(report.tasks)]
+
     for metric, column in columns.items():
         metrics = run.metrics[run.metrics["metric"] == metric]
         metrics = metrics.set_index("address").loc[cells["address"]]

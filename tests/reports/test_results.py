@@ -25,6 +25,7 @@ def by_hand(p_values):
     order = sorted(range(len(p_values)), key=lambda at: p_values[at])
     adjusted = [0.0] * len(p_values)
     largest = 0.0
+
     for rank, at in enumerate(order):
         corrected = (len(p_values) - rank) * p_values[at]
         largest = max(largest, min(1.0, corrected))
@@ -96,6 +97,7 @@ def test_p_is_that_of_the_mixed_model_over_several_seeds(three_seeds):
     residual = squares["Residual"]
     total = seeds + examples - residual
     df = total**2 / (seeds**2 / 2 + examples**2 / 79 + residual**2 / 158)
+
     # Then the variance of seeds is estimated as none.
     if residual > seeds:
         total = examples

@@ -61,6 +61,7 @@ def test_a_sweep_is_a_curve_of_the_cells_that_change_nothing_else_over_a_band_of
         extent = patch.get_extents()
         extent = extent.transformed(axis.transData.inverted())
         bands.append((extent.y0, extent.y1))
+
     assert interval in bands
 
     # With a weight of 0 a loss is cross-entropy.

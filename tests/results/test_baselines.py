@@ -43,19 +43,22 @@ def test_cells_that_answer_other_examples_are_not_paired():
 def test_a_tuned_loss_with_tuned_ce_of_as_many_settings():
     ce, smmd = (key(f"{loss}[tuned]")._replace(budget=5) for loss in ("ce", "smmd"))
     plain = [key("base"), key("ce"), key("smmd")]
-    found = {key("ce"): key("base"), key("smmd"): key("ce")}
-    assert find_baselines([*plain, ce, smmd]) == {**found, ce: key("ce"), smmd: ce}
+    baselines = {key("ce"): key("base"), key("smmd"): key("ce")}
+    assert find_baselines([*plain, ce, smmd]) == {**baselines, ce: key("ce"), smmd: ce}
     more = smmd._replace(budget=9)
-    assert find_baselines([*plain, ce, more]) == {**found, ce: key("ce"), more: key("ce")}
+    assert find_baselines([*plain, ce, more]) == {**baselines, ce: key("ce"), more: key("ce")}
     assert find_baselines([key("base"), smmd]) == {smmd: key("base")}
     assert find_baselines([*plain, ce._replace(seed=1), smmd])[key("smmd")] == key("ce")
     assert smmd not in find_baselines([*plain, ce._replace(seed=1), smmd])
 
 
 def test_files_of_completions_are_compared_with_the_first_of_them():
-    mine, base, ce = (key(label, reference="mine") for label in ("mine", "base", "ce"))
-    assert find_baselines([mine, base, ce]) == {base: mine, ce: mine}
-    assert find_baselines([mine, ce, key("ce"), key("smmd")]) == {ce: mine, key("smmd"): key("ce")}
+    first_file, base, ce = (key(label, reference="mine") for label in ("mine", "base", "ce"))
+    assert find_baselines([first_file, base, ce]) == {base: first_file, ce: first_file}
+    assert find_baselines([first_file, ce, key("ce"), key("smmd")]) == {
+        ce: first_file,
+        key("smmd"): key("ce"),
+    }
 
 
 @pytest.mark.parametrize(
@@ -63,9 +66,9 @@ def test_files_of_completions_are_compared_with_the_first_of_them():
     [((0,), {}), ((0, 1), {1: 0}), ((5, 1, 3), {3: 1}), ((0, 1, 2, 3), {2: 0, 3: 1})],
 )
 def test_the_noise_floor_pairs_cross_entropy_with_itself_and_no_seed_twice(seeds, pairs):
-    others = [key("base"), key("smmd"), key("smmd", 1), key("ce", reference="mine")]
-    found = find_noise_pairs([*(key("ce", seed) for seed in seeds), *others])
-    assert found == {key("ce", mine): key("ce", other) for mine, other in pairs.items()}
+    alternatives = [key("base"), key("smmd"), key("smmd", 1), key("ce", reference="mine")]
+    noise = find_noise_pairs([*(key("ce", seed) for seed in seeds), *alternatives])
+    assert noise == {key("ce", mine): key("ce", other) for mine, other in pairs.items()}
 
 
 CELL = {
@@ -80,13 +83,16 @@ def test_cells_of_other_recipes_test_data_or_parsers_are_not_compared():
     def key_with(part, **changes):
         return cell_key({**CELL, part: {**CELL[part], **changes}})
 
-    same = [key_with("recipe", keep_epochs=True), key_with("plugins", **{"loss ce": "another"})]
-    others = [
+    unchanged = [
+        key_with("recipe", keep_epochs=True),
+        key_with("plugins", **{"loss ce": "another"}),
+    ]
+    alternatives = [
         key_with("recipe", learning_rate=2),
         key_with("recipe", test_examples=5),
         key_with("data", identity={"test": {"digest": "c"}}),
         key_with("plugins", **{"task t": "another"}),
         cell_key({**CELL, "data_seed": 1}),
     ]
-    assert {*same} == {cell_key(CELL)}
-    assert cell_key(CELL) not in others
+    assert {*unchanged} == {cell_key(CELL)}
+    assert cell_key(CELL) not in alternatives

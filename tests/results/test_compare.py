@@ -40,8 +40,8 @@ def pair(tmp_path_factory):
 
 def test_what_is_equal_has_no_difference_and_what_changed_has_the_paired_one(pair):
     a, b = (sb.read_run(path) for path in pair)
-    found = compare_runs(a, b)
-    rows = found.rows.set_index("loss")
+    result = compare_runs(a, b)
+    rows = result.rows.set_index("loss")
     assert list(rows.index) == ["base", "ce", "ntl"]
     assert (rows["metric"] == "exact_match").all()
     assert rows.loc["ce", "difference"] == 0
@@ -56,20 +56,23 @@ def test_what_is_equal_has_no_difference_and_what_changed_has_the_paired_one(pai
     won = int((scores["smmd"] & ~scores["ntl"]).sum())
     lost = int((scores["ntl"] & ~scores["smmd"]).sum())
     assert row["p"] == pytest.approx(binomtest(won, won + lost).pvalue)
-    assert found.only_a == ["builtin/tiny arithmetic[operations=1..2] smmd seed 0"]
-    assert found.only_b == []
-    assert any("epochs" in sentence and "99" in sentence for sentence in found.settings)
+    assert result.only_a == ["builtin/tiny arithmetic[operations=1..2] smmd seed 0"]
+    assert result.only_b == []
+    assert any("epochs" in sentence and "99" in sentence for sentence in result.settings)
 
 
 def test_other_examples_are_not_paired_and_those_of_a_metric_without_a_value_are(pair, tmp_path):
-    one = write_run(tmp_path, losses=("ce",), seeds=(0,), n=1)
-    same = compare_runs(one, one, "all")
-    assert (same.rows["n"].isna().any(), same.unpaired) == (True, [])  # one example has no R2
-    found = compare_runs(sb.read_run(pair[0]), one)
-    assert found.unpaired == [
+    first = write_run(tmp_path, losses=("ce",), seeds=(0,), n=1)
+    unchanged = compare_runs(first, first, "all")
+    assert (unchanged.rows["n"].isna().any(), unchanged.unpaired) == (
+        True,
+        [],
+    )  # one example has no R2
+    results = compare_runs(sb.read_run(pair[0]), first)
+    assert results.unpaired == [
         "the two runs did not answer the same examples of arithmetic[operations=1..2]"
     ]
-    rows = found.rows
+    rows = results.rows
     assert rows["difference"].notna().all()
     assert rows[["low", "high", "n", "p"]].isna().all(axis=None)
 
@@ -85,10 +88,10 @@ def test_mistakes_are_one_sentence(pair, tmp_path):
 
 def test_the_command_prints_a_table_and_json(pair, tmp_path):
     a, b = map(str, pair)
-    said = call(["compare", a, b], tmp_path, COLUMNS="80")
-    assert said.status == 0, said.output
-    assert "B − A" in said.stdout
-    assert "Differs:" in said.stdout
+    output = call(["compare", a, b], tmp_path, COLUMNS="80")
+    assert output.status == 0, output.output
+    assert "B − A" in output.stdout
+    assert "Differs:" in output.stdout
     content = json.loads(call(["compare", a, b, "--metric", "all", "--json"], tmp_path).stdout)
     p = {row["metric"]: row["p"] for row in content["rows"] if row["loss"] == "ce"}
     assert p["exact_match"] == 1
@@ -106,8 +109,8 @@ def run(tmp_path_factory):
 
 def test_against_cross_entropy_it_is_what_the_tables_say(run):
     (row,) = contrasts(run, ["smmd", "ce"], resamples=20).to_dict("records")
-    known = run.paired.query("loss == 'smmd' and metric == 'exact_match'")
-    gain = gain_of(known)
+    in_tables = run.paired.query("loss == 'smmd' and metric == 'exact_match'")
+    gain = gain_of(in_tables)
     for name in ("difference", "low", "high", "p", "seeds", "n"):
         assert row[name] == pytest.approx(gain[name])
 
@@ -124,10 +127,10 @@ def test_any_two_losses_are_paired_by_example_and_seed(run):
 
 
 def test_p_is_corrected_over_the_others(run):
-    found = contrasts(run, ["smmd", "ntl", "gce"], resamples=20)
-    assert found["p_holm"].tolist() == pytest.approx(holm(found["p"]))
+    contrast = contrasts(run, ["smmd", "ntl", "gce"], resamples=20)
+    assert contrast["p_holm"].tolist() == pytest.approx(holm(contrast["p"]))
     alone = contrasts(run, ["smmd", "ntl"], resamples=20)
-    assert alone["smallest"].iloc[0] < found["smallest"].iloc[0]
+    assert alone["smallest"].iloc[0] < contrast["smallest"].iloc[0]
 
 
 def test_what_the_run_lacks_is_named(run, tmp_path):
@@ -140,9 +143,9 @@ def test_what_the_run_lacks_is_named(run, tmp_path):
     quick_run(tmp_path, losses=("ce",), seeds=(1,))
     quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0,), base=False)
     other = quick_run(tmp_path, losses=("ntl",), seeds=(2,), base=False)
-    found = contrasts(other, ["smmd", "ce", "ntl", "ce"], resamples=20)
-    assert found["seeds"].tolist() == [1]
-    assert found.attrs["left_out"] == ["ntl"]
+    contrast = contrasts(other, ["smmd", "ce", "ntl", "ce"], resamples=20)
+    assert contrast["seeds"].tolist() == [1]
+    assert contrast.attrs["left_out"] == ["ntl"]
     with pytest.raises(UserError, match="for the same seed"):
         contrasts(other, ["smmd", "ntl"], resamples=20)
 

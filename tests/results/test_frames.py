@@ -77,8 +77,8 @@ def test_parameters_and_changed_settings_are_columns_of_the_cells(tmp_path):
     assert (epochs[epochs == 2].index.tolist(), len(epochs)) == ([("smmd[lambda=5]", 1)], 6)
     assert "save_minutes" not in cells
     table = run.cells.merge(run.metrics).pivot_table("value", "lambda", "metric")
-    found = run.metrics.query("loss == 'smmd' and metric == 'exact_match'")["value"].item()
-    assert table.loc[3, "exact_match"] == found
+    metrics = run.metrics.query("loss == 'smmd' and metric == 'exact_match'")["value"].item()
+    assert table.loc[3, "exact_match"] == metrics
 
 
 def test_the_verdict_is_a_frame_and_in_the_json_of_report(run, tmp_path):
@@ -98,9 +98,11 @@ def test_the_verdict_is_a_frame_and_in_the_json_of_report(run, tmp_path):
     assert verdict.query("metric != 'exact_match'")[["gained", "lost"]].isna().all(axis=None)
     copy = shutil.copytree(run.path, tmp_path / "run")
     command = ["report", str(copy), "--only", "verdict", "--format", "csv", "--json"]
-    said = json.loads(call(command, tmp_path).stdout)["verdict"]
-    assert [row["verdict"] for row in said] == verdict["verdict"].tolist()
-    assert [said[0][name] for name in ("gained", "lost")] == [*verdict.iloc[0][["gained", "lost"]]]
+    in_json = json.loads(call(command, tmp_path).stdout)["verdict"]
+    assert [row["verdict"] for row in in_json] == verdict["verdict"].tolist()
+    assert [in_json[0][name] for name in ("gained", "lost")] == [
+        *verdict.iloc[0][["gained", "lost"]]
+    ]
 
 
 def test_a_selection_has_one_selected_epoch_a_cell(run):
@@ -139,8 +141,8 @@ def test_only_the_columns_and_cells_that_are_asked_for_are_read(run):
 def test_a_cell_without_results_says_why(failure, expected, run, tmp_path):
     lost = without(run, tmp_path, failure=failure, loss="smmd", seed=1)
     (cell,) = lost.cells[lost.cells["status"] != "done"].to_dict("records")
-    found = [cell[name] for name in ("status", "stage", "error")]
-    assert tuple(None if pd.isna(value) else value for value in found) == expected
+    facts = [cell[name] for name in ("status", "stage", "error")]
+    assert tuple(None if pd.isna(value) else value for value in facts) == expected
     assert cell["address"] == address(run, "smmd", 1)
     assert cell["address"] not in {*lost.metrics["address"], *lost.completions["address"]}
 

@@ -16,14 +16,14 @@ def pilot(tmp_path_factory):
 
 
 def test_more_seeds_and_more_examples_show_smaller_differences(pilot):
-    found = planned_power(pilot, difference=5.0)
-    assert found["n"].tolist() == [100 * larger for larger in LARGER] * 2
-    assert found["loss"].tolist() == ["ntl"] * 4 + ["smmd"] * 4
-    assert (found["level"] == 0.025).all()
-    by_seeds = found[[f"seeds_{seeds}" for seeds in SEEDS]].to_numpy()
+    table = planned_power(pilot, difference=5.0)
+    assert table["n"].tolist() == [100 * larger for larger in LARGER] * 2
+    assert table["loss"].tolist() == ["ntl"] * 4 + ["smmd"] * 4
+    assert (table["level"] == 0.025).all()
+    by_seeds = table[[f"seeds_{seeds}" for seeds in SEEDS]].to_numpy()
     assert (np.diff(np.nan_to_num(by_seeds, nan=np.inf)[:, 1:]) < 0).all()
     assert np.isnan(by_seeds[:, 0]).all()  # one degree of freedom
-    for _, rows in found.groupby("loss", observed=True):
+    for _, rows in table.groupby("loss", observed=True):
         assert (np.diff(rows["seeds_10"]) < 0).all()
         assert (np.diff(rows["needed"]) <= 0).all()
 
@@ -35,8 +35,8 @@ def test_the_seeds_of_a_difference_are_the_fewest_that_show_it(pilot):
         for seeds, enough in ((row["needed"], True), (row["needed"] - 1, False)):
             if seeds >= 2:
                 planned = model.planned(int(seeds), row["n"] / 100)
-                shown = smallest_by_t(planned.error, planned.df, 0.025)
-                assert (shown <= 6.0) == enough, at
+                smallest = smallest_by_t(planned.error, planned.df, 0.025)
+                assert (smallest <= 6.0) == enough, at
 
 
 def test_a_pilot_of_one_seed_says_the_least_number_of_seeds(pilot, tmp_path):

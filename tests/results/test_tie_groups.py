@@ -57,8 +57,8 @@ def test_told_apart_are_the_pairs_whose_test_is_significant_after_holm(run):
     pairs = [*combinations(RIGHT, 2)]
     p_values = holm([contrasts(run, pair, resamples=2)["p"].item() for pair in pairs])
     assert 0 < sum(p < 0.05 for p in p_values) < len(pairs)
-    found = run.verdict.query("metric == 'exact_match' and loss != 'ce'").set_index("loss")
-    letters = {**found["letters"], "ce": found["against_letters"].iloc[0]}
+    verdict = run.verdict.query("metric == 'exact_match' and loss != 'ce'").set_index("loss")
+    letters = {**verdict["letters"], "ce": verdict["against_letters"].iloc[0]}
     for (one, other), p in zip(pairs, p_values, strict=True):
         assert ({*letters[one]} & {*letters[other]} == set()) == (p < 0.05)
     assert letters["smmd"].startswith("a")
@@ -82,5 +82,5 @@ def test_the_verdict_and_compare_show_them_and_four_losses_need_none(run, tmp_pa
 
 def test_of_one_seed_a_mean_is_tested_by_its_pseudo_values():
     assert _test_difference(ExactMatch(), [100.0, 0.0, -100.0, 100.0])["p"] == 1
-    found = _test_difference(None, [1.0, 2.0, 3.0, 4.0])
-    assert found["p"] == pytest.approx(0.0305, abs=1e-4)  # t = 3.873 of 3 degrees of freedom
+    result = _test_difference(None, [1.0, 2.0, 3.0, 4.0])
+    assert result["p"] == pytest.approx(0.0305, abs=1e-4)  # t = 3.873 of 3 degrees of freedom

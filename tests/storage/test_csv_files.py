@@ -46,6 +46,7 @@ def test_another_encoding_is_named_or_refused_with_the_line(tmp_path):
         UserError, match=r"a\.csv is not .*\(line 5 is not UTF-8: .*encoding=cp1252"
     ):
         read_rows(file)
+
     assert read_rows(file, encoding="cp1252")[3]["question"] == "Qé 3?"
     with pytest.raises(UserError, match="klingon is no encoding"):
         read_rows(file, encoding="klingon")

@@ -33,11 +33,11 @@ def test_examples_are_the_same_one_by_one_and_in_a_loop(tmp_path):
 
 def test_the_file_does_not_depend_on_the_number_of_processes_nor_on_what_comes_after(tmp_path):
     count = IN_PROCESS_BELOW + 2000  # not a multiple of the block size
-    one = drawn(tmp_path / "one.parquet", count, processes=1)
+    first = drawn(tmp_path / "one.parquet", count, processes=1)
     drawn(tmp_path / "two.parquet", count, processes=2)
     assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
     smaller = drawn(tmp_path / "smaller.parquet", 1001)  # ends in another block
-    assert one.slice(0, 1001).equals(smaller)
+    assert first.slice(0, 1001).equals(smaller)
 
 
 def test_splits_share_no_expression_even_where_there_are_few(tmp_path):

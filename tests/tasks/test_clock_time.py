@@ -45,10 +45,12 @@ def test_examples_are_pictures_with_their_time():
     task = ClockTime()
     examples = task.examples("test", 0, 20)
     assert [e.uid for e in examples] == [e.uid for e in task.examples("test", 0, 40)][:20]
+
     for example in examples:
         assert pixels(example).std() > 0
         assert example.target == " {hour}:{minute:02}".format(**example.attributes)
         assert task.parse(example.target) == example.answer
+
     assert task.identity("test", 0)["source"] == "synthetic"
     assert task.identity("test", 0) != task.identity("test", 1)
 
@@ -125,6 +127,7 @@ def kaggle(tmp_path, monkeypatch):
             path.parent.mkdir(parents=True, exist_ok=True)
             Image.new("RGB", (8, 8), (number, face, face)).save(path)
             lines.append(f"{number},{name},{hour}_{minute:02},{split}")
+
     (folder / "clocks.csv").write_text("\n".join(lines) + "\n")
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     return folder
@@ -138,6 +141,7 @@ def test_a_kaggle_folder_is_read_as_it_is(kaggle):
         for example in examples:
             folder = f"{example.attributes['hour']}-{example.attributes['minute']:02}"
             assert example.images[0].parent == kaggle / name / folder
+
     assert task.identity("test", 0)["source"] == "kaggle"
     assert task.identity("test", 0) == task.identity("test", 1)
 

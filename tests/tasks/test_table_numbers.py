@@ -125,6 +125,7 @@ def test_decimals_are_selected_by_their_error(tmp_path):
     plain, chosen = (table(tmp_path, ["5", "2"], more) for more in ("", ",select=r_squared"))
     assert chosen.select_by == "r_squared"
     assert chosen.identity("train", 0) == plain.identity("train", 0)
+
     with pytest.raises(
         UserError, match=r"table\[select=rouge\] is no metric of text: known: text_"
     ):

@@ -68,9 +68,9 @@ def test_without_validation_a_tenth_of_train_is_drawn_and_said(files, tmp_path):
 
 
 def test_files_and_columns_say_splits_but_not_both(files):
-    both = files(train=rows(), test=rows(9, "T")).replace("]", ",split=part]")
+    pair = files(train=rows(), test=rows(9, "T")).replace("]", ",split=part]")
     with pytest.raises(UserError, match="table has train and test and split: name one file by"):
-        sb.load_task(both).examples("test", 0)
+        sb.load_task(pair).examples("test", 0)
     with pytest.raises(UserError, match="table has path and test: name one file by path"):
         sb.load_task(files(path=rows(), test=rows(9, "T"))).examples("test", 0)
     with pytest.raises(UserError, match=r"no row for train: add rows, or .* or train=FILE"):
@@ -105,6 +105,7 @@ def test_a_question_twice_in_the_test_is_refused_before_training_and_scoring(
     test = [{"question": f"T {number}?", "answer": answer} for number, answer in pairs]
     spec = files(train=rows(), test=test)
     write(tmp_path / "made.jsonl", [{"completion": "5"}] * 3)
+
     for command in (
         f"train-eval --task {spec} --losses ce --dry-run",
         f"score --task {spec} --predictions made.jsonl",

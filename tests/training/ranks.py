@@ -92,6 +92,7 @@ def main():
             torch.save(
                 {"steps": steps, "log": log, "sharded": sharded}, out.with_suffix(f".{number}.pt")
             )
+
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()
 

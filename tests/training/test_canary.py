@@ -65,6 +65,7 @@ def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
         for weight in tower:
             if weight.dim() > 1:
                 weight.mul_(1.5)
+
     changed = make_canary(model, with_picture, processor)
     assert changed.log_probabilities[:-1] == seeing.log_probabilities[:-1]
 

@@ -18,6 +18,7 @@ def largest_errors(longest):
     x = torch.randn(512, 256)
     w = torch.randn(256, 384, requires_grad=True)
     q = torch.randn(2, 2, 28, 64)
+
     with fast_products(x, longest):
         inside = flags()
         y = x @ w

@@ -36,6 +36,7 @@ def test_the_processes_share_every_step_and_repeat_nothing(count, micro, accumul
     size = micro * accumulation * processes
     steps = -(-count // size)
     seen = [[] for _ in range(steps)]
+
     for rank in range(processes):
         batches = RankBatches(
             Order(count), size, accumulation=accumulation, rank=rank, processes=processes
@@ -91,6 +92,7 @@ def gradients(tiny, tmp_path_factory):
             environment["WORLD_SIZE"] = str(processes)
             environment["MASTER_ADDR"] = "127.0.0.1"
             environment["MASTER_PORT"] = port
+
         request = json.dumps({"out": str(folder / "out"), "cases": cases})
         command = [sys.executable, "-m", "tests.training.ranks", request]
         running = []

@@ -28,6 +28,7 @@ def cell(tmp_path):
         write_json(
             tmp_path / "epochs" / str(epoch) / "canary.json", {"epoch": epoch, "step": 10 * epoch}
         )
+
     write_json(tmp_path / "epochs" / ".3.part" / "canary.json", {"epoch": 3, "step": 30})
     for step in (10, 20, 30, 40):
         add_state(tmp_path, step, step // 10)

@@ -33,6 +33,7 @@ def train(
         numeric_loss=loss,
         sampler=None,
     )
+
     with objective_forward(model, loss):
         if watch is not None:
             watch(model)
