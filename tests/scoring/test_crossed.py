@@ -28,10 +28,15 @@ def drawn(seeds, examples, rng, of_seed=1.0, of_example=2.0, of_both=1.5, mean=0
 def test_the_error_is_that_of_the_mixed_model_by_restricted_maximum_likelihood():
     table = drawn(6, 25, np.random.default_rng(3))
     long = pd.DataFrame(table).stack().rename("y").rename_axis(["seed", "example"]).reset_index()
+
+    # Effects that cross are components of one group that holds all rows.
     model = MixedLM.from_formula(
-        "y ~ 1", long, groups=np.ones(len(long)), re_formula="0",
+        "y ~ 1",
+        long,
+        groups=np.ones(len(long)),
+        re_formula="0",
         vc_formula={"seed": "0 + C(seed)", "example": "0 + C(example)"},
-    )  # fmt: skip
+    )
     fitted = model.fit(reml=True)
     assert fitted.converged
     assert fit(table).error == pytest.approx(fitted.bse["Intercept"], rel=1e-3)
@@ -40,53 +45,56 @@ def test_the_error_is_that_of_the_mixed_model_by_restricted_maximum_likelihood()
 
 def test_of_one_seed_it_is_the_t_test_over_the_examples():
     values = np.random.default_rng(0).normal(0.3, 1, 60)
-    found = fit([values])
-    assert found.error == pytest.approx(stats.sem(values))
-    assert found.df == 59
+    model = fit([values])
+    assert (model.error, model.df) == (pytest.approx(stats.sem(values)), 59)
 
 
 def test_without_variance_of_examples_it_is_the_t_test_over_the_seeds():
     seeds = np.array([1.0, 2.5, 0.5])
-    found = fit(np.repeat(seeds[:, None], 40, axis=1))
-    assert (found.error, found.df) == (pytest.approx(stats.sem(seeds)), 2)
+    model = fit(np.repeat(seeds[:, None], 40, axis=1))
+    assert (model.error, model.df) == (pytest.approx(stats.sem(seeds)), 2)
 
 
 @pytest.mark.parametrize(("seeds", "least"), [(2, 0.89), (3, 0.91), (5, 0.93), (10, 0.93)])
 @pytest.mark.parametrize("of_seed", [0.0, 0.1, 0.4])
 def test_about_95_percent_of_intervals_hold_the_truth(seeds, least, of_seed):
     rng = np.random.default_rng(seeds)
-    held = []
+    hits = 0
     for _ in range(600):
         table = drawn(seeds, 100, rng, of_seed=of_seed)
-        found = fit(table)
-        low, high = stats.t.interval(0.95, found.df, table.mean(), found.error)
-        held.append(low <= 0.7 <= high)
-    assert least <= np.mean(held) <= 0.99
+        model = fit(table)
+        low, high = stats.t.interval(0.95, model.df, table.mean(), model.error)
+        hits += low <= 0.7 <= high
+    assert least <= hits / 600 <= 0.99
 
 
 def test_more_seeds_and_examples_are_predicted_by_what_they_give():
-    rng = np.random.default_rng(4)
-    pilot = fit(drawn(40, 400, rng))
+    pilot = fit(drawn(40, 400, np.random.default_rng(4)))
     for seeds, examples in ((5, 400), (10, 1600), (40, 200)):
+        # The variances that `drawn` has: of a seed 1, of an example 4, of both 2.25.
         expected = np.sqrt(1 / seeds + 4 / examples + 2.25 / (seeds * examples))
-        assert pilot.planned(seeds, examples / 400).error == pytest.approx(expected, rel=0.2)
-    same = pilot.planned(40)
-    assert (same.error, same.df) == pytest.approx((pilot.error, pilot.df))
+        planned = pilot.planned(seeds, examples / 400)
+        assert planned.error == pytest.approx(expected, rel=0.2)
+
+    repeated = pilot.planned(40)
+    assert (repeated.error, repeated.df) == pytest.approx((pilot.error, pilot.df))
 
 
 def test_a_pilot_of_one_seed_knows_nothing_of_other_seeds():
     pilot = fit([np.random.default_rng(0).normal(0, 2, 100)])
     assert pilot.planned(1, 4).error == pytest.approx(pilot.error / 2)
-    planned = pilot.planned(5, 4)  # the least: nothing of its spread is repeated
+    # The least: none of its spread is repeated, so that 5 seeds of 4 times the examples are 20.
+    planned = pilot.planned(5, 4)
     assert (planned.error, planned.df) == (pytest.approx(pilot.error / np.sqrt(20)), 99)
 
 
 def test_cells_without_pseudo_values_are_tested_over_their_seeds():
     cells = pd.DataFrame({"difference": [1.0, 2.5, 0.5], "jackknife": [None, [1.0, 2.0], None]})
-    found = fit_cells(cells)
-    assert (found.error, found.df) == (pytest.approx(stats.sem(cells["difference"])), 2)
-    whole = cells.assign(jackknife=[[1.0, 1.0], [2.0, 3.0], [0.5, 0.5]])
-    assert fit_cells(whole) == fit([[1.0, 1.0], [2.0, 3.0], [0.5, 0.5]])
+    model = fit_cells(cells)
+    assert (model.error, model.df) == (pytest.approx(stats.sem(cells["difference"])), 2)
+
+    table = [[1.0, 1.0], [2.0, 3.0], [0.5, 0.5]]
+    assert fit_cells(cells.assign(jackknife=table)) == fit(table)
 
 
 TASKS = ("arithmetic", "chartqa", "clock_time", "gsm8k", "samsum")
@@ -95,47 +103,58 @@ METRICS = {metric.name: metric for task in TASKS for metric in load_task(task).m
 
 def answered(n: int, seed: int, spread: float) -> pd.DataFrame:
     """A scored frame with the columns of every metric; all seeds answer the same examples."""
-    rng, of_examples = np.random.default_rng(seed), np.random.default_rng(99)
-    answer, hardness = of_examples.normal(0, 10, n), of_examples.exponential(1, n)
+    of_examples = np.random.default_rng(99)
+    answer = of_examples.normal(0, 10, n)
+    hardness = of_examples.exponential(1, n)
+
+    rng = np.random.default_rng(seed)
     parsed = answer + spread * hardness * rng.standard_normal(n)
     error = np.abs(parsed - answer)
     frame = pd.DataFrame({"uid": range(n), "answer": answer, "parsed": parsed, "error": error})
     frame["valid"] = rng.random(n) < 0.95
+
+    # ROUGE is a share of words; what other metrics count is right or wrong.
     columns = {column for metric in METRICS.values() for column in metric.columns}
     for column in sorted(columns - {*frame}):
-        share = column.startswith("rouge")
-        frame[column] = rng.random(n) ** hardness if share else error < 2 * rng.random(n)
+        if column.startswith("rouge"):
+            frame[column] = rng.random(n) ** hardness
+        else:
+            frame[column] = error < 2 * rng.random(n)
     return frame
 
 
 @pytest.mark.parametrize("name", METRICS)
 @pytest.mark.parametrize("n", [53, 201, 333, 1319])
 def test_pseudo_values_have_the_mean_and_the_error_of_the_difference(name, n):
-    metric, a, b = METRICS[name], answered(n, 1, 1.3), answered(n, 2, 1.0)
-    values = np.array(pseudo_values(metric, a, b))
+    sides = METRICS[name], answered(n, 1, 1.3), answered(n, 2, 1.0)
+    values = pseudo_values(*sides)
     assert len(values) in (n, GROUPS)
-    error = values.std(ddof=1) / np.sqrt(len(values))
-    expected = paired_difference(metric, a, b)
-    assert values.mean() == pytest.approx(expected.difference, abs=error / 50)
-    by_examples = (expected.high - expected.low) / 3.92
-    assert error == pytest.approx(by_examples, rel=0.2 if n > 200 else 0.35)
+
+    error = stats.sem(values)
+    difference = paired_difference(*sides)
+    assert np.mean(values) == pytest.approx(difference.difference, abs=error / 50)
+    # The bootstrap's error, of which its interval is 3.92 wide; of few examples both are rough.
+    bootstrap_error = (difference.high - difference.low) / 3.92
+    tolerance = 0.2 if n > 200 else 0.35
+    assert error == pytest.approx(bootstrap_error, rel=tolerance)
 
 
 @given(st.integers(2, 500), st.integers(0, 2**32 - 1), st.sampled_from([*METRICS]))
 def test_the_mean_of_pseudo_values_is_the_difference_whatever_n_is(n, seed, name):
-    metric, a, b = METRICS[name], answered(n, seed, 1.3), answered(n, seed + 1, 1.0)
-    values = pseudo_values(metric, a, b)
-    expected = paired_difference(metric, a, b, resamples=2).difference
+    sides = METRICS[name], answered(n, seed, 1.3), answered(n, seed + 1, 1.0)
+    values = pseudo_values(*sides)
     if values is not None:
-        error = np.std(values, ddof=1) / np.sqrt(len(values))
-        assert np.mean(values) == pytest.approx(expected, abs=error / 50 + 1e-6)
+        expected = paired_difference(*sides, resamples=2).difference
+        tolerance = stats.sem(values) / 50 + 1e-6
+        assert np.mean(values) == pytest.approx(expected, abs=tolerance)
 
 
 def test_seeds_differ_no_more_by_their_pseudo_values_than_by_their_differences():
     """Trimming whole examples, three differences of 0.03 had an interval of 3 on either side."""
-    metric, sides = METRICS["trimmed_absolute_error"], [*range(1, 7)]
-    frames = [answered(200, seed, 1.0).assign(valid=True) for seed in sides]
+    metric = METRICS["trimmed_absolute_error"]
+    frames = [answered(200, seed, 1.0).assign(valid=True) for seed in range(1, 7)]
     pairs = [*zip(frames[::2], frames[1::2], strict=True)]
+
     model = fit([pseudo_values(metric, *pair) for pair in pairs])
     differences = [paired_difference(metric, *pair).difference for pair in pairs]
     assert model.of_seed == pytest.approx(200 * np.var(differences, ddof=1), rel=1e-4)
@@ -144,8 +163,7 @@ def test_seeds_differ_no_more_by_their_pseudo_values_than_by_their_differences()
 def test_a_share_is_its_differences_example_by_example():
     a, b = scored(500, 1), scored(500, 2)
     differences = 100.0 * (a["exact"].astype(float) - b["exact"].astype(float))
-    found = pseudo_values(ExactMatch(), a, b)
-    assert found == differences.tolist()
+    assert pseudo_values(ExactMatch(), a, b) == differences.tolist()
 
 
 def test_what_has_no_value_has_no_pseudo_values():

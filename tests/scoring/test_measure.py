@@ -19,23 +19,32 @@ def examples():
     return problems(150, seed=3)
 
 
-def test_metrics_and_counts_are_json(examples):
+def through_json(content):
+    return json.loads(json.dumps(content, allow_nan=False))
+
+
+def test_metrics_are_json(examples):
     scores, content = measure(TASK, answers_of(examples, 0.4, 1), resamples=200)
-    content = json.loads(json.dumps(content, allow_nan=False))
-    assert list(content["metrics"]) == [metric.name for metric in TASK.metrics()]
-    for values in content["metrics"].values():
+    metrics = through_json(content)["metrics"]
+    assert list(metrics) == [metric.name for metric in TASK.metrics()]
+    for values in metrics.values():
         assert values["low"] <= values["value"] <= values["high"]
-    exact = content["metrics"]["exact_match"]
-    assert exact["value"] == pytest.approx(100 * scores["exact"].mean())
-    assert exact == asdict(statistics.interval(ExactMatch(), scores, resamples=200))
-    counts = content["counts"]
-    assert sum(counts["categories"].values()) == content["n"] == 150
-    assert counts["categories"]["exact"] == counts["exact"] == scores["exact"].sum()
-    assert counts["categories"]["invalid"] == 150 - counts["valid"]
+    assert metrics["exact_match"]["value"] == pytest.approx(100 * scores["exact"].mean())
+    estimate = statistics.interval(ExactMatch(), scores, resamples=200)
+    assert metrics["exact_match"] == asdict(estimate)
+
+
+def test_counts_are_json(examples):
+    scores, content = measure(TASK, answers_of(examples, 0.4, 1), resamples=200)
+    counts = through_json(content)["counts"]
+    categories = counts["categories"]
+    assert sum(categories.values()) == content["n"] == 150
+    assert categories["exact"] == counts["exact"] == scores["exact"].sum()
+    assert categories["invalid"] == 150 - counts["valid"]
 
 
 def test_the_identity_has_every_version_that_can_change_a_measurement():
-    assert json.loads(json.dumps(measure_identity(TASK))) == {
+    assert through_json(measure_identity(TASK)) == {
         "task": ["arithmetic", version_of(TASK)],
         "scores": score.VERSION,
         "statistics": [statistics.VERSION, statistics.RESAMPLES],
@@ -44,26 +53,28 @@ def test_the_identity_has_every_version_that_can_change_a_measurement():
 
 
 def test_a_comparison_is_json_with_differences_and_mcnemar(examples):
-    ours, _ = measure(TASK, answers_of(examples, 0.6, 1), resamples=20)
-    theirs, _ = measure(TASK, answers_of(examples, 0.2, 2), resamples=20)
-    content = json.loads(json.dumps(compare(TASK, ours, theirs, resamples=200), allow_nan=False))
+    better, _ = measure(TASK, answers_of(examples, 0.6, 1), resamples=20)
+    worse, _ = measure(TASK, answers_of(examples, 0.2, 2), resamples=20)
+    content = through_json(compare(TASK, better, worse, resamples=200))
+
     exact = content["metrics"]["exact_match"]
-    assert exact["difference"] == pytest.approx(
-        100 * (ours["exact"].mean() - theirs["exact"].mean())
-    )
+    difference = 100 * (better["exact"].mean() - worse["exact"].mean())
+    assert exact["difference"] == pytest.approx(difference)
+    assert 100 * (exact["b"] - exact["c"]) / 150 == pytest.approx(difference)
     assert exact["low"] > 0
-    assert 100 * (exact["b"] - exact["c"]) / 150 == pytest.approx(exact["difference"])
     assert exact["p"] < 0.001
 
 
 def test_a_metric_is_compared_where_both_files_have_its_columns(examples):
-    answers = answers_of(examples, 0.4, 1)
-    ours, _ = measure(TASK, answers.assign(finish_reason="stop"), resamples=20)
-    theirs, _ = measure(TASK, answers.drop(columns="finish_reason", errors="ignore"), resamples=20)
-    assert "truncation_rate" in compare(TASK, ours, ours, resamples=20)["metrics"]
-    for one, other in ((ours, theirs), (theirs, ours)):
-        found = compare(TASK, one, other, resamples=20)["metrics"]
-        assert found.keys() == {m.name for m in TASK.metrics()} - {"truncation_rate"}
+    answers = answers_of(examples, 0.4, 1).drop(columns="finish_reason", errors="ignore")
+    plain, _ = measure(TASK, answers, resamples=20)
+    with_reasons, _ = measure(TASK, answers.assign(finish_reason="stop"), resamples=20)
+    metrics = compare(TASK, with_reasons, with_reasons, resamples=20)["metrics"]
+    assert "truncation_rate" in metrics
+
+    shared = metrics.keys() - {"truncation_rate"}
+    for sides in ((with_reasons, plain), (plain, with_reasons)):
+        assert compare(TASK, *sides, resamples=20)["metrics"].keys() == shared
 
 
 def test_summaries_have_no_numbers_to_count_or_to_test():
