@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 
+from smmd_bench.maintenance.foreign_completions import score_predictions
 from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.results.frames import RunFrames, read_run
 
 TASK = "arithmetic[level=easy]"
 COUNT = 5
@@ -38,3 +40,13 @@ def json_lines(path: Path, rows: Sequence[Any]) -> Path:
     texts = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     return path
+
+
+def score_files(
+    folder: Path, *files: Path, task: str = TASK, **options: Any
+) -> tuple[RunFrames, list[str]]:
+    """Score files of the examples into a run in that folder; returned with what was said."""
+    sentences: list[str] = []
+    options = {"limit": COUNT, **options}
+    outcome = score_predictions(task, files, out=folder, say=sentences.append, **options)
+    return read_run(outcome.path), sentences

@@ -1,19 +1,18 @@
 """Completions of other programs: reasoning, labels in brackets, finish reasons, and order."""
 
 import json
+from dataclasses import replace
 
 import pytest
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
-from smmd_bench.maintenance.foreign_completions import score_predictions
 from smmd_bench.plugin_system.registry import load_task
-from smmd_bench.results.frames import read_run
 from smmd_bench.scoring.predictions import read_finish_reason, read_predictions
 from smmd_bench.scoring.score import texts_match
 
 from ..conftest import DATA
-from .conftest import COUNT, TASK, json_lines
+from .conftest import COUNT, json_lines, score_files
 
 TAGS = [
     ("<think>", "</think>"), ("<thinking>", "</thinking>"), ("<|think|>", "<|/think|>"),
@@ -32,18 +31,18 @@ def test_closed_reasoning_is_no_answer_and_open_reasoning_leaves_none(name, open
     answer = task.parse("18")
     assert answer is not None
     assert task.parse(f"{opened}\nIs it #### 7?\n{closed}\n\n18") == answer
-    if "<|end|>" not in closed:  # the prompt opened it
-        assert task.parse(f"Is it #### 7?\n{closed}\n\n18") == answer
     assert task.parse(f"{opened}\nIs it #### 7?\n18") is None
     assert task.parse(f"18<|im_end|>\n{opened}7") == answer
+    # A template may have opened the reasoning in the prompt; <|end|> is the end of any text.
+    if "<|end|>" not in closed:
+        assert task.parse(f"Is it #### 7?\n{closed}\n\n18") == answer
 
 
 def test_reasoning_counts_where_it_is_kept():
-    completions = ["<think>4</think>18", "<think>4 and"]
-    frame = sb.score("gsm8k", completions, ["18", "4"])
+    frame = sb.score("gsm8k", ["<think>4</think>18", "<think>4 and"], ["18", "4"])
     assert frame["exact"].tolist() == [True, False]
-    kept = sb.score("gsm8k", ["<think>#### 4</think> so 18"], ["4"], keep_reasoning=True)
-    assert kept["exact"].all()
+    with_reasoning = sb.score("gsm8k", ["<think>#### 4</think> so 18"], [4], keep_reasoning=True)
+    assert with_reasoning["exact"].all()
 
 
 @pytest.mark.parametrize(
@@ -79,16 +78,25 @@ def test_a_finish_reason_means_cut_off_or_ended_or_nothing(reason, kind):
     assert read_finish_reason(reason) == kind
 
 
+def score_with_reasons(tmp_path, right, first, other):
+    """The truncation rate of completions that end for these reasons, and what was said."""
+    reasons = [first, *[other] * (COUNT - 1)]
+    rows = [{**row, "stop_reason": reason} for row, reason in zip(right, reasons, strict=True)]
+    run, sentences = score_files(tmp_path / "out", json_lines(tmp_path / "a.jsonl", rows))
+    rates = run.metrics.query("metric == 'truncation_rate'")["value"].dropna()
+    return rates.tolist(), sentences
+
+
+def test_known_finish_reasons_give_the_truncation_rate(tmp_path, right):
+    rates, sentences = score_with_reasons(tmp_path, right, "max_tokens", "end_turn")
+    assert rates == [20.0]
+    assert len(sentences) == 1
+
+
 def test_an_unknown_finish_reason_gives_no_rate_and_is_named(tmp_path, right):
-    said: list[str] = []
-    for words, rates in (["max_tokens", "end_turn"], [20.0]), (["odd", "stop"], []):
-        rows = [{**row, "stop_reason": words[at > 0]} for at, row in enumerate(right)]
-        file = json_lines(tmp_path / f"{words[0]}.jsonl", rows)
-        out = score_predictions(TASK, [file], limit=COUNT, out=tmp_path / words[0], say=said.append)
-        metrics = read_run(out.path).metrics
-        values = metrics[metrics["metric"] == "truncation_rate"]["value"].dropna().tolist()
-        assert values == rates
-    assert "'odd' means cut off" in said[-1]
+    rates, sentences = score_with_reasons(tmp_path, right, "odd", "stop")
+    assert rates == []
+    assert "'odd' means cut off" in sentences[-1]
 
 
 def test_an_answer_that_reasoning_used_up_is_empty(tmp_path):
@@ -97,27 +105,26 @@ def test_an_answer_that_reasoning_used_up_is_empty(tmp_path):
 
 
 def test_an_inspect_log_in_json_is_read_as_the_packed_one(tmp_path):
-    packed = read_predictions(DATA / "inspect" / "easy.eval")
-    samples = [
-        {
+    packed = read_predictions(DATA / "inspect" / "easy.eval").rows
+    samples = []
+    for row in packed:
+        choices = [{"stop_reason": row.finish_reason}]
+        sample = {
             "id": int(row.ids["id"]) + 1,
-            "epoch": epoch,
+            "epoch": 1,
             "input": row.prompts["input"],
             "target": row.targets["target"],
-            "output": {
-                "completion": row.completion if epoch == 1 else "9",
-                "choices": [{"stop_reason": row.finish_reason}],
-            },
+            "output": {"completion": row.completion, "choices": choices},
         }
-        for epoch in (1, 2)
-        for row in packed.rows
-    ]
+        second_epoch = {**sample, "epoch": 2, "output": {"completion": "9", "choices": choices}}
+        samples += [sample, second_epoch]
+
+    file = tmp_path / "a.json"
     log = {"version": 2, "status": "success", "eval": {}, "samples": samples}
-    (tmp_path / "a.json").write_text(json.dumps(log, indent=1))
-    rows = read_predictions(tmp_path / "a.json").rows
-    assert [(row.ids, row.completion, row.finish_reason, row.targets) for row in rows] == [
-        (row.ids, row.completion, row.finish_reason, row.targets) for row in packed.rows
-    ]
+    file.write_text(json.dumps(log, indent=1))
+    # Only the names of the files differ, and columns that only one of them has.
+    for row, expected in zip(read_predictions(file).rows, packed, strict=True):
+        assert replace(row, place="", cells={}) == replace(expected, place="", cells={})
 
 
 @pytest.fixture
@@ -140,32 +147,45 @@ def table(tmp_path):
 @pytest.mark.parametrize("turned", [False, True])
 def test_rows_of_a_table_are_matched_in_the_order_of_its_file(tmp_path, table, columns, by, turned):
     rows = [{**columns(at), "completion": str(3 * at)} for at in range(12)]
+    # Without a column that tells, only the order of the file does.
     if turned and columns(0):
-        rows = rows[::-1]
-    said: list[str] = []
+        rows.reverse()
     file = json_lines(tmp_path / "a.jsonl", rows)
-    out = score_predictions(table, [file], out=tmp_path / "out", say=said.append)
-    assert read_run(out.path).completions["exact"].all()
-    assert by in said[0]
+    run, (sentence,) = score_files(tmp_path / "out", file, task=table, limit=None)
+    assert run.completions["exact"].all()
+    assert by in sentence
 
 
 def test_numbers_that_may_be_an_order_are_not_passed_over(tmp_path, table):
     rows = [{"nr": 11 - at, "completion": "3"} for at in range(12)]
+    file = json_lines(tmp_path / "a.jsonl", rows)
     with pytest.raises(UserError, match=r"column nr that may say another order .*--id-column"):
-        score_predictions(table, [json_lines(tmp_path / "a.jsonl", rows)], out=tmp_path / "out")
+        score_files(tmp_path / "out", file, task=table, limit=None)
 
 
-def test_uids_are_found_in_any_column_and_an_order_is_proven_or_refused(tmp_path, examples):
+@pytest.fixture
+def score_rows(tmp_path):
     def score(rows):
         file = json_lines(tmp_path / "a.jsonl", rows)
-        out = score_predictions(TASK, [file], limit=COUNT, out=tmp_path / "out")
-        return read_run(out.path).completions["exact"].all()
+        run, _ = score_files(tmp_path / "out", file)
+        return run.completions["exact"]
 
-    assert score([{"custom_id": e.uid, "output": e.target} for e in examples[::-1]])
-    assert score([{"output": e.target, "gold": e.target} for e in examples])
-    for columns in ({}, {"gold": "see file"}, {"prompt": "Answer:"}):
-        with pytest.raises(UserError, match=r"prove.* `smmd-bench sample .* --split test --json"):
-            score([{**columns, "output": e.target} for e in examples])
+    return score
+
+
+def test_uids_are_found_in_any_column(score_rows, examples):
+    rows = [{"custom_id": e.uid, "output": e.target} for e in examples[::-1]]
+    assert score_rows(rows).all()
+    rows[1]["custom_id"] = "x"
     with pytest.raises(UserError, match="row 2: its custom_id 'x' is no uid"):
-        score([{"custom_id": "x" if at == 1 else e.uid, "output": "1"}
-               for at, e in enumerate(examples)])  # fmt: skip
+        score_rows(rows)
+
+
+def test_an_order_is_proven_by_targets(score_rows, examples):
+    assert score_rows([{"output": e.target, "gold": e.target} for e in examples]).all()
+
+
+@pytest.mark.parametrize("columns", [{}, {"gold": "see file"}, {"prompt": "Answer:"}])
+def test_an_order_without_a_proof_is_refused(score_rows, examples, columns):
+    with pytest.raises(UserError, match=r"prove.* `smmd-bench sample .* --split test --json"):
+        score_rows([{**columns, "output": e.target} for e in examples])

@@ -2,6 +2,7 @@
 
 import itertools
 import math
+from functools import cache
 
 import numpy as np
 import pandas as pd
@@ -49,10 +50,19 @@ def test_where_few_examples_differ_every_sign_is_tried():
     sums = [abs(np.dot(signs, values)) for signs in itertools.product((1, -1), repeat=4)]
     of_all_signs = np.mean(np.array(sums) >= abs(sum(values)))
     assert p_of_errors(*values, p=0.006) == of_all_signs == 0.25
-    assert p_of_errors(*values, p=0.4) == 0.4
-    assert p_of_errors(-9.0, p=0.01) == 1.0
-    assert p_of_errors(*[-1.0] * gain.FEW, p=0.006) == 0.006
-    assert p_of_errors(p=1.0) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "p", "expected"),
+    [
+        ([-8.0, -2.5, -1.6, 0.1], 0.4, 0.4),  # the larger p counts
+        ([-9.0], 0.01, 1.0),  # one example has two signs, each as far from 0
+        ([-1.0] * gain.FEW, 0.006, 0.006),  # enough of them for the bootstrap
+        ([], 1.0, 1.0),
+    ],
+)
+def test_the_p_of_signs_is_the_least_and_of_few_examples_alone(changes, p, expected):
+    assert p_of_errors(*changes, p=p) == expected
 
 
 def test_several_seeds_speak_of_examples_where_they_have_pseudo_values():
@@ -65,7 +75,7 @@ def test_several_seeds_speak_of_examples_where_they_have_pseudo_values():
 
 
 def power_of_six(result, n):
-    """How often six of n pairs or more differ to one side, the fewest that McNemar's test tells."""
+    """How often six of n pairs or more differ to one side: the fewest that McNemar's test finds."""
     return stats.binom.sf(5, n, gain.smallest_difference(result, 0.05) / 100)
 
 
@@ -96,15 +106,17 @@ def test_few_discordant_pairs_of_several_seeds_do_not_make_a_narrow_interval():
     assert power_of_six(result, 240) == pytest.approx(0.8, abs=1e-4)
 
 
+def p_of_model(frame, model):
+    return 2 * stats.t.sf(frame["difference"].mean() / model.error, model.df)
+
+
 def test_ten_discordant_pairs_are_tested_by_the_seeds_and_examples_alone():
     frame, model = few(9)
-    p_of_model = 2 * stats.t.sf(frame["difference"].mean() / model.error, model.df)
-    assert gain.gain_of(frame)["p"] >= p_of_model
+    assert gain.gain_of(frame)["p"] >= p_of_model(frame, model)
 
     frame, model = few(10)
-    p_of_model = 2 * stats.t.sf(frame["difference"].mean() / model.error, model.df)
     result = gain.gain_of(frame)
-    assert result["p"] == pytest.approx(p_of_model)
+    assert result["p"] == pytest.approx(p_of_model(frame, model))
     assert math.isnan(result["discordant"])
 
 
@@ -135,6 +147,11 @@ def test_without_an_error_or_degrees_of_freedom_there_is_none(error, df):
     assert gain.smallest_by_t(1.0, 3, 0.05) > 0
 
 
+@cache  # many samples have the same counts, and a test takes long
+def is_better(b, c):
+    return b > c and stats.binomtest(b, b + c).pvalue < 0.05
+
+
 @pytest.mark.parametrize(
     ("discordant", "n"), [(0, 2000), (5, 2000), (10, 2000), (20, 2000), (600, 2000), (12, 40)]
 )
@@ -143,12 +160,11 @@ def test_the_smallest_difference_of_exact_match_is_found_in_four_of_five_samples
     share = max(discordant / n, smallest)
     better = (share + smallest) / 2
     worse = (share - smallest) / 2
-    samples = np.random.default_rng(0).multinomial(n, [better, worse, 1 - share], 4000)
+    rng = np.random.default_rng(0)
 
-    # Many samples have the same counts, and a test takes long.
-    counts = [tuple(sample[:2]) for sample in samples.tolist()]
-    finds = {(b, c): b > c and stats.binomtest(b, b + c).pvalue < 0.05 for b, c in {*counts}}
-    assert np.mean([finds[pair] for pair in counts]) == pytest.approx(0.8, abs=0.02)
+    samples = rng.multinomial(n, [better, worse, 1 - share], 4000).tolist()
+    power = np.mean([is_better(b, c) for b, c, _ in samples])
+    assert power == pytest.approx(0.8, abs=0.02)
 
 
 def test_too_few_examples_show_no_difference():

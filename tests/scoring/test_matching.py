@@ -1,6 +1,5 @@
 """Which completion is which example's, and the run folder that is made of them."""
 
-import json
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -14,23 +13,21 @@ from smmd_bench.maintenance.foreign_completions import score_predictions
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.results.frames import read_run
 
-from .conftest import COUNT, TASK, json_lines
+from .conftest import COUNT, TASK, json_lines, score_files
 
 
 def scored(tmp_path: Path, rows: Sequence[Any], **options: Any) -> tuple[pd.DataFrame, list[str]]:
-    """The completions of a scored file with their scores, and what was said."""
-    said: list[str] = []
+    """The completions of a file of these rows with their scores, and what was said."""
     file = json_lines(tmp_path / "a.jsonl", rows)
-    options = {"limit": COUNT, **options}
-    outcome = score_predictions(TASK, [file], out=tmp_path / "out", say=said.append, **options)
-    return read_run(outcome.path).completions, said
+    run, sentences = score_files(tmp_path / "out", file, **options)
+    return run.completions, sentences
 
 
 SHUFFLED = [3, 1, 4, 0, 2]
 
 
 @pytest.mark.parametrize(
-    ("columns", "said"),
+    ("columns", "way"),
     [
         (lambda at, e, row: {"uid": e.uid, "index": row, "prompt": e.prompt}, "by uid."),
         (lambda at, e, row: {"uid": e.uid, "prompt": f"1 + 1 = 2\n\n{e.prompt}"}, "by uid."),
@@ -42,15 +39,15 @@ SHUFFLED = [3, 1, 4, 0, 2]
         (lambda at, e, row: {"Unnamed: 0": str(at)}, "by position."),
     ],
 )  # fmt: skip
-def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(tmp_path, examples, columns, said):
+def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(tmp_path, examples, columns, way):
     rows = [
         {**columns(at, examples[at], row), "completion": examples[at].target}
         for row, at in enumerate(SHUFFLED)
     ]
-    frame, heard = scored(tmp_path, rows)
+    frame, (sentence,) = scored(tmp_path, rows)
     assert frame["uid"].tolist() == [example.uid for example in examples]
     assert frame["exact"].all()
-    assert said in heard[0]
+    assert way in sentence
 
 
 @pytest.mark.parametrize(
@@ -87,23 +84,32 @@ def test_ids_that_are_wrong_are_refused(tmp_path, cache, rows, words):
     assert not (tmp_path / "out").exists()
 
 
-def test_ids_of_another_data_seed_or_level_are_refused_by_their_prompts(tmp_path, right):
-    for task, seed in ((TASK, 1), ("arithmetic", 0)):
-        others = load_task(task).examples("test", seed, COUNT)
-        rows = [{**row, "prompt": e.prompt} for row, e in zip(right, others, strict=True)]
-        with pytest.raises(UserError, match=r"row 1: its prompt .* --data-seed"):
-            scored(tmp_path, rows)
-
-
-def test_a_prompt_that_each_completion_repeats_is_taken_off(tmp_path, examples):
-    rows = [{"id": at, "generated_text": f"{e.prompt} {e.target}"} for at, e in enumerate(examples)]
-    assert scored(tmp_path, rows)[0]["exact"].all()
-    rows[0]["generated_text"] = examples[0].target
-    assert scored(tmp_path, rows)[0]["exact"].all()  # row by row
-    for at in range(1, 3):
-        rows[at]["generated_text"] = examples[at].target
-    with pytest.raises(UserError, match=r"2 of 5 completions begin with their prompt \(the first"):
+@pytest.mark.parametrize(("task", "seed"), [(TASK, 1), ("arithmetic", 0)])
+def test_ids_of_another_data_seed_or_level_are_refused_by_their_prompts(
+    tmp_path, right, task, seed
+):
+    other_examples = load_task(task).examples("test", seed, COUNT)
+    rows = [{**row, "prompt": e.prompt} for row, e in zip(right, other_examples, strict=True)]
+    with pytest.raises(UserError, match=r"row 1: its prompt .* --data-seed"):
         scored(tmp_path, rows)
+
+
+def repeat_prompts(examples, without):
+    """Rows whose completions begin with their prompts, but so many."""
+    prompts = ["" if at < without else f"{e.prompt} " for at, e in enumerate(examples)]
+    rows = zip(prompts, examples, strict=True)
+    return [{"uid": e.uid, "generated_text": prompt + e.target} for prompt, e in rows]
+
+
+@pytest.mark.parametrize("without", [0, 1])
+def test_a_prompt_that_most_completions_repeat_is_taken_off(tmp_path, examples, without):
+    frame, _ = scored(tmp_path, repeat_prompts(examples, without))
+    assert frame["exact"].all()
+
+
+def test_prompts_that_few_completions_repeat_are_refused(tmp_path, examples):
+    with pytest.raises(UserError, match=r"2 of 5 completions begin with their prompt \(the first"):
+        scored(tmp_path, repeat_prompts(examples, 3))
 
 
 @pytest.mark.parametrize(
@@ -121,74 +127,83 @@ def test_a_prompt_that_each_completion_repeats_is_taken_off(tmp_path, examples):
 def test_a_prompt_is_taken_off_behind_markers_roles_and_templates(
     tmp_path, examples, template, blank
 ):
-    rows = [
-        {"uid": e.uid, "output": template.replace("8", e.target).format(e.prompt.strip() + blank)}
-        for e in examples
-    ]  # fmt: skip
-    rows[2]["output"] = examples[2].target
+    rows = []
+    for e in examples:
+        turns = template.replace("8", e.target).format(e.prompt.strip() + blank)
+        rows.append({"uid": e.uid, "output": turns})
+    rows[2]["output"] = examples[2].target  # one that repeats nothing changes no other one
     assert scored(tmp_path, rows)[0]["exact"].all()
 
 
 def test_a_limit_scores_the_first_of_a_whole_file(tmp_path, examples):
-    frame, said = scored(
-        tmp_path, [{"output": e.target, "answer": e.target} for e in examples], limit=2
-    )
+    rows = [{"output": e.target, "answer": e.target} for e in examples]
+    frame, (sentence,) = scored(tmp_path, rows, limit=2)
     assert frame["uid"].tolist() == [example.uid for example in examples[:2]]
-    assert " 2 completions " in said[0]
+    assert " 2 completions " in sentence
 
 
 def test_partial_scores_the_examples_that_every_file_has_and_says_how_many(tmp_path, right):
     files = [json_lines(tmp_path / f"{at}.jsonl", right[at : at + 4]) for at in (0, 1)]
-    said: list[str] = []
-    options: dict[str, Any] = {"limit": COUNT, "partial": True, "say": said.append}
-    outcome = score_predictions(TASK, files, out=tmp_path / "out", **options)
-    frame = read_run(outcome.path).completions
-    assert frame["uid"].tolist() == [row["uid"] for row in right[1:4]] * 2
-    assert "Scored are the 3 of the 5 examples" in said[-1]
+    run, sentences = score_files(tmp_path / "out", *files, partial=True)
+    assert run.completions["uid"].tolist() == [row["uid"] for row in right[1:4]] * 2
+    assert "Scored are the 3 of the 5 examples" in sentences[-1]
 
 
 def test_the_completions_of_a_run_can_be_scored_again(tmp_path, right):
-    rows = [{**row, "finish_reason": "length"} for row in right]
-    scored(tmp_path, rows)
-    (kept,) = (tmp_path / "out").rglob("completions.parquet")
-    outcome = score_predictions(TASK, [kept], ["ce"], limit=COUNT, out=tmp_path / "again")
-    frame = read_run(outcome.path).completions
-    assert frame["exact"].all()
-    assert frame["truncated"].all()
-    assert frame["operations"].notna().all()
+    scored(tmp_path, [{**row, "finish_reason": "length"} for row in right])
+    (stored,) = (tmp_path / "out").rglob("completions.parquet")
+    run, _ = score_files(tmp_path / "again", stored)
+    assert run.completions[["exact", "truncated"]].all(axis=None)
+    assert run.completions["operations"].notna().all()
 
 
-def test_two_files_are_compared_again_only_where_one_changed(tmp_path, right):
-    def wrong(row: dict[str, Any]) -> dict[str, Any]:
-        return {**row, "completion": str(Fraction(row["completion"]) + 1)}
-
-    files = [
-        json_lines(tmp_path / "smmd.jsonl", [*right[:4], wrong(right[4])]),
-        json_lines(tmp_path / "ours.jsonl", [*map(wrong, right[:3]), *right[3:]]),
+@pytest.fixture
+def two_files(tmp_path, right):
+    """Completions of `smmd`, 80 % of them right, and of `ours`, 40 %."""
+    wrong = [{**row, "completion": str(Fraction(row["completion"]) + 1)} for row in right]
+    return [
+        json_lines(tmp_path / "smmd.jsonl", [*right[:4], wrong[4]]),
+        json_lines(tmp_path / "ours.jsonl", [*wrong[:3], *right[3:]]),
     ]
-    options: dict[str, Any] = {"limit": COUNT, "out": tmp_path / "out"}
-    assert score_predictions(TASK, files, **options).worked
-    run = read_run(tmp_path / "out")
-    exact = run.metrics[run.metrics["metric"] == "exact_match"]
-    assert exact["value"].tolist() == [80.0, 40.0]
-    compared = run.comparisons[run.comparisons["metric"] == "exact_match"].iloc[0]
-    assert (compared["loss"], compared["against_loss"]) == ("ours", "smmd")
-    assert (compared["difference"], compared["b"], compared["c"]) == (-40.0, 1, 3)
-    assert compared["p"] == pytest.approx(0.625)  # 2 * (1 + 4) / 2^4
-    json_lines(files[1], [json.loads(line) for line in files[1].read_text().splitlines()][::-1])
-    assert not score_predictions(TASK, files, **options).worked
-    json_lines(files[1], right)
-    assert score_predictions(TASK, files, **options).worked
+
+
+def test_two_files_are_compared_with_the_first(tmp_path, two_files):
+    run, _ = score_files(tmp_path / "out", *two_files)
+    values = run.metrics.query("metric == 'exact_match'")["value"]
+    assert values.tolist() == [80.0, 40.0]
+    exact = run.comparisons.query("metric == 'exact_match'").iloc[0]
+    assert exact[["loss", "against_loss"]].tolist() == ["ours", "smmd"]
+    assert exact[["difference", "b", "c"]].tolist() == [-40.0, 1, 3]
+    assert exact["p"] == pytest.approx(0.625)  # 2 * (1 + 4) / 2^4
+
+
+def test_two_files_are_scored_again_only_where_one_changed(tmp_path, two_files, right):
+    def score_again():
+        outcome = score_predictions(TASK, two_files, limit=COUNT, out=tmp_path / "out")
+        return outcome.worked
+
+    assert score_again()
+    lines = two_files[1].read_text().splitlines()
+    json_lines(two_files[1], lines[::-1])  # the same rows in another order
+    assert not score_again()
+
+    json_lines(two_files[1], right)
+    assert score_again()
     assert read_run(tmp_path / "out").comparisons["difference"].iloc[0] == 20.0
+
+
+def test_a_run_of_other_files_is_not_overwritten(tmp_path, two_files):
+    score_files(tmp_path / "out", *two_files)
     with pytest.raises(UserError, match="belongs to another command"):
-        score_predictions(TASK, files, ["a", "b"], **options)
+        score_files(tmp_path / "out", *two_files, labels=["a", "b"])
 
 
-def test_labels_name_each_file(tmp_path, right):
-    files = [json_lines(tmp_path / name, right) for name in ("a.jsonl", "b.jsonl")]
-    for labels, words in (["ce"], "given 1 times"), (["CE", "ce"], "have one label, in capitals"):
-        with pytest.raises(UserError, match=words):
-            score_predictions(TASK, files, labels, limit=COUNT, out=tmp_path / "out")
+@pytest.mark.parametrize(
+    ("labels", "words"), [(["ce"], "given 1 times"), (["CE", "ce"], "have one label, in capitals")]
+)
+def test_labels_name_each_file(tmp_path, two_files, labels, words):
+    with pytest.raises(UserError, match=words):
+        score_files(tmp_path / "out", *two_files, labels=labels)
 
 
 @pytest.mark.parametrize(
@@ -201,8 +216,9 @@ def test_labels_name_each_file(tmp_path, right):
     ],
 )  # fmt: skip
 def test_a_file_without_a_label_is_called_by_its_name(tmp_path, right, files, labels):
-    for path in (paths := [tmp_path / file for file in files]):
+    paths = [tmp_path / file for file in files]
+    for path in paths:
         path.parent.mkdir(exist_ok=True)
         json_lines(path, right)
-    out = score_predictions(TASK, paths, limit=COUNT, out=tmp_path / "out")
-    assert read_run(out.path).cells["loss"].tolist() == labels
+    run, _ = score_files(tmp_path / "out", *paths)
+    assert run.cells["loss"].tolist() == labels
