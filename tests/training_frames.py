@@ -1,5 +1,7 @@
 """Frames that a synthetic cell holds: its digit probes, and the log of its training."""
 
+import re
+
 import numpy as np
 import pandas as pd
 
@@ -12,12 +14,13 @@ def probes_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
     The final answer is what stands after ####, or the whole target.
     """
     rng = np.random.default_rng(seed)
-    rows = [
-        (uid, digit, digit + 2, digit - outside if digit >= outside else -1, int(symbol))
-        for uid, target in zip(examples["uid"], examples["target"], strict=True)
-        for outside in [sum(c.isdigit() for c in target[: target.rfind("####") + 1])]
-        for digit, symbol in enumerate(c for c in target if c.isdigit())
-    ]
+    rows = []
+    for uid, target in zip(examples["uid"], examples["target"], strict=True):
+        before_answer = target[: target.rfind("####") + 1]
+        outside = len(re.findall(r"\d", before_answer))
+        for digit, symbol in enumerate(re.findall(r"\d", target)):
+            answer_digit = digit - outside if digit >= outside else -1
+            rows.append((uid, digit, digit + 2, answer_digit, int(symbol)))
     columns = ["uid", "digit", "position", "answer_digit", "target_value"]
     frame = pd.DataFrame(rows, columns=columns)
     target = frame["target_value"].to_numpy()
@@ -26,7 +29,8 @@ def probes_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
     logits = logits + rng.normal(0, 1.2, logits.shape)
     p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
     frame["p_target"] = p[np.arange(len(p)), target]
-    frame["maximum"], frame["argmax_value"] = p.max(axis=1), p.argmax(axis=1)
+    frame["maximum"] = p.max(axis=1)
+    frame["argmax_value"] = p.argmax(axis=1)
     frame["mean"] = p @ np.arange(10)
     for digit in range(10):
         frame[f"p{digit}"] = p[:, digit]

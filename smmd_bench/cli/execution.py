@@ -132,20 +132,24 @@ def _describe(cells: Sequence[Cell], missing: Iterable[Cell]) -> Iterator[str]:
 def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:
     """How the cells of a model and task are trained and tested, and which examples lack."""
     cell = cells[-1]
-    facts = [_describe_training(cell) if cell.source is None else "test of transfer"]
+    is_transfer = cell.source is not None
+    facts = ["test of transfer" if is_transfer else _describe_training(cell)]
     seeds = dict.fromkeys(str(cell.seed) for cell in cells if not cell.is_base)
     if seeds:
-        facts.append(f"{'seeds' if len(seeds) > 1 else 'seed'} {', '.join(seeds)}")
-    if cell.source is None and cell.recipe.epochs > 1:
+        noun = "seeds" if len(seeds) > 1 else "seed"
+        facts.append(f"{noun} {', '.join(seeds)}")
+    if not is_transfer and cell.recipe.epochs > 1:
         metrics = selecting_metrics(cell.task_plugin, cell.recipe.select_by)
         labels = [metric.label for metric in metrics]
         facts.append(f"epoch selected by {', then '.join(labels)}")
     facts += ["decoded greedily", *cell.decoders]
+    settings = ", ".join(facts)
 
-    splits: Sequence[Split] = get_args(Split) if cell.source is None else ("test",)
+    # A test of transfer trains nothing, and takes the selection of its source.
+    splits: Sequence[Split] = ("test",) if is_transfer else get_args(Split)
     counts = {split: cell.examples_there(split) for split in splits}
     sizes = ", ".join(f"{split} {count:,}" for split, count in counts.items())
-    yield f"{cell.card.label} on {cell.task_label}: {', '.join(facts)}; {sizes}."
+    yield f"{cell.card.label} on {cell.task_label}: {settings}; {sizes}."
 
     for split, count in counts.items():
         size = cell.size(split)

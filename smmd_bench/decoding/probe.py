@@ -52,14 +52,14 @@ def probe(
     over V_num: p_target, maximum, argmax_value, mean (the expected value), p0..p9 (the mass of the
     tokens whose value begins with that decimal digit: at N = 10 p itself), and vector (p, for the
     first `full_vectors` examples; else null).
-    `answer_digits` are those of every token of each target; `images`
-    are those of each prompt.
+    `answer_digits` are those of every token of each target; `images` are those of each prompt.
     """
     token_ids = vocabulary.token_ids.tolist()
     values = np.asarray(vocabulary.values, dtype=np.float64)  # [N]
     index_of = {token: index for index, token in enumerate(token_ids)}
     where = _find_numeric(targets_ids, index_of)  # M of them
-    targets = np.array([index_of[targets_ids[e][at]] for e, _, at in where], dtype=np.int64)  # [M]
+    numeric_tokens = [targets_ids[e][at] for e, _, at in where]
+    targets = np.array([index_of[token] for token in numeric_tokens], dtype=np.int64)  # [M]
 
     reduced = [np.empty((0, len(_DISTRIBUTION)))]
     vectors: list[list[float] | None] = []
@@ -82,7 +82,8 @@ def probe(
 
     places = np.array(where, dtype=np.int64).reshape(-1, 3)
     frame = pd.DataFrame(places[:, 1:], columns=["digit", "position"])
-    frame.insert(0, "uid", [uids[e] for e, _, _ in where])
+    uid_column = [uids[e] for e, _, _ in where]
+    frame.insert(0, "uid", uid_column)
     digits = [answer_digits[e][at] for e, _, at in where]
     frame["answer_digit"] = np.array(digits, dtype=np.int64)
     frame["target_value"] = values[targets]

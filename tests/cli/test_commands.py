@@ -128,12 +128,17 @@ def test_show_lists_cells_then_the_examples_of_one_then_one_example(run_folder):
 
     run = read_run(run_folder)
     assert [row["address"] for row in rows()] == list(run.cells["address"])
-    (smmd,) = [r for r in rows("--loss", "smmd") if r["seed"] == 1]
-    first = run.metrics[run.metrics["address"] == smmd["address"]].iloc[0]
-    assert (smmd["metric"], smmd["value"]) == (first["metric"], first["value"])
-    answers = run.completions[run.completions["address"] == smmd["address"]].head(3)
-    result = rows("--cell", smmd["address"][:8], "-n", 3)
-    assert [row["completion"] for row in result] == list(answers["completion"])
+
+    (smmd,) = [row for row in rows("--loss", "smmd") if row["seed"] == 1]
+    address = smmd["address"]
+    first = run.metrics[run.metrics["address"] == address].iloc[0]
+    assert smmd["metric"] == first["metric"]
+    assert smmd["value"] == first["value"]
+
+    answers = run.completions[run.completions["address"] == address]
+    of_cell = rows("--cell", address[:8], "-n", 3)
+    assert [row["completion"] for row in of_cell] == list(answers["completion"].head(3))
+
     example = rows("--uid", "test-000003", "--seed", 1)
     assert [row["loss"] for row in example] == ["base", "ce", "ntl", "smmd"]
     assert len({row["prompt"] for row in example}) == 1

@@ -41,15 +41,24 @@ def test_cells_that_answer_other_examples_are_not_paired():
 
 
 def test_a_tuned_loss_with_tuned_ce_of_as_many_settings():
-    ce, smmd = (key(f"{loss}[tuned]")._replace(budget=5) for loss in ("ce", "smmd"))
+    ce = key("ce[tuned]")._replace(budget=5)
+    smmd = key("smmd[tuned]")._replace(budget=5)
     plain = [key("base"), key("ce"), key("smmd")]
-    baselines = {key("ce"): key("base"), key("smmd"): key("ce")}
-    assert find_baselines([*plain, ce, smmd]) == {**baselines, ce: key("ce"), smmd: ce}
-    more = smmd._replace(budget=9)
-    assert find_baselines([*plain, ce, more]) == {**baselines, ce: key("ce"), more: key("ce")}
+    baselines = {
+        key("ce"): key("base"),
+        key("smmd"): key("ce"),
+        ce: key("ce"),
+    }
+    assert find_baselines([*plain, ce, smmd]) == {**baselines, smmd: ce}
     assert find_baselines([key("base"), smmd]) == {smmd: key("base")}
-    assert find_baselines([*plain, ce._replace(seed=1), smmd])[key("smmd")] == key("ce")
-    assert smmd not in find_baselines([*plain, ce._replace(seed=1), smmd])
+
+    # With another budget, untuned cross-entropy is the baseline.
+    more = smmd._replace(budget=9)
+    assert find_baselines([*plain, ce, more]) == {**baselines, more: key("ce")}
+
+    of_other_seed = find_baselines([*plain, ce._replace(seed=1), smmd])
+    assert of_other_seed[key("smmd")] == key("ce")
+    assert smmd not in of_other_seed
 
 
 def test_files_of_completions_are_compared_with_the_first_of_them():

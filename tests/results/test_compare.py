@@ -117,13 +117,18 @@ def test_against_cross_entropy_it_is_what_the_tables_say(run):
 
 def test_any_two_losses_are_paired_by_example_and_seed(run):
     (row,) = contrasts(run, ["smmd", "ntl"], resamples=20).to_dict("records")
+    assert row["loss"] == "smmd"
+    assert row["against"] == "ntl"
+    assert row["seeds"] == 3
+
     wide = run.completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
-    table = 100 * (wide["smmd"] - wide["ntl"]).unstack("uid").to_numpy()
-    assert row["difference"] == pytest.approx(table.mean())
+    by_example = 100 * (wide["smmd"] - wide["ntl"])
+    table = by_example.unstack("uid").to_numpy()
+    mean = table.mean()
     model = fit(table)
-    interval = t.interval(0.95, model.df, table.mean(), model.error)
+    interval = t.interval(0.95, model.df, mean, model.error)
+    assert row["difference"] == pytest.approx(mean)
     assert (row["low"], row["high"]) == pytest.approx(interval)
-    assert (row["loss"], row["against"], row["seeds"]) == ("smmd", "ntl", 3)
 
 
 def test_p_is_corrected_over_the_others(run):

@@ -84,18 +84,20 @@ def test_parameters_and_changed_settings_are_columns_of_the_cells(tmp_path):
 def test_the_verdict_is_a_frame_and_in_the_json_of_report(run, tmp_path):
     verdict = run.verdict
     assert set(verdict["verdict"]) <= {"better", "worse", "cannot tell", "seeds differ"}
-    cells = [*verdict.astype("object").to_numpy().flat, *run.comparisons.to_numpy().flat]
-    assert not any(isinstance(cell, list | tuple) for cell in cells)
-    values = run.metrics.query("metric == 'exact_match'").groupby("loss", observed=True)["value"]
+    for frame in (verdict.astype("object"), run.comparisons):
+        assert not any(isinstance(cell, list | tuple) for cell in frame.to_numpy().flat)
+    metrics = run.metrics.query("metric == 'exact_match'")
+    values = metrics.groupby("loss", observed=True)["value"].mean()
     exact = verdict.query("metric == 'exact_match'").set_index("loss")
-    assert exact.loc["smmd", "value"] == pytest.approx(values.mean()["smmd"])
-    assert exact.loc["smmd", "against_value"] == pytest.approx(values.mean()["ce"])
+    assert exact.loc["smmd", "value"] == pytest.approx(values["smmd"])
+    assert exact.loc["smmd", "against_value"] == pytest.approx(values["ce"])
     difference = exact["value"] - exact["against_value"]
     assert exact["difference"].tolist() == pytest.approx(difference.tolist())
     wide = run.completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
-    alone = [int((wide[a] > wide[b]).sum()) for a, b in (("smmd", "ce"), ("ce", "smmd"))]
-    assert exact.loc["smmd", ["gained", "lost"]].tolist() == alone
-    assert verdict.query("metric != 'exact_match'")[["gained", "lost"]].isna().all(axis=None)
+    assert exact.loc["smmd", "gained"] == (wide["smmd"] > wide["ce"]).sum()
+    assert exact.loc["smmd", "lost"] == (wide["smmd"] < wide["ce"]).sum()
+    of_errors = verdict.query("metric != 'exact_match'")
+    assert of_errors[["gained", "lost"]].isna().all(axis=None)
     copy = shutil.copytree(run.path, tmp_path / "run")
     command = ["report", str(copy), "--only", "verdict", "--format", "csv", "--json"]
     in_json = json.loads(call(command, tmp_path).stdout)["verdict"]

@@ -18,15 +18,19 @@ def test_one_row_a_checkpoint_and_group_in_the_order_of_the_run(tmp_path):
     write_checks(tmp_path)
     frame = sb.read_run(tmp_path).regression
     assert len(frame) == 2 * 5 * 5
+
     of_mmlu = frame[frame["name"] == "mmlu"]
     order = ["base 0", "ce 0", "ce 1", "smmd 0", "smmd 1"]
     assert [f"{row.loss} {row.seed}" for row in of_mmlu.itertuples()] == 2 * order
     assert of_mmlu["limit"].isna().tolist() == [True] * 5 + [False] * 5  # all the questions first
-    assert set(of_mmlu.loc[of_mmlu["loss"] == "smmd", "against_loss"]) == {"ce"}
-    assert set(of_mmlu.loc[of_mmlu["loss"] == "ce", "against_loss"]) == {"base"}
+    against = of_mmlu.set_index("loss")["against_loss"]
+    assert set(against["smmd"]) == {"ce"}
+    assert set(against["ce"]) == {"base"}
     assert of_mmlu["documents"].tolist() == 5 * [14042] + 5 * [80]
-    samples = regression_samples(tmp_path, of_mmlu["address"].iloc[0])
-    assert samples["acc"].mean() * 100 == of_mmlu["value"].iloc[0]
+
+    first = of_mmlu.iloc[0]
+    samples = regression_samples(tmp_path, first["address"])
+    assert samples["acc"].mean() * 100 == first["value"]
 
 
 def test_what_was_found_of_other_weights_is_left_out(tmp_path):

@@ -133,6 +133,7 @@ def test_pseudo_values_have_the_mean_and_the_error_of_the_difference(name, n):
     error = stats.sem(values)
     difference = paired_difference(*sides)
     assert np.mean(values) == pytest.approx(difference.difference, abs=error / 50)
+
     # The bootstrap's error, of which its interval is 3.92 wide; of few examples both are rough.
     bootstrap_error = (difference.high - difference.low) / 3.92
     tolerance = 0.2 if n > 200 else 0.35

@@ -43,11 +43,13 @@ def slow(beams):
         answer = TASK.parse(text)
         if answer is not None:
             weights[answer.value] += weight
+
     if not weights:
         return 0, None, None
 
     mass = weights.total()
     mean = sum(value * weight for value, weight in weights.items()) / mass
+
     # The median is the least value with half of the mass at or below it.
     at_or_below = accumulate(weights[value] for value in sorted(weights))
     reached = [2 * weight >= mass for weight in at_or_below]

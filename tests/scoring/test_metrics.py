@@ -48,18 +48,18 @@ def test_the_trimmed_error_is_finite_where_the_tenth_holds_what_overflows(n):
 @given(pairs)
 def test_mean_absolute_error_is_scikit_learns(pair):
     answer, parsed = pair
-    found = MeanAbsoluteError().statistic(np.abs(answer - parsed))
-    assert found == pytest.approx(mean_absolute_error(answer, parsed))
+    value = MeanAbsoluteError().statistic(np.abs(answer - parsed))
+    assert value == pytest.approx(mean_absolute_error(answer, parsed))
 
 
 @given(pairs)
 def test_r_squared_is_scikit_learns(pair):
     answer, parsed = pair
-    found = RSquared().statistic(answer, parsed)
+    value = RSquared().statistic(answer, parsed)
     if np.ptp(answer) == 0:
-        assert np.isnan(found)
+        assert np.isnan(value)
     elif np.ptp(answer) > 1e-3:  # below that float64 itself is the difference
-        assert found == pytest.approx(r2_score(answer, parsed), rel=1e-6, abs=1e-9)
+        assert value == pytest.approx(r2_score(answer, parsed), rel=1e-6, abs=1e-9)
 
 
 @pytest.mark.parametrize("metric", ALL, ids=lambda m: m.name)

@@ -57,9 +57,9 @@ def test_parquet_is_read_by_extension_or_content(tmp_path):
 def test_the_first_epoch_of_an_inspect_log_is_read():
     """Inspect 0.3.291 wrote it, packed by Zstandard, of an answer that was cut and four others."""
     file = read_predictions(DATA / "inspect" / "easy.eval")
-    found = [(p.ids["id"], p.completion, p.finish_reason) for p in file.rows]
-    assert found[:2] == [("0", "-1", "stop"), ("1", "1/5", "stop")]
-    assert found[3] == ("3", "999", "max_tokens")
+    ids_and_texts = [(p.ids["id"], p.completion, p.finish_reason) for p in file.rows]
+    assert ids_and_texts[:2] == [("0", "-1", "stop"), ("1", "1/5", "stop")]
+    assert ids_and_texts[3] == ("3", "999", "max_tokens")
     assert file.rows[1].targets == {"target": ["1/5"]}
 
 
@@ -78,11 +78,11 @@ def test_what_a_row_says_of_its_example_is_read(tmp_path):
         "Index": 3, "Question": "c", "input": "", "messages": messages, "output": "7",
         "ground truth": {"text": ["7", 8]}, "label": True, "gold": None, "finish_reason": "length",
     }  # fmt: skip
-    (found,) = read_predictions(json_lines(tmp_path / "a.jsonl", [row])).rows
-    assert found.ids == {"Index": "3"}
-    assert found.prompts == {"Question": "c", "messages": "a\nb"}
-    assert found.targets == {"ground truth": ["7", "8"]}
-    assert found.finish_reason == "length"
+    (prediction,) = read_predictions(json_lines(tmp_path / "a.jsonl", [row])).rows
+    assert prediction.ids == {"Index": "3"}
+    assert prediction.prompts == {"Question": "c", "messages": "a\nb"}
+    assert prediction.targets == {"ground truth": ["7", "8"]}
+    assert prediction.finish_reason == "length"
 
 
 ROW = {"uid": "test-0-0", "completion": "1"}
@@ -123,10 +123,10 @@ def test_samples_of_lm_eval_are_scored_by_their_raw_answers(cache, tmp_path, for
     file.write_bytes(
         {"lines": content, "list": b"[%b]" % b",".join(lines), "gz": gzip.compress(content)}[form]
     )
-    said: list[str] = []
-    out = score_predictions(TASK, [file], limit=COUNT, out=tmp_path / "out", say=said.append)
+    notes: list[str] = []
+    out = score_predictions(TASK, [file], limit=COUNT, out=tmp_path / "out", say=notes.append)
     assert read_run(out.path).completions["exact"].tolist() == [True, True, False, False, True]
-    assert "5 completions by prompt" in said[0]
+    assert "5 completions by prompt" in notes[0]
     with pytest.raises(UserError, match=r"row 1: its inputs is not that of .* test-1-0"):
         score_predictions(TASK, [file], limit=COUNT, data_seed=1, out=tmp_path / "other")
 
@@ -141,8 +141,8 @@ def test_details_of_lighteval_are_scored_by_what_its_metrics_read(cache, tmp_pat
     doc = {"id": "0", "query": "q", "choices": ["6", "7"], "gold_index": [1]}
     answer = {"text": ["<think>6</think>7"], "text_post_processed": ["7"]}
     detail = json_lines(tmp_path / "a.jsonl", [{"doc": doc, "model_response": answer}])
-    (found,) = read_predictions(detail).rows
-    assert (found.completion, found.targets) == ("7", {"target": ["7"]})
+    (prediction,) = read_predictions(detail).rows
+    assert (prediction.completion, prediction.targets) == ("7", {"target": ["7"]})
     json_lines(detail, [{"doc": {**doc, "gold_index": [2]}, "model_response": answer}])
     with pytest.raises(UserError, match=r"a\.jsonl does not have what lighteval 0\.13 writes"):
         read_predictions(detail)
