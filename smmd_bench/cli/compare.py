@@ -136,7 +136,7 @@ def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_js
         return
     caption = (
         "Difference: the first loss minus the other, over the seeds that both have. p (Holm): "
-        "corrected over the others. Detectable: table with a probability of 80 %."
+        "corrected over the others. Detectable: found with a probability of 80 %."
     )
     title = f"{loss_label(losses[0])} against others, {run.path}"
     _print(table.drop(columns="p"), title, caption)

@@ -41,7 +41,7 @@ def command(
 ) -> None:
     """Show a run's cells, what one cell wrote, or one example.
 
-    RUN is the newest one in runs/ if you give none. Of one cell its first test examples are table;
+    RUN is the newest one in runs/ if you give none. Of one cell its first test examples are shown;
     with --uid one example by all of the cells.
 
     \b

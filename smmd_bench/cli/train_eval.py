@@ -51,7 +51,7 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
     required=True,
     cls=options.PluginOption,
     group="losses",
-    help="The losses to compare, such as ce,'smmd[sigma=1,lambda=5]'; ce is the reference.",
+    help="The losses to compare, such as ce,'smmd[sigma=1]'; ce is the reference.",
 )
 @click.option(
     "--model",

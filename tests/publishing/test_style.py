@@ -56,9 +56,11 @@ def _settings(parameters):
     return {name: parameters[name] for name in parameters if name != "backend"}  # it asks pyplot
 
 
-def test_figures_need_no_pyplot_and_leave_no_settings_behind():
+def test_figures_need_no_pyplot_and_leave_no_settings_behind(monkeypatch):
     import matplotlib
 
+    # Another test may have loaded it: a package of reasoning_gym does.
+    monkeypatch.delitem(sys.modules, "matplotlib.pyplot", raising=False)
     colours = matplotlib.cycler(color="r")
     changes = {"font.size": 30, "text.usetex": True, "axes.prop_cycle": colours}
     with matplotlib.rc_context(changes):
