@@ -132,9 +132,13 @@ class CheckpointSession(ABC):
         self._current = checkpoint
 
     def _rows(
-        self, ids: Sequence[Sequence[int]], images: Images | None, new: int,
-        progress: Progress | None = None, what: str = "",
-    ) -> Rows:  # fmt: skip
+        self,
+        ids: Sequence[Sequence[int]],
+        images: Images | None,
+        new: int,
+        progress: Progress | None = None,
+        what: str = "",
+    ) -> Rows:
         """Raises UserError where a row and `new` tokens do not fit the context."""
         lengths = expanded_lengths(self._processor if images else None, ids, images)
         require_room(lengths, new, self._context)

@@ -42,9 +42,13 @@ from .voice import Voice
 @options.voice
 @options.plugin
 def command(
-    losses: list[str], geometry: str, numeric_tokens: int | None, out: Path | None, voice: Voice,
+    losses: list[str],
+    geometry: str,
+    numeric_tokens: int | None,
+    out: Path | None,
+    voice: Voice,
     **sizes: Any,
-) -> int:  # fmt: skip
+) -> int:
     """Measure step time and memory of each loss.
 
     It runs on the GPU where there is one.

@@ -55,9 +55,15 @@ from .voice import Voice
 @options.data_dir
 @options.plugin
 def command(
-    run: Path, suites: list[str], losses: list[str], limit: int | None, shots: int | None,
-    engine: str, voice: Voice, **how: Any,
-) -> int:  # fmt: skip
+    run: Path,
+    suites: list[str],
+    losses: list[str],
+    limit: int | None,
+    shots: int | None,
+    engine: str,
+    voice: Voice,
+    **how: Any,
+) -> int:
     """Run lm-eval on a run's checkpoints: MMLU, SAMSum, any task.
 
     It does what the folder RUN lacks: the base, and the selected checkpoint of every loss.

@@ -38,9 +38,13 @@ _ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("p
 @options.voice
 @options.plugin
 def command(
-    runs: tuple[Path, ...], only: _Names, formats: _Names, columns: _Names, out: Path | None,
+    runs: tuple[Path, ...],
+    only: _Names,
+    formats: _Names,
+    columns: _Names,
+    out: Path | None,
     voice: Voice,
-) -> int:  # fmt: skip
+) -> int:
     """Make the tables, figures and page of finished RUNS again.
 
     \b

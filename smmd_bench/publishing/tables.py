@@ -62,9 +62,13 @@ def number(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
 
 
 def with_interval(
-    value: float | None, low: float | None, high: float | None, digits: int = 2, *,
+    value: float | None,
+    low: float | None,
+    high: float | None,
+    digits: int = 2,
+    *,
     sign: bool = False,
-) -> str:  # fmt: skip
+) -> str:
     """`43.4 [42.4, 44.4]`; the value alone where there is no interval."""
     text = number(value, digits, sign=sign)
     # One seed, or too few examples, have no interval.
