@@ -136,6 +136,7 @@ def _decimal(text: str) -> Fraction | None:
     """`-1,234.5e6` exactly; None out of bounds."""
     mantissa, _, exponent = text.replace(",", "").lower().partition("e")
     power = exponent.lstrip("+-").lstrip("0") or "0"
+    # A short text such as 1e999999999 would fill the memory.
     if len(mantissa) > _LONGEST or len(power) > 3 or int(power) > _LONGEST:
         return None
     return Fraction(mantissa) * Fraction(10) ** (-int(power) if "-" in exponent else int(power))

@@ -91,6 +91,7 @@ def _find_places(file: Predictions, sought: _Sought) -> tuple[str, Sequence[int]
         for name in names
         if all(row.cells.get(name) in uids for row in file.rows)
     ]
+    # A column in which every row has a uid is evidence enough.
     if complete:
         if any(places != complete[0] for places in complete[1:]):
             raise UserError(
@@ -98,6 +99,7 @@ def _find_places(file: Predictions, sought: _Sought) -> tuple[str, Sequence[int]
                 "one with --id-column."
             )
         return "uid", complete[0]
+    # Prompts come before positions: an id from 0 may count another split or order.
     if (places := _find_by_prompt(file.rows, sought)) is not None:
         return "prompt", places
     if names:
@@ -136,6 +138,8 @@ def _find_by_position(
                 f"{sought.scope}: give uids (the first is {sought.examples[0].uid}), or {_CHECK}."
             )
         positions.append(position)
+
+    # One that counts from 1 would shift every answer by an example.
     if len(positions) > 1 and sorted(positions) == [*range(1, len(positions) + 1)]:
         raise UserError(f"{file.path} counts its {name} from 1, not 0: subtract 1, or give uids.")
     return [in_order[position] for position in positions]
@@ -143,6 +147,7 @@ def _find_by_position(
 
 def _order_of_positions(sought: _Sought) -> list[int]:
     """The indices of the examples in the order that a user counts in."""
+    # The task's own order may be drawn: a user counts the rows of the file.
     indices = range(len(sought.examples))
     if not follows_user_file(sought.task):
         return [*indices]
@@ -221,6 +226,7 @@ def _find_by_prompt(rows: Sequence[Prediction], sought: _Sought) -> Sequence[int
         spellings = _spell_questions(row, sought)
         places = next(filter(None, map(by_text.get, spellings)), [])
         answers = {(sought.examples[at].target, sought.examples[at].images) for at in places}
+        # Examples with one question and one answer can stand for each other.
         if len(answers) != 1:
             return None
         matched.append(places.pop(0))
@@ -251,6 +257,7 @@ def _take_core(text: str, sought: _Sought) -> str:
 
 def _split_prompts(examples: Sequence[Example]) -> tuple[str, str, list[str]]:
     """The words that begin and end all prompts, in plain letters, and each prompt without them."""
+    # A program may have used its own template around the question. Half a word is not cut off.
     prompts = [_plain(example.prompt) for example in examples]
     prefix = re.sub(r"\w+$", "", commonprefix(prompts))  # noqa: RUF071
     turned = commonprefix([prompt[len(prefix) :][::-1] for prompt in prompts])  # noqa: RUF071

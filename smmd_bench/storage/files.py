@@ -44,6 +44,7 @@ def atomic(path: Path) -> Iterator[Path]:
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield temporary
+        # Without it, a crash of the machine can leave an empty file under the final name.
         with temporary.open("rb") as stream:
             os.fsync(stream.fileno())
         temporary.replace(path)
@@ -79,6 +80,7 @@ def write_folder(folder: Path) -> Iterator[Path]:
 def remove_tree(folder: Path) -> None:
     """Remove a folder, which is gone from its place at once."""
     if folder.exists():
+        # A command that is killed meanwhile leaves no half of it in its place.
         going = folder.with_name(f".{folder.name}.{uuid4().hex}.part")
         folder.rename(going)
         shutil.rmtree(going)
@@ -199,6 +201,7 @@ def read_parquet(
             wanted = [n for n in names if n not in without] if columns is None else columns
             return file.read(columns=[name for name in wanted if name in names])
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        # Lack of memory and errors of the disk say nothing about the file.
         if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
             raise
         remedy = "repeat the command of the run, which makes it again"
