@@ -55,8 +55,9 @@ def command(
 
     folders = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
     folders = [*dict.fromkeys(runs or folders)]
+    removes_of_runs = yes and {*what} != {"cache"}
     with ExitStack() as locks:
-        for folder in folders if yes else ():
+        for folder in folders if removes_of_runs else ():
             read_run(folder)  # a lock would make the folder where there is none
             locks.enter_context(RunDirectory(folder).locked())
         parts = [part for folder in folders for part in find_run_parts(folder)]

@@ -100,6 +100,8 @@ class Experiment(Settings):
     @cached_property
     def cells(self) -> list[Cell]:
         """The matrix, in the order of the tables: per model and task the base, then the losses."""
+        # Names are checked before a model is fetched.
+        load_engine(self.engine)
         losses = [canonical(load_loss(loss)) for loss in self.losses]
         cells: list[Cell] = []
         for model in self.models:

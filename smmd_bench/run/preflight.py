@@ -18,6 +18,7 @@ from ..decoding.decode import completions_frame
 from ..encoding.images import check_images
 from ..encoding.prompts import (
     encode_examples,
+    encode_prompts,
     encode_targets,
     expanded_lengths,
     images_of,
@@ -123,6 +124,11 @@ def _check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
         numeric_vocabulary(tokenizers[model], rule)
         integers = numeric_vocabulary(tokenizers[model], "integer")
         models[model].require_numeric_tokens(len(integers))
+
+    # A template that fails is named before examples are made or fetched.
+    for model, chat in dict.fromkeys((cell.model, cell.recipe.chat_template) for cell in cells):
+        encode_prompts(tokenizers[model], ["0"], chat=chat)
+        encode_targets(tokenizers[model], ["0"], chat=chat)
 
     adapted = [cell.owner for cell in cells if not cell.is_base and cell.recipe.method == "lora"]
     for model, targets in dict.fromkeys((cell.model, cell.recipe.lora_targets) for cell in adapted):

@@ -51,13 +51,14 @@ def _score(delta: float, b: int, c: int, n: int) -> float:
         return 0.0
 
     # The share that only the other has, most likely given `delta`: the root of a quadratic.
-    room = delta * (1 - delta)
     linear = -b - c + (2 * n - b + c) * delta
-    discriminant = linear**2 + 8 * n * c * room
+    constant = -c * delta * (1 - delta)
+    discriminant = linear**2 - 8 * n * constant
     root = math.sqrt(max(0.0, discriminant))
     other = (root - linear) / (4 * n)
 
-    variance = n * (2 * other + room)
+    product = delta * (1 - delta)
+    variance = n * (2 * other + product)
     if variance <= 0:
         return math.copysign(math.inf, excess)
     return excess / math.sqrt(variance)

@@ -187,12 +187,12 @@ def _scores(
         "text_match": texts_match(texts, targets),
     }
 
-    notes: dict[str, list[Any]] = {}
+    rows: list[Mapping[str, Any]] = []
     if hasattr(task, "annotate"):
-        for text, target in zip(texts, targets, strict=True):
-            for name, note in task.annotate(text, target).items():
-                notes.setdefault(name, []).append(note)
-    return scores, notes
+        rows = [task.annotate(*pair) for pair in zip(texts, targets, strict=True)]
+    # The first row says which columns there are: those of a correct answer were checked before.
+    names = rows[0] if rows else {}
+    return scores, {name: [row[name] for row in rows] for name in names}
 
 
 def texts_match(texts: Sequence[str], targets: Sequence[str]) -> list[bool]:

@@ -229,12 +229,13 @@ def read_csv(
     try:
         for fields in reader:
             line, first_line = first_line, reader.line_num + 1
-            if not fields:  # an empty line is no row
+            # A line of blanks is no row.
+            if len(fields) < 2 and not "".join(fields).strip():
                 continue
             if not names:
-                _require_different(fields)
                 # As pandas calls the index that its own `to_csv` writes.
                 names = [name or f"Unnamed: {at}" for at, name in enumerate(fields)]
+                _require_different(names)
                 continue
             problem = _describe_problem(fields, len(names), separator, strict=strict)
             if problem is not None:

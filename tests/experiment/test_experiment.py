@@ -240,3 +240,9 @@ def test_what_vllm_refuses_transformers_decodes_and_a_note_says_so(tiny_vlm):
     (named,) = clocks(folder, engine="transformers", base=False).cells
     assert named.parts == refused.parts
     assert named.engine_note is None
+
+
+def test_an_unknown_engine_is_named_before_a_model_is_looked_for():
+    experiment = replace(PLAIN, engine="vlm", models=("nobody/nothing",))
+    with pytest.raises(UserError, match="Unknown engine 'vlm'"):
+        _ = experiment.cells

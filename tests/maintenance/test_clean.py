@@ -135,3 +135,12 @@ def test_trials_are_of_the_tuned_loss_that_names_them(tmp_path):
     put(trial.epoch(4) / "model.safetensors")
     (weights,) = find_run_parts(run.path)
     assert (weights.name, weights.paths) == ("weights", (trial.epoch(4),))
+
+
+def test_the_cache_is_emptied_while_a_run_works(run, cache, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    with RunDirectory(run).locked():
+        words = ["clean", "--what", "cache", "--yes"]
+        result = CliRunner().invoke(cli, words, standalone_mode=False)
+    assert result.exception is None
+    assert {*read_files(cache)} == {"somebody-elses/thesis.tex"}

@@ -92,3 +92,16 @@ def test_a_workbook_is_no_text(tmp_path):
     (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04")
     with pytest.raises(UserError, match=r"it is a workbook, or another archive.*save it as"):
         read_rows(tmp_path / "a.xlsx")
+
+
+def test_a_column_without_a_name_takes_no_other_columns_name(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("Unnamed: 1,,answer\nQ?,2,3\n", encoding="utf-8")
+    with pytest.raises(UserError, match="two columns are called 'Unnamed: 1'"):
+        read_rows(file)
+
+
+def test_a_line_of_blanks_is_no_row(tmp_path):
+    file = tmp_path / "a.csv"
+    file.write_text("  \nquestion\nQ 1?\n\t\nQ 2?\n", encoding="utf-8")
+    assert read_rows(file) == [{"question": "Q 1?"}, {"question": "Q 2?"}]
