@@ -71,7 +71,8 @@ def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
         valid = scores.dropna(subset="error").astype({"error": "float64"})
 
         for loss in losses:
-            # Of one loss, which is beside itself, no answer is common.
+            # Two rows of a seed and example: both losses answer it. The reference beside itself
+            # has one of each, and so no block.
             answers = valid[valid["loss"].isin([loss, reference])]
             is_common = answers.duplicated(["seed", "uid"], keep=False)
             blocks.append(answers[is_common].assign(pair=loss))
@@ -98,7 +99,8 @@ class ErrorHistogram:
     """How far answers are off, each loss against cross-entropy on the same examples.
 
     `read` are further columns of the scores, `place` those that name a bin, of which all but the
-    last name its histogram, `written` those of the CSV; `groups` models and tasks are drawn.
+    last name its histogram, `written` those of the CSV. So many `groups` (a model with a task) are
+    drawn.
     """
 
     name = "error_histogram"
@@ -248,8 +250,8 @@ def _format_exact(answers: pd.DataFrame) -> str:
 
 
 def _format_p90(answers: pd.DataFrame) -> str:
-    """The 90th percentile of |ŷ - y|, interpolated linearly as the paper's: with its interval of
-    one seed, or mean and deviation over several."""
+    """The 90th percentile of |ŷ - y|, interpolated linearly as in the paper. One seed has an
+    interval; several have their mean and deviation."""
     from scipy.stats import quantile_test
 
     p90 = answers.groupby("seed")["error"].quantile(QUANTILE)
@@ -264,7 +266,7 @@ def _format_p90(answers: pd.DataFrame) -> str:
 
 
 def _format_published(model: str, task: str, loss: str, reference: str) -> str:
-    """`12.00 (14.00)`: the paper's of a loss and of the reference."""
+    """The paper's values of a loss and of the reference: `12.00 (14.00)`."""
     texts = []
     for name in (loss, reference):
         values = find_published("error_p90", model, task, name)

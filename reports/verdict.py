@@ -139,7 +139,7 @@ def _spell_verdicts(data: pd.DataFrame) -> pd.DataFrame:
     verdicts = []
     for row in data.to_dict("records"):
         verdict = row["verdict"]
-        # Of too few seeds (another word) no size is known.
+        # With too few seeds the verdict says so, and no size is known.
         if verdict == OPEN and math.isfinite(row["smallest"]):
             size = number(row["smallest"], count_digits(row["label"]))
             verdict = f"{OPEN} (below ±{size})"
@@ -163,22 +163,23 @@ def _make_rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, Any]]:
     gains = dict([*data.groupby(KEY, observed=True)])
 
     # Sorting by it puts the reference below the losses of its model and task.
-    cells = run.cells.assign(is_noise=run.cells["loss"] == other)
-    order = ["task", "model", "is_noise", "loss"]
-    for (task, model, is_noise, loss), group in cells.groupby(order, observed=True):
+    cells = run.cells.assign(is_reference=run.cells["loss"] == other)
+    order = ["task", "model", "is_reference", "loss"]
+    for (task, model, is_reference, loss), group in cells.groupby(order, observed=True):
         head = describe_row(group.iloc[0])
-        if is_noise:
+        if is_reference:
             pair = (str(model), str(task))
             ranked = select_rows(select_pair(data, pair), against_loss=other)
             yield from _make_reference_rows(ranked, head)
-            head["Loss"] += NOISE
+            # What is left of the reference is its noise: itself against itself.
+            head = {**head, "Loss": head["Loss"] + NOISE}
 
         key = (model, task, loss)
         dead = NOTHING_LEARNT if key in without_learning else ""
         if key in gains:
             yield from _make_gain_rows(gains[key], head, other, dead)
+        # The reference and the untuned model need no row without a difference.
         elif loss in judged:
-            # The first of these that holds explains the others.
             reason = explain_missing(group) or dead or describe_unpaired(run, group, other)
             yield {**head, "Verdict": reason}
 

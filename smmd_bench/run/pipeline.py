@@ -124,7 +124,7 @@ def check(
     run: RunDirectory, cells: Sequence[Cell], runner: Executor, progress: Progress, most: int | None
 ) -> dict[Cell, Stage]:
     """Find the user's mistakes in the cells that are not decoded yet; the first stage that each
-    cell lacks. most: of generated examples so many a split are looked at (None: all)."""
+    cell lacks. most: how many generated examples of a split are checked (None: all)."""
     missing = run.missing(cell for cell in cells if not run.failure(cell).get("skipped"))
     undecoded = [cell for cell, stage in missing.items() if stage != "measure"]
     if most is not None:

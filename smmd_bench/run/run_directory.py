@@ -51,8 +51,8 @@ class Outcome:
 
 @dataclass(frozen=True)
 class RunDirectory:
-    """A run's folder: see `smmd_bench.storage.cell`. restore: whether the selected weights of
-    finished cells are missed, too, where they are gone."""
+    """A run's folder: see `smmd_bench.storage.cell`. restore: whether finished cells whose selected
+    weights are gone count as unfinished."""
 
     path: Path
     restore: bool = False
@@ -260,27 +260,26 @@ def _find_missing_stage(
     """
     is_trained_here = cell.source is None and not cell.grid
     lacks = is_trained_here and lacks_weights(stored)
-    is_tried = cell.trial is not None
-    is_finished = stored.selection is not None if is_tried else stored.is_decoded
+    # A trial is validated, and never tested.
+    is_trial = cell.trial is not None
+    is_finished = stored.selection is not None if is_trial else stored.is_decoded
     if lacks and (not is_finished or cell.parts["train"] in needed_trainings):
         return "train"
     if not is_finished:
         return "decode"
-    if stored.metrics is None and not is_tried:
+    if stored.metrics is None and not is_trial:
         return "measure"
     return None
 
 
 def lacks_weights(stored: StoredCell) -> bool:
-    """Check whether weights that a cell trains are neither selected and there, nor there to
-    select."""
+    """Check whether a cell must be trained: its selected weights are gone, or, where none are
+    selected, those of an epoch are."""
     if stored.is_base:
         return stored.receipt is None
-    if stored.checkpoint is not None:
-        return False
-    # Every epoch must be there for one to be selected.
-    has_every_epoch = stored.weights and all(map(stored.has_weights, stored.weights))
-    return stored.tested is not None or not has_every_epoch
+    if stored.tested is not None:
+        return stored.checkpoint is None
+    return not stored.weights or not all(map(stored.has_weights, stored.weights))
 
 
 def record_failure(run: Path, key: str, stage: str, error: BaseException | str) -> None:

@@ -35,7 +35,7 @@ Work = tuple[Stage, list[Cell]]
 
 
 class Schedule(JobQueue):
-    """The jobs of what cells miss; `end` takes in a result and finds what can begin then.
+    """The jobs for what cells lack; `end` takes in a result and finds what can begin then.
 
     slots: jobs that can run at the same time. track: see `smmd_bench.training.tracking`.
     """
@@ -125,16 +125,19 @@ class Schedule(JobQueue):
                 self._fail_following(cell, missing)
         return {cell: stage for cell, stage in missing.items() if cell not in failed}
 
-    def _fail_following(self, cell: Cell, missing: Missing) -> None:
+    def _fail_following(self, failed: Cell, missing: Missing) -> None:
         """Record the failure of every cell that cannot be finished without a failed one."""
-        failure = self.run.failure(cell)
-        for other, lacks in missing.items():
+        failure = self.run.failure(failed)
+        for dependent, lacks in missing.items():
             # Weights that were selected before the failure can still be tested elsewhere.
-            if other is cell or (other.source == cell and self._has_weights(other)):
+            if dependent.source == failed and self._has_weights(dependent):
                 continue
-            reason = explain_failure(cell, failure, other, lacks)
-            if reason is not None and not self.run.failure(other):
-                self._fail(other, str(failure["stage"]), _make_similar_error(failure, reason))
+            if dependent is failed or self.run.failure(dependent):
+                continue
+            reason = explain_failure(failed, failure, dependent, lacks)
+            if reason is not None:
+                error = _make_similar_error(failure, reason)
+                self._fail(dependent, str(failure["stage"]), error)
 
     def _find_measurements(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
         unmeasured = [c for c, stage in missing.items() if stage == "measure" and c not in busy]
@@ -225,17 +228,18 @@ class Schedule(JobQueue):
 
 
 def explain_failure(
-    cell: Cell, failure: Mapping[str, Any], other: Cell, lacks: Stage
+    failed: Cell, failure: Mapping[str, Any], dependent: Cell, lacks: Stage
 ) -> str | None:
-    """Say why another cell cannot be finished once `cell` has failed; None: it can.
+    """Say why another cell cannot be finished once one has failed; None: it can.
 
-    failure: what failed/KEY.json says of `cell`. lacks: the stage that the other cell lacks first.
+    failure: what failed/KEY.json says of the failed cell. lacks: the stage that the other cell
+    lacks first.
     """
     error = str(failure["error"])
-    if cell.is_base:
+    if failed.is_base:
         # Nothing is trained on a model that its engine cannot run.
         stops_training = failure["stage"] == "decode" and lacks == "train"
-        if stops_training and base_of(other) == base_of(cell):
+        if stops_training and base_of(dependent) == base_of(failed):
             return error
         return None
 
@@ -243,14 +247,15 @@ def explain_failure(
         return None
 
     # A tuned cell needs all of its trials: a choice among the others would not be the same search.
-    if other.owner.grid:
-        trainings = [trial.parts["train"] for trial in other.owner.trials]
-        if cell.parts.get("train") in trainings:
-            return f"{error} (in the trial {cell.short_label})"
+    if dependent.owner.grid:
+        trainings = [trial.parts["train"] for trial in dependent.owner.trials]
+        if failed.parts.get("train") in trainings:
+            return f"{error} (in the trial {failed.short_label})"
         return None
 
-    if other.source == cell:
-        return f"{error} (in training on {other.trained_on})"
+    # A test of transfer needs the weights of its source.
+    if dependent.source == failed:
+        return f"{error} (in training on {dependent.trained_on})"
     return None
 
 

@@ -23,7 +23,7 @@ from .run_directory import record_failure
 
 
 def main() -> int:
-    """Run one job, of which the first process speaks; status 1 if any of its cells failed."""
+    """Run one job; status 1 if any of its cells failed. Of several processes, the first reports."""
     with start() as (request, events):
         if is_first():
             events.watch()
@@ -84,7 +84,7 @@ def _finish(
 
         failed = decode_cells(cells, folder, progress)
 
-    # A trial has no test. Whose measuring fails is recorded there.
+    # A trial has no test. `measure_cells` records the cells that it cannot measure.
     decoded = [cell for cell in cells if cell not in failed and cell.trial is None]
     measure_cells(decoded, folder, progress)
     return failed
