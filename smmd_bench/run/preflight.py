@@ -241,7 +241,8 @@ def _require_room(
         length = 0 if split == "validation" else len(target)
         needs.append((prompt + max(least, length), prompt, example.uid))
 
-    # The longest example names the remedy with which all fit.
+    # The longest example names the remedy with which all fit. An engine has room for `max_length`
+    # and the new tokens, so that these are taken off.
     needed, prompt, uid = max(needs)
     if needed > room:
         length = needed - least

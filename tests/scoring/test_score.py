@@ -105,3 +105,13 @@ def test_what_cannot_be_scored_is_named(completions, references, said):
 def test_an_attribute_has_a_name_of_its_own_and_a_value_a_completion(attributes):
     with pytest.raises(UserError, match=f"The attribute '{next(iter(attributes))}' has the name"):
         sb.score(TASK, ["1", "2"], ["1", "2"], attributes)
+
+
+def test_the_first_answer_says_what_a_task_notes(monkeypatch):
+    def annotate(task, completion, target):
+        return {"long": 0.0, "why": "it is wrong"} if completion == "9" else {"long": 0.0}
+
+    monkeypatch.setattr(type(TASK), "annotate", annotate, raising=False)
+    frame = score_frame(TASK, completions([("1", "1"), ("9", "2")]))
+    assert frame["long"].tolist() == [0.0, 0.0]
+    assert "why" not in frame
