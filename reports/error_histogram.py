@@ -173,7 +173,7 @@ class ErrorHistogram:
         """One row of the table a model, task and loss."""
         for key, answers in common.groupby([*PAIR, "pair"], observed=True):
             model, task, loss = map(str, key)
-            reference = find_reference(answers)
+            reference = find_compared_loss(answers)
             # Both on the same examples: another subset of either would change its percentile.
             of_loss = select_rows(answers, loss=loss)
             of_reference = select_rows(answers, loss=reference)
@@ -238,7 +238,7 @@ def _draw_panel(axis: Axes, data: pd.DataFrame, p90: pd.Series[float]) -> None:
     )
 
 
-def find_reference(answers: pd.DataFrame) -> str:
+def find_compared_loss(answers: pd.DataFrame) -> str:
     """The loss that a loss is beside, in rows of both."""
     is_reference = answers["loss"].astype("str") != answers["pair"].astype("str")
     return str(answers.loc[is_reference, "loss"].iloc[0])
@@ -279,7 +279,7 @@ def _format_published(model: str, task: str, loss: str, reference: str) -> str:
 def draw_shares(axis: Axes, data: pd.DataFrame, edges: ArrayLike) -> dict[str, LossStyle]:
     """The histograms of a loss as outlines, the reference's over a grey area; their styles."""
     styles = loss_styles(data["loss"].cat.categories)
-    reference = find_reference(data)
+    reference = find_compared_loss(data)
     grey = select_rows(data, loss=reference)["share"]
     axis.stairs(
         grey,

@@ -21,7 +21,7 @@ from .error_histogram import (
     SUBSET,
     ErrorHistogram,
     draw_shares,
-    find_reference,
+    find_compared_loss,
     scale_shares,
 )
 
@@ -90,7 +90,7 @@ class SignedErrors(ErrorHistogram):
             block = select_pair(exact, pair)
             for loss, digit in product(losses, range(10)):
                 rows = select_rows(block, pair=loss, digit=digit)
-                reference = find_reference(rows)
+                reference = find_compared_loss(rows)
                 of_loss = select_rows(rows, loss=loss).iloc[0]
                 of_reference = select_rows(rows, loss=reference).iloc[0]
                 yield {

@@ -60,13 +60,12 @@ def measure_density(files: list[Path]) -> Density:
         tree = ast.parse(source)
         docstrings = _docstring_lines(tree)
         code_lines = _count_tokens(density, source, docstrings)
+        lines = enumerate(source.split("\n"), 1)
+        blank_lines = {number for number, line in lines if not line.strip()}
 
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 name = f"{file.parent.name}/{file.name}:{node.lineno} {node.name}"
-                blank_lines = {
-                    n for n, line in enumerate(source.split("\n"), 1) if not line.strip()
-                }
                 _count_function(density, name, node, code_lines, blank_lines, docstrings)
     return density
 

@@ -1,10 +1,11 @@
 """Options that several commands share, and how their values are read."""
 
+from __future__ import annotations
+
 from collections.abc import Callable
 from functools import wraps
-from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
@@ -12,23 +13,27 @@ from click.core import ParameterSource
 from ..errors import UserError
 from .voice import Voice
 
+if TYPE_CHECKING:
+    from ..plugin_system.registry import Group
+
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 class PluginOption(click.Option):
     """An option that names plugins of a group; its help lists those that are installed."""
 
-    def __init__(self, *flags: Any, group: str, **settings: Any) -> None:
+    def __init__(self, *flags: Any, group: Group, **settings: Any) -> None:
         super().__init__(*flags, **settings)
         self.group = group
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str] | None:
         """The help with the names, which only `--help` looks up."""
-        points = entry_points(group=f"smmd_bench.{self.group}")
+        from ..plugin_system.registry import names
+
         record = super().get_help_record(ctx)
         assert record is not None
         flags, text = record
-        return flags, f"{text} Installed: {', '.join(sorted(points.names))}."
+        return flags, f"{text} Installed: {', '.join(names(self.group))}."
 
 
 PATH, THERE = click.Path(path_type=Path), click.Path(exists=True, path_type=Path)

@@ -140,8 +140,9 @@ def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
                 f"'{text}' is not a valid value of {name}[{key}]: expected {parameter.type}."
             ) from None
 
-        has_check = parameter.check is not None and value is not None
-        complaint = parameter.check(value) if has_check else None  # type: ignore[misc]
+        complaint = None
+        if parameter.check is not None and value is not None:
+            complaint = parameter.check(value)
         if complaint:
             raise UserError(f"{name}[{key}={spell(value)}]: {key} {complaint}.")
         arguments[parameter.field] = value

@@ -65,12 +65,13 @@ def load(group: Group, spec: str) -> Any:
     name, a bad parameter, or a plugin that cannot be imported."""
     require_known(group, [spec])
     name, values = split_spec(spec)
-    plugin = entry(group, name)
-    if plugin.plugin is None:
+    registered = entry(group, name)
+    if registered.plugin is None:
         raise UserError(
-            f"The {singular(group)} '{name}' of {plugin.origin} cannot be used: {plugin.error}."
+            f"The {singular(group)} '{name}' of {registered.origin} cannot be used: "
+            f"{registered.error}."
         )
-    return build(plugin.plugin, name, values)
+    return build(registered.plugin, name, values)
 
 
 @cache

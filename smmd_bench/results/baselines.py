@@ -75,26 +75,28 @@ def find_baselines(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     of_any_seed = {key._replace(seed=0) for key in keys if untuned_label(key.loss) == REFERENCE}
     baselines = {}
     for key in keys:
-        if key.reference is not None:
-            baseline = key._replace(loss=key.reference)
-        else:
-            baseline = key._replace(trained_on=None, recipe="", loss=BASE, seed=0, budget=0)
-
-        candidates = [key._replace(loss=REFERENCE, budget=0)]
-        if key.budget:
-            candidates.insert(0, key._replace(loss=tuned_label(REFERENCE)))
-        if key.reference is None and key.loss != REFERENCE:
-            # A seed without cross-entropy has no baseline, where another seed has one.
-            candidates = [
-                candidate
-                for candidate in candidates
-                if candidate != key and candidate._replace(seed=0) in of_any_seed
-            ]
-            baseline = next(iter(candidates), baseline)
-
+        baseline = _find_baseline(key, of_any_seed)
         if key != baseline and baseline in keys:
             baselines[key] = baseline
     return baselines
+
+
+def _find_baseline(key: CellKey, of_any_seed: Collection[CellKey]) -> CellKey:
+    """What a cell is compared with, if that is measured.
+
+    of_any_seed: the cells with cross-entropy, each as that of seed 0.
+    """
+    if key.reference is not None:
+        return key._replace(loss=key.reference)
+
+    candidates = [key._replace(loss=REFERENCE, budget=0)]
+    if key.budget:
+        candidates.insert(0, key._replace(loss=tuned_label(REFERENCE)))
+    for candidate in candidates if key.loss != REFERENCE else ():
+        # A seed without cross-entropy has no baseline, where another seed has one.
+        if candidate != key and candidate._replace(seed=0) in of_any_seed:
+            return candidate
+    return key._replace(trained_on=None, recipe="", loss=BASE, seed=0, budget=0)
 
 
 def find_noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:

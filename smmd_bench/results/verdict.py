@@ -15,6 +15,7 @@ empty.
 from __future__ import annotations
 
 import math
+from collections.abc import Collection
 from typing import TYPE_CHECKING, Any
 
 from ..contracts import Metric, Run
@@ -47,10 +48,11 @@ def verdict_frame(run: Run) -> pd.DataFrame:
     """The frame; variants that have fewer seeds than their plain loss are not in it."""
     run = drop_short_variants(run)
     reference = find_reference(run)
-    seeds = _select_judged(pair_seeds(run, reference), run)
+    seeds = pair_seeds(run, reference)
+    judged = _judged_by_task(seeds)
+    seeds = _select_judged(seeds, judged, run)
     data = sum_up_seeds(seeds, reference)
 
-    judged = _judged_by_task(seeds)
     metrics = [judged[key] for key in zip(data["task"], data["metric"], strict=True)]
     data.insert(4, "label", [metric.label for metric in metrics])
     data.insert(5, "better", [metric.better for metric in metrics])
@@ -80,9 +82,11 @@ def _judged_by_task(seeds: pd.DataFrame) -> dict[tuple[Any, str], Metric]:
     }
 
 
-def _select_judged(seeds: pd.DataFrame, run: Run) -> pd.DataFrame:
+def _select_judged(
+    seeds: pd.DataFrame, judged: Collection[tuple[Any, str]], run: Run
+) -> pd.DataFrame:
     """The rows of metrics that losses are judged by, in their order."""
-    places = {key: place for place, key in enumerate(_judged_by_task(seeds))}
+    places = {key: place for place, key in enumerate(judged)}
     keys = zip(seeds["task"], seeds["metric"], strict=True)
     place = [places.get(key, -1) for key in keys]
     rows = seeds.assign(at=place).query("at >= 0").sort_values("at", kind="stable")
