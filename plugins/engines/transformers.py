@@ -129,12 +129,10 @@ class TransformersSession(CheckpointSession):
             ids = inputs["input_ids"]  # [B, T]
             longest = max(counts[index] for index in batch)
             logits = self._logits(inputs, keep=longest + 1)  # [B, S + 1, V]
-            log_p = logits[:, :-1].float().log_softmax(-1)  # [B, S, V]
 
             # Rows are padded on the left, so that the last tokens of all stand below one another.
-            tokens = ids[:, ids.shape[1] - longest :, None]  # [B, S, 1]
-            tokens = tokens.clamp(max=log_p.shape[-1] - 1)  # Mllama's head has no image token
-            log_p_of_tokens = log_p.gather(-1, tokens).squeeze(-1)  # [B, S]
+            tokens = ids[:, ids.shape[1] - longest :]  # [B, S]
+            log_p_of_tokens = _log_probabilities(logits[:, :-1], tokens)  # [B, S]
             for index, row in zip(batch, log_p_of_tokens.tolist(), strict=True):
                 start = longest - counts[index]
                 scores[index] = row[start:]
@@ -187,6 +185,16 @@ class TransformersSession(CheckpointSession):
         self._weights = weights
 
 
+def _log_probabilities(logits: Tensor, tokens: Tensor) -> Tensor:
+    """Log-probabilities of the tokens, [B, S], under logits [B, S, V].
+
+    Those of the whole vocabulary are freed here, before the next batch needs the room.
+    """
+    tokens = tokens.clamp(max=logits.shape[-1] - 1)  # Mllama's head has no image token
+    log_p = logits.float().log_softmax(-1)  # [B, S, V]
+    return log_p.gather(-1, tokens.unsqueeze(-1)).squeeze(-1)
+
+
 def _batches(rows: Rows, tokens: int, new_tokens: int = 0) -> Iterator[list[int]]:
     """Indices of rows, longest first, in batches of similar lengths that pad little; rows with
     images are apart from those without."""
@@ -195,8 +203,9 @@ def _batches(rows: Rows, tokens: int, new_tokens: int = 0) -> Iterator[list[int]
         order.sort(key=lambda index: -rows.lengths[index])
         largest_size = MOST_ROWS_WITH_IMAGES if with_images else MOST_ROWS
         # Rows are padded to the longest of their batch, which is its first.
-        while order:
-            longest = rows.lengths[order[0]] + new_tokens
+        start = 0
+        while start < len(order):
+            longest = rows.lengths[order[start]] + new_tokens
             size = max(1, min(largest_size, tokens // longest))
-            yield order[:size]
-            order = order[size:]
+            yield order[start : start + size]
+            start += size
