@@ -56,9 +56,14 @@ RECIPE: dict[str, Any] = {
     "dtype": DTYPE, "train_examples": 64, "validation_examples": 4, "test_examples": 4,
     "batch_size": 8, "micro_batch_size": 8, "epochs": 2, "max_length": 400,
 }  # fmt: skip
-RATES = (5e-3, 1e-3)  # by turns of the seeds: the lower one leaves checkpoints nearer together
+# by turns of the seeds: the lower one leaves checkpoints nearer together
+RATES = (5e-3, 1e-3)
 SETTINGS = EngineSettings(
-    dtype=DTYPE, max_model_length=512, adapters=True, memory_gb=0.25, max_log_probabilities=10
+    dtype=DTYPE,
+    max_model_length=512,
+    adapters=True,
+    memory_gb=0.25,
+    max_log_probabilities=10,
 )
 SABOTAGES = (
     "the base instead of the adapter", "a sibling adapter", "another epoch", "half the tensors",
@@ -76,7 +81,9 @@ class Family:
     checkpoints: dict[Key, Checkpoint]
 
 
-def make_base(architecture: str, folder: Path, *, steps: int = 150, batch: int = 16) -> Path:
+def make_base(
+    architecture: str, folder: Path, *, steps: int = 150, batch: int = 16
+) -> Path:
     """Save a checkpoint that has seen a few thousand sums of another data seed (in about 5 s)."""
     from transformers import AutoConfig, AutoModelForCausalLM, AutoTokenizer
 
@@ -120,7 +127,9 @@ def train_family(
     for seed in seeds:
         settings = {**RECIPE, "learning_rate": RATES[seed % len(RATES)], **recipe}
         common: Any = {"seeds": (seed,), "engine": "transformers", "base": False}
-        cells += Experiment((TASK,), tuple(losses), (str(base),), recipe=settings, **common).cells
+        cells += Experiment(
+            (TASK,), tuple(losses), (str(base),), recipe=settings, **common
+        ).cells
     for cell in cells:
         train_cell(cell, folder, lambda *_: None)
     canaries, checkpoints = session_canaries(cells, folder), {}
@@ -132,7 +141,9 @@ def train_family(
     return Family(base, checkpoints)
 
 
-def sabotage(name: str, family: Family, key: Key, to: Path, draw: random.Random) -> Checkpoint:
+def sabotage(
+    name: str, family: Family, key: Key, to: Path, draw: random.Random
+) -> Checkpoint:
     """A checkpoint of the family with other weights under its name, if need be below `to`."""
     right, (loss, seed, epoch) = family.checkpoints[key], key
     if name == "the base instead of the adapter":
@@ -140,7 +151,9 @@ def sabotage(name: str, family: Family, key: Key, to: Path, draw: random.Random)
     if name in ("a sibling adapter", "another epoch"):
         other = (loss, seed, 3 - epoch)
         if name == "a sibling adapter":
-            other = next(k for k in family.checkpoints if k[0] != loss and k[1:] == key[1:])
+            other = next(
+                k for k in family.checkpoints if k[0] != loss and k[1:] == key[1:]
+            )
         return replace(right, path=family.checkpoints[other].path)
     shutil.copytree(right.path, to)
     tensors = load_file(to / WEIGHTS)
@@ -176,7 +189,9 @@ def is_known_alike(family: Family, wrong: Checkpoint) -> bool:
     return bool(rule.passes((rule.scored(rows) - rule.exact)[None], times=2)[0])
 
 
-def attempts(family: Family, to: Path, label: str) -> list[tuple[str, Checkpoint, bool]]:
+def attempts(
+    family: Family, to: Path, label: str
+) -> list[tuple[str, Checkpoint, bool]]:
     """Each sabotage once a seed: its name, the checkpoint, and whether it is known to be alike."""
     found = []
     for seed in sorted({seed for _, seed, _ in family.checkpoints}):
@@ -188,7 +203,9 @@ def attempts(family: Family, to: Path, label: str) -> list[tuple[str, Checkpoint
     return found
 
 
-def outcome(session: EngineSession, checkpoint: Checkpoint, *, alike: bool = False) -> str:
+def outcome(
+    session: EngineSession, checkpoint: Checkpoint, *, alike: bool = False
+) -> str:
     """Caught by the canary, refused by the engine itself, indistinguishable, or passed."""
     try:
         session.generate([[5, 6]], checkpoint, max_new_tokens=1)
@@ -200,7 +217,9 @@ def outcome(session: EngineSession, checkpoint: Checkpoint, *, alike: bool = Fal
 def count_stale(family: Family, session: Any, counts: Counts) -> None:
     """Each full checkpoint after another one, without and with a reset of vLLM's prefix cache."""
     checkpoints, llm = list(family.checkpoints.values()), session._llm
-    for before, checkpoint in zip([checkpoints[-1], *checkpoints], checkpoints, strict=False):
+    for before, checkpoint in zip(
+        [checkpoints[-1], *checkpoints], checkpoints, strict=False
+    ):
         outcome(session, before)
         llm.reset_prefix_cache = lambda: True
         counts["a stale prefix cache"][outcome(session, checkpoint)] += 1
@@ -241,9 +260,15 @@ def main() -> None:
     outcomes = ("caught", "refused", "indistinguishable", "passed")
     print(f"| weights | n | {' | '.join(outcomes)} |\n|---|{'---:|' * 5}")
     for name, found in counts.items():
-        print(f"| {name} | {found.total()} | {' | '.join(str(found[o]) for o in outcomes)} |")
-    alarms = sum(f["caught"] + f["refused"] for n, f in counts.items() if n.startswith("right"))
-    sys.exit(bool(alarms + sum(f["passed"] for n, f in counts.items() if n[:5] != "right")))
+        print(
+            f"| {name} | {found.total()} | {' | '.join(str(found[o]) for o in outcomes)} |"
+        )
+    alarms = sum(
+        f["caught"] + f["refused"] for n, f in counts.items() if n.startswith("right")
+    )
+    sys.exit(
+        bool(alarms + sum(f["passed"] for n, f in counts.items() if n[:5] != "right"))
+    )
 
 
 if __name__ == "__main__":

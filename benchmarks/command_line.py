@@ -76,16 +76,23 @@ def main() -> None:
                 words = (str(run) if word == "RUN" else word for word in line.split())
                 result[name] = median([COMMAND, *words])
         result["nothing to do"] = again(finished_cells(Path(place) / "thousand"))
-    ratios = {f"{name} : --help": round(result[name] / result["--help"], 1) for name in result}
+    ratios = {
+        f"{name} : --help": round(result[name] / result["--help"], 1) for name in result
+    }
     machine = {"cores": os.cpu_count(), "load": round(os.getloadavg()[0], 1)}
     print(json.dumps({**result, **ratios, **machine}, indent=1))
-    budgets = {name: most for name, (_, most) in SMALL.items()} | {"nothing to do": NOTHING_TO_DO}
+    budgets = {name: most for name, (_, most) in SMALL.items()} | {
+        "nothing to do": NOTHING_TO_DO
+    }
     sys.exit(any(result[name] > most for name, most in budgets.items()))
 
 
 def finished_cells(folder: Path) -> Path:
     """The folder of `AGAIN` with every cell finished."""
-    run, experiment = RunDirectory(folder), replace(PLAIN, losses=LOSSES.split(","), seeds=[*SEEDS])
+    run, experiment = (
+        RunDirectory(folder),
+        replace(PLAIN, losses=LOSSES.split(","), seeds=[*SEEDS]),
+    )
     claim(run, experiment)
     for cell in experiment.cells:
         finish(run, cell)
@@ -99,7 +106,9 @@ def seconds(words: list[str]) -> float:
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     if done.returncode not in (0, 2):
-        raise RuntimeError(f"{words} ended with {done.returncode}: {done.stderr[-500:]}")
+        raise RuntimeError(
+            f"{words} ended with {done.returncode}: {done.stderr[-500:]}"
+        )
     return spent
 
 

@@ -26,7 +26,11 @@ CLAIMS = 200
 
 
 def coverage(
-    seeds: int, of_seed: float, draws: int, rng: np.random.Generator, examples: int = 200
+    seeds: int,
+    of_seed: float,
+    draws: int,
+    rng: np.random.Generator,
+    examples: int = 200,
 ) -> tuple[float, float, float]:
     """The shares of intervals that hold the truth, of the mixed model and of the t-test over seeds;
     and the share of tests that find the median of the smallest differences that they say they find.
@@ -41,13 +45,20 @@ def coverage(
         )
         found = fit(table)
         mean, over_seeds = float(table.mean()), float(table.mean(axis=1).std(ddof=1))
-        of_model, of_seeds = (found.error, found.df), (over_seeds / np.sqrt(seeds), seeds - 1)
+        of_model, of_seeds = (
+            (found.error, found.df),
+            (over_seeds / np.sqrt(seeds), seeds - 1),
+        )
         tests.append((mean, *of_model))
         for at, (error, df) in enumerate([of_model, of_seeds]):
             low, high = t.interval(0.95, df, mean, error)
             held[at] += low <= 0 <= high
-    claim = float(np.median([smallest_by_t(error, df, 0.05) for _, error, df in tests[:CLAIMS]]))
-    power = np.mean([2 * t.sf(abs(mean + claim) / error, df) < 0.05 for mean, error, df in tests])
+    claim = float(
+        np.median([smallest_by_t(error, df, 0.05) for _, error, df in tests[:CLAIMS]])
+    )
+    power = np.mean(
+        [2 * t.sf(abs(mean + claim) / error, df) < 0.05 for mean, error, df in tests]
+    )
     return float(held[0] / draws), float(held[1] / draws), float(power)
 
 
@@ -62,13 +73,22 @@ def main() -> None:
     intervals, powers = [], []
     for seeds in SEEDS:
         shares = {f"{x:g}": coverage(seeds, x, draws, rng) for x in OF_SEED}
-        held = {name: f"{100 * a:.1f} ({100 * b:.1f})" for name, (a, b, _) in shares.items()}
+        held = {
+            name: f"{100 * a:.1f} ({100 * b:.1f})" for name, (a, b, _) in shares.items()
+        }
         intervals.append({"Seeds": seeds} | held)
-        powers.append({"Seeds": seeds} | {x: f"{100 * c:.0f}" for x, (*_, c) in shares.items()})
-    for title, rows in (("Intervals that hold the truth", intervals), ("Power", powers)):
+        powers.append(
+            {"Seeds": seeds} | {x: f"{100 * c:.0f}" for x, (*_, c) in shares.items()}
+        )
+    for title, rows in (
+        ("Intervals that hold the truth", intervals),
+        ("Power", powers),
+    ):
         print(f"{title} (%)\n\n{to_markdown(pd.DataFrame(rows))}\n")
     low, high = proportion_confint(round(0.95 * draws), draws, method="wilson")
-    print(f"{draws:,} draws: by chance 95 % may read {100 * low:.1f} to {100 * high:.1f} %.")
+    print(
+        f"{draws:,} draws: by chance 95 % may read {100 * low:.1f} to {100 * high:.1f} %."
+    )
 
 
 if __name__ == "__main__":

@@ -27,10 +27,14 @@ import smmd_bench as sb
 os.environ |= {"OMP_WAIT_POLICY": "PASSIVE", "HF_HUB_OFFLINE": "1"}
 REAL = os.environ.get("MODEL")
 MODEL, NEW_TOKENS, WIDEST = Path(REAL or "smmd_bench/models/builtin/tiny"), 32, 512
-TASK = f"arithmetic[level={'easy' if REAL else 'medium'},operations=1..{1 if REAL else 2}]"
+TASK = (
+    f"arithmetic[level={'easy' if REAL else 'medium'},operations=1..{1 if REAL else 2}]"
+)
 COUNTS, LOSSES = (960, 100, 500) if REAL else (5000, 500, 2000), ("ce", "ntl", "smmd")
 SIZES = dict(zip(("train", "validation", "test"), COUNTS, strict=True))
-EPOCHS, BATCH, RATE, DTYPE = (1, 16, 2e-4, "bfloat16") if REAL else (2, 64, 5e-4, "float32")
+EPOCHS, BATCH, RATE, DTYPE = (
+    (1, 16, 2e-4, "bfloat16") if REAL else (2, 64, 5e-4, "float32")
+)
 
 
 def train(loss: str, folder: Path) -> None:
@@ -61,23 +65,32 @@ def train(loss: str, folder: Path) -> None:
             outputs = model(**inputs)
             if loss == "ce":
                 return outputs.loss
-            return outputs.loss + auxiliary(outputs.logits[:, :-1], inputs["labels"][:, 1:])
+            return outputs.loss + auxiliary(
+                outputs.logits[:, :-1], inputs["labels"][:, 1:]
+            )
 
     rows = []
     for example in sb.load_task(TASK).examples("train", 0, SIZES["train"]):
         prompt = tokenizer(example.prompt)["input_ids"]
         target = [*tokenizer(example.target)["input_ids"], tokenizer.eos_token_id]
-        rows.append({"input_ids": prompt + target, "labels": [-100] * len(prompt) + target})
+        rows.append(
+            {"input_ids": prompt + target, "labels": [-100] * len(prompt) + target}
+        )
     settings = hf.TrainingArguments(
         str(folder), num_train_epochs=EPOCHS, per_device_train_batch_size=BATCH, learning_rate=RATE,
         weight_decay=0.01, warmup_steps=0.03, save_strategy="epoch", save_only_model=True,
         report_to=[], seed=0, use_cpu=True, dataloader_pin_memory=False, disable_tqdm=True,
     )  # fmt: skip
-    model, collator = hf.AutoModelForCausalLM.from_pretrained(MODEL), hf.DataCollatorForSeq2Seq
+    model, collator = (
+        hf.AutoModelForCausalLM.from_pretrained(MODEL),
+        hf.DataCollatorForSeq2Seq,
+    )
     if REAL:
         how = LoraConfig(r=16, lora_alpha=16, target_modules="all-linear")
         model = get_peft_model(model.to(torch.bfloat16), how)
-    PlainTrainer(model, settings, collator(tokenizer), rows, processing_class=tokenizer).train()
+    PlainTrainer(
+        model, settings, collator(tokenizer), rows, processing_class=tokenizer
+    ).train()
 
 
 def decode(checkpoint: str) -> None:
@@ -86,8 +99,14 @@ def decode(checkpoint: str) -> None:
     from vllm.lora.request import LoRARequest
 
     task = sb.load_task(TASK)
-    how = {"max_model_len": WIDEST, "kv_cache_memory_bytes": 2**30, "enforce_eager": True}
-    adapter = LoRARequest("adapter", 1, checkpoint) if REAL and checkpoint != REAL else None
+    how = {
+        "max_model_len": WIDEST,
+        "kv_cache_memory_bytes": 2**30,
+        "enforce_eager": True,
+    }
+    adapter = (
+        LoRARequest("adapter", 1, checkpoint) if REAL and checkpoint != REAL else None
+    )
     llm = LLM(REAL or checkpoint, dtype=DTYPE, enable_lora=adapter is not None, **how)  # type: ignore
     sampling = SamplingParams(temperature=0, max_tokens=NEW_TOKENS)
     for split in ("validation", "test"):
@@ -113,13 +132,17 @@ def plain(folder: Path) -> dict[str, Any]:
     def decoded(checkpoint: Path) -> tuple[float, float]:
         took, said = seconds([*me, "decode", str(checkpoint)])
         spent["engines and decoding"] += took
-        validation, test = (float(part.split()[0]) for part in said.split("accuracy")[1:])
+        validation, test = (
+            float(part.split()[0]) for part in said.split("accuracy")[1:]
+        )
         return validation, test
 
     _, accuracy["base"] = decoded(MODEL)
     for loss in LOSSES:
         spent["training"] += seconds([*me, "train", loss, str(folder / loss)])[0]
-        epochs = sorted((folder / loss).glob("checkpoint-*"), key=lambda path: path.stat().st_mtime)
+        epochs = sorted(
+            (folder / loss).glob("checkpoint-*"), key=lambda path: path.stat().st_mtime
+        )
         _, accuracy[loss] = max(map(decoded, epochs))
     return {"seconds": sum(spent.values()), **spent, "accuracy": accuracy}
 
@@ -136,17 +159,24 @@ def decoding(rounds: int) -> dict[str, Any]:
 
     tokenizer = hf.AutoTokenizer.from_pretrained(MODEL)
     model = hf.AutoModelForCausalLM.from_pretrained(MODEL)
-    base = Checkpoint("base", "base", MODEL, make_canary(model, general_texts(tokenizer)))
+    base = Checkpoint(
+        "base", "base", MODEL, make_canary(model, general_texts(tokenizer))
+    )
     examples = sb.load_task(TASK).examples("test", 0, SIZES["test"])
     prompts = tokenizer([example.prompt for example in examples])["input_ids"]
     digits = tokenizer.convert_tokens_to_ids(list("0123456789"))
     greedy = SamplingParams(temperature=0, max_tokens=NEW_TOKENS)
     probe = SamplingParams(temperature=0, max_tokens=1, logprob_token_ids=digits)
-    asked, spent = [{"prompt_token_ids": row} for row in prompts], dict[str, list[float]]()
+    asked, spent = (
+        [{"prompt_token_ids": row} for row in prompts],
+        dict[str, list[float]](),
+    )
     with VllmEngine().open(MODEL, EngineSettings(max_model_length=WIDEST)) as session:
         llm = session.engine_with(base)  # type: ignore[attr-defined]
         ways = {
-            "completions": lambda: session.generate(prompts, base, max_new_tokens=NEW_TOKENS),
+            "completions": lambda: session.generate(
+                prompts, base, max_new_tokens=NEW_TOKENS
+            ),
             "completions of vLLM": lambda: llm.generate(asked, greedy, use_tqdm=False),
             "probes": lambda: session.next_token_probabilities(prompts, digits, base),
             "probes of vLLM": lambda: llm.generate(asked, probe, use_tqdm=False),
@@ -160,7 +190,11 @@ def decoding(rounds: int) -> dict[str, Any]:
     for name in ("completions", "probes"):
         pairs = zip(spent[name][1:], spent[f"{name} of vLLM"][1:], strict=True)
         ratios = sorted(mine / theirs for mine, theirs in pairs)
-        found[name] |= {"time": statistics.median(ratios), "least": ratios[0], "most": ratios[-1]}
+        found[name] |= {
+            "time": statistics.median(ratios),
+            "least": ratios[0],
+            "most": ratios[-1],
+        }
     return found
 
 
@@ -180,7 +214,10 @@ def main() -> None:
                 theirs, run = plain(Path(place)), f"{place}/run"
                 ours, _ = seconds([*line.split(), ",".join(LOSSES), "--out", run])
                 exact = sb.read_run(run).metrics.query("metric == 'exact_match'")
-            found = {"seconds": ours, "accuracy": dict(exact[["loss", "value"]].to_numpy())}
+            found = {
+                "seconds": ours,
+                "accuracy": dict(exact[["loss", "value"]].to_numpy()),
+            }
             print(json.dumps({"plain": theirs, "ours": found}, indent=1))
 
 

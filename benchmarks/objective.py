@@ -59,16 +59,24 @@ class Case:
         ids = torch.linspace(0, vocabulary - 1, n).long()  # [N]
         self.spec = spec
         if spec != "stock":
-            numbers = NumericVocabulary(ids, torch.arange(n, dtype=torch.float64), "benchmark")
+            numbers = NumericVocabulary(
+                ids, torch.arange(n, dtype=torch.float64), "benchmark"
+            )
             self.loss = sb.load_loss(spec).bind(numbers)
-        self.labels = ids[torch.randint(n, (tokens,), generator=torch.Generator().manual_seed(0))]
+        self.labels = ids[
+            torch.randint(n, (tokens,), generator=torch.Generator().manual_seed(0))
+        ]
 
     def total(self, hidden: Tensor, weight: Tensor) -> Tensor:
         total: Tensor
         if self.spec == "stock":
             logits = F.linear(hidden, weight)[None]  # [1, T, V]
             total = ForCausalLMLoss(
-                logits, None, weight.shape[0], len(self.labels), shift_labels=self.labels[None]
+                logits,
+                None,
+                weight.shape[0],
+                len(self.labels),
+                shift_labels=self.labels[None],
             )
             return total
         targets = supervised_targets(self.loss, self.labels[None])
@@ -86,7 +94,9 @@ def tensors(
     return hidden, (torch.randn(vocabulary, width) * 0.02).requires_grad_(trainable)
 
 
-def timed(names: list[str], trainable: bool, width: int, rounds: int) -> dict[str, list[float]]:
+def timed(
+    names: list[str], trainable: bool, width: int, rounds: int
+) -> dict[str, list[float]]:
     hidden, weight = tensors(trainable, width)
     cases = {name: Case(name, T, V) for name in names}
     seconds: dict[str, list[float]] = {name: [] for name in names}
@@ -117,11 +127,21 @@ def added_memory(name: str, trainable: bool, width: int) -> float:
     return (peak - before) / MIB
 
 
-def measured_memory(name: str, trainable: bool, width: int, repeats: int) -> list[float]:
-    command = [sys.executable, __file__, "--memory-of", name, *(["--trainable"] * trainable)]
+def measured_memory(
+    name: str, trainable: bool, width: int, repeats: int
+) -> list[float]:
+    command = [
+        sys.executable,
+        __file__,
+        "--memory-of",
+        name,
+        *(["--trainable"] * trainable),
+    ]
     command += ["--hidden", str(width)]
     return [
-        float(json.loads(subprocess.run(command, check=True, capture_output=True).stdout))
+        float(
+            json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        )
         for _ in range(repeats)
     ]
 
@@ -149,7 +169,8 @@ def compare(head: str, pairs: list[tuple[str, str, str]], args: Any) -> None:
         ratios = [a / b for a, b in zip(seconds[name], seconds[against], strict=True)]
         middle, low, high = median_interval(ratios)
         peaks = [
-            (base + a) / (base + b) for a, b in zip(memory[name], memory[against], strict=True)
+            (base + a) / (base + b)
+            for a, b in zip(memory[name], memory[against], strict=True)
         ]
         print(
             f"| {head} | {name} : {against} | {budget} | "
@@ -162,10 +183,14 @@ def compare(head: str, pairs: list[tuple[str, str, str]], args: Any) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--rounds", type=int, default=15)
-    parser.add_argument("--repeats", type=int, default=3, help="fresh processes a memory case")
+    parser.add_argument(
+        "--repeats", type=int, default=3, help="fresh processes a memory case"
+    )
     parser.add_argument("--hidden", type=int, default=896, help="H")
     parser.add_argument("--heads", nargs="+", default=["frozen", "trainable"])
-    parser.add_argument("--losses", nargs="*", default=["gce", "ntl", "ntil", "dist2", "smmd"])
+    parser.add_argument(
+        "--losses", nargs="*", default=["gce", "ntl", "ntil", "dist2", "smmd"]
+    )
     parser.add_argument("--sizes", nargs="+", type=int, default=[10, 1000], help="N")
     parser.add_argument("--memory-of", help=argparse.SUPPRESS)
     parser.add_argument("--trainable", action="store_true", help=argparse.SUPPRESS)
@@ -174,7 +199,9 @@ def main() -> None:
     if args.memory_of:
         print(json.dumps(added_memory(args.memory_of, args.trainable, args.hidden)))
         return
-    print("| head | case | budget: time / memory | time | memory |\n|---|---|---|---|---|")
+    print(
+        "| head | case | budget: time / memory | time | memory |\n|---|---|---|---|---|"
+    )
     for head in args.heads:
         compare(head, [("ce@10", "stock", STOCK[head])], args)
         for n in args.sizes if args.losses else ():

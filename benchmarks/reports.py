@@ -39,7 +39,9 @@ def main() -> None:
     parser.add_argument("--cells", type=int, default=200)
     parser.add_argument("--completions", type=int, default=10_000)
     parser.add_argument("--steps", type=int, default=20_000)
-    parser.add_argument("--keep", type=Path, help="make the run here, or use the one that is here")
+    parser.add_argument(
+        "--keep", type=Path, help="make the run here, or use the one that is here"
+    )
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as temporary:
         folder = options.keep or Path(temporary) / "run"
@@ -52,7 +54,9 @@ def main() -> None:
             "seconds": round(seconds, 1),
             "cpu_seconds": round(cpu, 1),
             "peak_GiB": round(gibibytes, 2),
-            "page_MB": round((folder / "reports" / "index.html").stat().st_size / 1e6, 1),
+            "page_MB": round(
+                (folder / "reports" / "index.html").stat().st_size / 1e6, 1
+            ),
             "cores": os.cpu_count(),
         }
     print(json.dumps(result))
@@ -83,7 +87,9 @@ def published(folder: Path) -> tuple[float, float, float]:
     start, peak = time.perf_counter(), 0
     process = psutil.Popen([sys.executable, "-c", PUBLISH, str(folder)])
     while process.poll() is None:
-        peak = max(peak, sum(map(_resident, [process, *process.children(recursive=True)])))
+        peak = max(
+            peak, sum(map(_resident, [process, *process.children(recursive=True)]))
+        )
         time.sleep(0.2)
     seconds = time.perf_counter() - start
     if process.returncode:

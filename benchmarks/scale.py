@@ -29,7 +29,10 @@ from smmd_bench.models.cards import ModelCard, model_card
 from smmd_bench.run import schedule
 
 BILLIONS = {"text": (0.5, 1.5, 3.0, 8.0), "vision": (3.0, 7.0, 3.0, 11.0)}
-TASKS = {"text": ("gsm8k[source=synthetic]", "arithmetic"), "vision": ("clock_time", "chartqa")}
+TASKS = {
+    "text": ("gsm8k[source=synthetic]", "arithmetic"),
+    "vision": ("clock_time", "chartqa"),
+}
 SHAPES = {
     "gsm8k": (5, 200), "svamp": (5, 100), "arithmetic": (15, 40), "clock_time": (15, 300),
     "chartqa": (5, 400),
@@ -73,7 +76,9 @@ class Simulation:
         while True:
             while len(running) < self.gpus and (job := self.jobs.take()) is not None:
                 takes = START * (job.stage == "decode")
-                takes += sum(seconds(cell, job.stage) for cell in self.jobs.running[job.name])
+                takes += sum(
+                    seconds(cell, job.stage) for cell in self.jobs.running[job.name]
+                )
                 self.busy += takes
                 heappush(running, (self.time + takes, started, job))
                 started += 1
@@ -103,7 +108,10 @@ def _billions(model: str) -> float:
 def seconds(cell: Cell, stage: str) -> float:
     """Of a stage on an A100."""
     epochs, tokens = SHAPES[cell.owner.task.partition("[")[0]]
-    sizes, forward = cell.task_plugin.paper_sizes, 2 * _billions(cell.model) * 1e9 * tokens
+    sizes, forward = (
+        cell.task_plugin.paper_sizes,
+        2 * _billions(cell.model) * 1e9 * tokens,
+    )
     if stage == "train":
         trained = 0 if cell.is_base else 2 * forward * sizes["train"] * epochs
         return trained / GPU_TRAINING / A100
@@ -118,8 +126,12 @@ def grid(folder: Path) -> Iterator[Cell]:
             model = folder / f"{kind}{number}-{size}B"
             shutil.copytree(model_card("builtin/tiny").folder, model)
             config = json.loads((model / "config.json").read_text())
-            (model / "config.json").write_text(json.dumps({**config, "stands_for": model.name}))
-            with patch("smmd_bench.experiment.experiment.require_images", lambda *_: None):
+            (model / "config.json").write_text(
+                json.dumps({**config, "stands_for": model.name})
+            )
+            with patch(
+                "smmd_bench.experiment.experiment.require_images", lambda *_: None
+            ):
                 yield from Experiment(TASKS[kind], LOSSES, (str(model),)).cells
 
 
@@ -128,7 +140,10 @@ def main() -> None:
     parser.add_argument("--gpus", default="1,8,64")
     with tempfile.TemporaryDirectory() as temporary:
         cells = [*grid(Path(temporary))]
-        work = {cell: sum(seconds(cell, stage) for stage in ("train", "decode")) for cell in cells}
+        work = {
+            cell: sum(seconds(cell, stage) for stage in ("train", "decode"))
+            for cell in cells
+        }
         for gpus in map(int, parser.parse_args().gpus.split(",")):
             weights = lambda card: round(_billions(card.name) * 1e9)  # noqa: E731
             with (

@@ -25,7 +25,17 @@ PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm")
 PARTS = {
     "attention": ("attention", "softmax"),
     "optimiser": ("foreach", "adam", "lerp", "norm", "sqrt"),
-    "copies": ("copy", "cat", "index", "gather", "scatter", "clone", "fill", "zero", "embedding"),
+    "copies": (
+        "copy",
+        "cat",
+        "index",
+        "gather",
+        "scatter",
+        "clone",
+        "fill",
+        "zero",
+        "embedding",
+    ),
 }
 """By words in the names of operations; the rest is elementwise."""
 
@@ -53,10 +63,14 @@ def main() -> None:
         own = event.self_cpu_time_total / 1e6
         if event.key in PRODUCTS:
             spent["products"] += own
-            bound += event.count * seconds_of([s for s in event.input_shapes if len(s) > 1])
+            bound += event.count * seconds_of(
+                [s for s in event.input_shapes if len(s) > 1]
+            )
         else:
             words = ((part, word) for part, known in PARTS.items() for word in known)
-            spent[next((part for part, word in words if word in event.key), "elementwise")] += own
+            spent[
+                next((part for part, word in words if word in event.key), "elementwise")
+            ] += own
     step = statistics.median(cpu for _, cpu in plain["steps"][STEPS // 4 :])
     found = {"step": step, "bound": bound / STEPS, "ratio": bound / STEPS / step}
     shares = {part: round(own / spent.total(), 3) for part, own in spent.most_common()}

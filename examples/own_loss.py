@@ -31,7 +31,9 @@ class Huber:
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
 
-    weight: float = parameter(0.5, "weight of the auxiliary", name="lambda", check=non_negative)
+    weight: float = parameter(
+        0.5, "weight of the auxiliary", name="lambda", check=non_negative
+    )
     delta: float = parameter(1.0, "where the square turns into a line", check=positive)
 
     def bind(self, vocabulary: NumericVocabulary) -> NumericLoss:

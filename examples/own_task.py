@@ -39,11 +39,17 @@ class Doubling:
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 16
     licence: ClassVar[str] = "made here"
-    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 4000, "validation": 300, "test": 1000}
+    paper_sizes: ClassVar[Mapping[Split, int]] = {
+        "train": 4000,
+        "validation": 300,
+        "test": 1000,
+    }
 
     digits: int = parameter(6, "of the number to double", check=positive)
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         """Numbers n with n mod 10 in 0..7 are for training, 8 for validation, 9 for the test."""
         rng = random.Random(f"{split} {seed}")
         last = {"train": range(8), "validation": [8], "test": [9]}[split]
@@ -51,7 +57,9 @@ class Doubling:
         for i in range(self.paper_sizes[split] if limit is None else limit):
             n = 10 * rng.randrange(10 ** (self.digits - 1)) + rng.choice(last)
             answer = Answer(Fraction(2 * n))
-            found.append(Example(f"{split}-{i}", f"Double {n}.\nAnswer: ", str(2 * n), answer))
+            found.append(
+                Example(f"{split}-{i}", f"Double {n}.\nAnswer: ", str(2 * n), answer)
+            )
         return found
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:

@@ -111,7 +111,11 @@ def _add_legend(figure: Figure) -> None:
 
 
 def _draw_panel(
-    axis: Axes, other: str, data: pd.DataFrame, losses: list[str], styles: Mapping[str, LossStyle]
+    axis: Axes,
+    other: str,
+    data: pd.DataFrame,
+    losses: list[str],
+    styles: Mapping[str, LossStyle],
 ) -> None:
     """The rows of one metric, below the value that they are compared with."""
     first = data.iloc[0]

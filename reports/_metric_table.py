@@ -193,7 +193,9 @@ class MetricTable:
     def _drop_robust(self, table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         """Without a robust error that says the same as the usual one in every cell."""
         # Where the mean is twice as large, a few errors carry it, and the robust one is needed.
-        values = data.pivot(index="address", columns="metric", values="value").astype("float64")
+        values = data.pivot(index="address", columns="metric", values="value").astype(
+            "float64"
+        )
         for column in self.columns:
             if not column.robust:
                 continue
@@ -232,7 +234,9 @@ class MetricTable:
                     headings[column.delta] = f"{column.delta} where both answer"
         return table.rename(columns=headings)
 
-    def _mark_best(self, table: pd.DataFrame, groups: Sequence[RowGroup]) -> list[tuple[int, str]]:
+    def _mark_best(
+        self, table: pd.DataFrame, groups: Sequence[RowGroup]
+    ) -> list[tuple[int, str]]:
         """The cells to print in bold: row and heading of the losses that are best."""
         bold = []
         for position, group in enumerate(groups):
@@ -246,7 +250,9 @@ class MetricTable:
         if not self.columns:
             return data.drop(columns="address")
         # One row a cell is what people load into other tools.
-        data.attrs["published"] = [column.metric for column in self.columns if column.paper]
+        data.attrs["published"] = [
+            column.metric for column in self.columns if column.paper
+        ]
         source = ["data"] if self.sourced else []
         return to_wide(data, self.compared_metrics(), *source)
 

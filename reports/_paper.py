@@ -25,7 +25,13 @@ from ._results import name_seeds, select_measured, select_rows
 SYNTHETIC, UNKNOWN = "synthetic", DASH
 _PICTURES = ("clock_time", "chartqa")
 """Tasks of the paper that are made here where no source is named."""
-_STATED_SETTINGS = ("epochs", "learning_rate", "weight_decay", "warmup_ratio", "lora_rank")
+_STATED_SETTINGS = (
+    "epochs",
+    "learning_rate",
+    "weight_decay",
+    "warmup_ratio",
+    "lora_rank",
+)
 """What the paper says of its training, besides that it is LoRA; the rest is chosen here."""
 NOT_REPORTED = "not reported"
 _DECODING = ("greedy", "max_new_tokens", "stop", "engine", "dtype", "chat_template")
@@ -71,7 +77,9 @@ def _content() -> dict[str, Any]:
     return dict(read_yaml(text))
 
 
-def find_published_beside(run: Run, cell: Mapping[Any, Any], table: str) -> Mapping[str, float]:
+def find_published_beside(
+    run: Run, cell: Mapping[Any, Any], table: str
+) -> Mapping[str, float]:
     """The published values by metric of a cell; none where its setting is another."""
     task, _ = split_spec(str(cell["task"]))
     values = find_published(table, str(cell["model"]), task, str(cell["loss"]))
@@ -165,7 +173,9 @@ def _is_in_paper(task_name: str) -> bool:
     return False
 
 
-def _count_training_examples(run: Run, task: str, recipe: Mapping[str, Any]) -> int | None:
+def _count_training_examples(
+    run: Run, task: str, recipe: Mapping[str, Any]
+) -> int | None:
     """How many examples a recipe trains on; None: nothing says it."""
     if not recipe:
         return None
@@ -203,7 +213,9 @@ def _is_other_size(task: str, split: Split, size: int) -> bool:
     return abs(size - paper_size) > _ROUNDING * paper_size
 
 
-def add_published(data: pd.DataFrame, run: Run, cells: pd.DataFrame, table: str) -> pd.DataFrame:
+def add_published(
+    data: pd.DataFrame, run: Run, cells: pd.DataFrame, table: str
+) -> pd.DataFrame:
     """A result frame with other_setting, published and against_published (ours minus that)."""
     words = {}
     values: dict[str, Mapping[str, float]] = {}
@@ -249,7 +261,9 @@ def _describe_decoding(run: Run) -> str:
         return NOT_REPORTED
 
     # A manifest of an older version may lack some; then the line names what a reader must ask for.
-    lacking = {name: None for task in settings for name in _DECODING if name not in task}
+    lacking = {
+        name: None for task in settings for name in _DECODING if name not in task
+    }
     if lacking:
         return f"incomplete ({', '.join(lacking)} {NOT_REPORTED})"
 
@@ -281,7 +295,9 @@ def _describe_origins(run: Run, trained: pd.DataFrame) -> str:
 
     if len(tasks_by_word) < 2:
         return "".join(tasks_by_word)
-    return " and ".join(f"{word} ({', '.join(tasks)})" for word, tasks in tasks_by_word.items())
+    return " and ".join(
+        f"{word} ({', '.join(tasks)})" for word, tasks in tasks_by_word.items()
+    )
 
 
 def _describe_origin(run: Run, task: str) -> str:

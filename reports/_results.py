@@ -90,7 +90,10 @@ def describe_unpaired(run: Run, cells: pd.DataFrame, other: str) -> str:
 
 def list_pairs(data: pd.DataFrame) -> list[Pair]:
     """The models and tasks of a frame, in the order of the run."""
-    return [(str(model), str(task)) for (model, task), _ in data.groupby(PAIR, observed=True)]
+    return [
+        (str(model), str(task))
+        for (model, task), _ in data.groupby(PAIR, observed=True)
+    ]
 
 
 def select_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:

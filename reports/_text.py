@@ -55,7 +55,9 @@ def select_notes(table: pd.DataFrame | None) -> list[str]:
     return [note for sign, note in NOTES.items() if sign in text]
 
 
-def write_caption(run: Run, cells: pd.DataFrame, subject: str, warning: str = "") -> str:
+def write_caption(
+    run: Run, cells: pd.DataFrame, subject: str, warning: str = ""
+) -> str:
     """What is shown, n and seeds, what must not be misread, and which losses have no result."""
     sentences = [
         subject,
@@ -212,7 +214,9 @@ def _list_texts(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:
     groups = constants.groupby(["task", "address"], observed=True, sort=False)
     for (task, _), rows in groups:
         values = rows.set_index("metric")["constant"]
-        metrics = [metric for metric in judged_metrics(str(task)) if metric.name in values]
+        metrics = [
+            metric for metric in judged_metrics(str(task)) if metric.name in values
+        ]
 
         # Every accuracy that is worth a row beats a constant; an error may not, and none shows it.
         if not any(metric.better == "lower" for metric in metrics):
@@ -245,7 +249,9 @@ def describe_unbeaten(run: Run) -> str:
         on_task = f" on {task}" if has_several_tasks else ""
         constant = _format_value(metric.label, unbeaten["constant"].iloc[0])
         names = _name_losses(unbeaten["value"], count_digits(metric.label))
-        sentences.append(f"No better than the best constant answer{on_task} ({constant}): {names}.")
+        sentences.append(
+            f"No better than the best constant answer{on_task} ({constant}): {names}."
+        )
     return " ".join(sentences)
 
 

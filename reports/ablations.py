@@ -86,7 +86,11 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 def list_specs(run: Run) -> list[str]:
     """The loss specs of a run in order; of completions made elsewhere none."""
-    return [] if "predictions" in run.manifest else [*map(str, run.cells["loss"].cat.categories)]
+    return (
+        []
+        if "predictions" in run.manifest
+        else [*map(str, run.cells["loss"].cat.categories)]
+    )
 
 
 def select_varied(
@@ -114,7 +118,11 @@ def select_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
 
 
 def select_variants(
-    run: Run, losses: Collection[str], varied: Collection[str], least: int, table: str = ""
+    run: Run,
+    losses: Collection[str],
+    varied: Collection[str],
+    least: int,
+    table: str = "",
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The cells that `select_varied` gives, of the seeds that all losses have, and their result
     frame, which is empty if too few have an accuracy. `table` has their published values."""
@@ -191,7 +199,9 @@ class Ablation:
         warning = "Only seeds that every row has are compared."
         data.attrs["published"] = [EXACT]
         numbers = to_wide(data, [EXACT])
-        return make_artefact(run, cells, self.caption_text, warning, table=table, data=numbers)
+        return make_artefact(
+            run, cells, self.caption_text, warning, table=table, data=numbers
+        )
 
     def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, str]] = []

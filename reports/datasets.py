@@ -49,7 +49,9 @@ class DatasetSizes:
     def skip(self, run: Run) -> str | None:
         """The manifest must say the sizes."""
         return (
-            None if _read_sizes(run) else "the run's manifest does not say how many examples it has"
+            None
+            if _read_sizes(run)
+            else "the run's manifest does not say how many examples it has"
         )
 
     def build(self, run: Run) -> Artefact:
@@ -100,7 +102,9 @@ TASKS, ROWS, COLUMNS = 6, 2, 4
 """Tasks drawn at most, rows of each, and examples of a row."""
 LARGEST = 512
 """Pixels of the longer side of a picture in the figure."""
-SHOWN = "Test examples, spread evenly over the test split and not chosen by their answers."
+SHOWN = (
+    "Test examples, spread evenly over the test split and not chosen by their answers."
+)
 
 
 @dataclass(frozen=True)
@@ -125,7 +129,9 @@ class DatasetSamples:
         # The samples of a task are those of its first model.
         cells = run.cells[run.cells["model"].isin(data["model"])]
         return Artefact(
-            write_caption(run, cells, SHOWN), figure=_draw_figure(run, blocks), data=data
+            write_caption(run, cells, SHOWN),
+            figure=_draw_figure(run, blocks),
+            data=data,
         )
 
 

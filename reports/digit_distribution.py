@@ -85,7 +85,9 @@ class DigitDistribution:
     paper = "Figure 6 (Appendix C.6)"
 
     digit: int | None = parameter(
-        None, "the true first digit to show; none: a row for each of 1 to 9", check=_is_digit
+        None,
+        "the true first digit to show; none: a row for each of 1 to 9",
+        check=_is_digit,
     )
 
     def skip(self, run: Run) -> str | None:
@@ -113,7 +115,9 @@ class DigitDistribution:
         figure = _draw_figure(enough, drawn) if drawn else None
         table = make_table(_make_rows(data))
         table.attrs["title"] = title
-        return make_artefact(run, run.cells, SHOWN, table=table, figure=figure, data=data)
+        return make_artefact(
+            run, run.cells, SHOWN, table=table, figure=figure, data=data
+        )
 
 
 @dataclass(frozen=True)
@@ -159,7 +163,9 @@ def _make_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
             yield row
 
 
-def _make_size_row(block: pd.DataFrame, pair: Pair, headings: dict[int, str]) -> dict[str, str]:
+def _make_size_row(
+    block: pd.DataFrame, pair: Pair, headings: dict[int, str]
+) -> dict[str, str]:
     """How many examples each first digit has; most data has more of the small ones."""
     row = {
         "Model": model_label(pair[0]),

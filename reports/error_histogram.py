@@ -15,7 +15,13 @@ import pandas as pd
 from numpy.typing import ArrayLike
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles, shortened
+from smmd_bench.publishing.style import (
+    LossStyle,
+    add_legend,
+    loss_label,
+    loss_styles,
+    shortened,
+)
 from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.baselines import REFERENCE
 from smmd_bench.results.pairing import drop_short_variants, order_losses
@@ -61,7 +67,9 @@ def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
     reference is cross-entropy, or the first loss where the run has none or did not train.
     """
     cells = select_measured(run.cells)
-    cells = cells[(cells["loss"] != "base") & cells["task"].isin(list_numeric_tasks(run))]
+    cells = cells[
+        (cells["loss"] != "base") & cells["task"].isin(list_numeric_tasks(run))
+    ]
     blocks = []
     for _, group in cells.groupby(PAIR, observed=True):
         # Model by model and task by task: the scores of a whole run may not fit into memory.
@@ -91,7 +99,9 @@ def _select_reference(run: Run, losses: Sequence[str]) -> str:
 def order_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
     """The frame with model, task, pair and loss as categoricals in the order of the run."""
     data = order_losses(data, run.cells)
-    return data.assign(pair=pd.Categorical(data["pair"], run.cells["loss"].cat.categories))
+    return data.assign(
+        pair=pd.Categorical(data["pair"], run.cells["loss"].cat.categories)
+    )
 
 
 @dataclass(frozen=True)
@@ -117,7 +127,9 @@ class ErrorHistogram:
         if reason := explain_no_numbers(run):
             return reason
         if select_common_errors(run).empty:
-            return "no model and task has numbers of two trained losses on a common seed"
+            return (
+                "no model and task has numbers of two trained losses on a common seed"
+            )
         return None
 
     def build(self, run: Run) -> Artefact:
@@ -162,14 +174,18 @@ class ErrorHistogram:
     def list_bins(self) -> pd.DataFrame:
         """The bins of log10(|ŷ - y| + 1) with their ends, the last without an upper end."""
         edges = np.append(EDGES, np.inf)
-        return pd.DataFrame({"bin": range(len(EDGES)), "low": edges[:-1], "high": edges[1:]})
+        return pd.DataFrame(
+            {"bin": range(len(EDGES)), "low": edges[:-1], "high": edges[1:]}
+        )
 
     def find_bins(self, common: pd.DataFrame) -> pd.DataFrame:
         """The answers with their bin."""
         places = np.searchsorted(EDGES, np.log10(common["error"] + 1), side="right") - 1
         return common.assign(bin=places)
 
-    def rows(self, common: pd.DataFrame, data: pd.DataFrame) -> Iterator[dict[str, str]]:
+    def rows(
+        self, common: pd.DataFrame, data: pd.DataFrame
+    ) -> Iterator[dict[str, str]]:
         """One row of the table a model, task and loss."""
         for key, answers in common.groupby([*PAIR, "pair"], observed=True):
             model, task, loss = map(str, key)
@@ -276,7 +292,9 @@ def _format_published(model: str, task: str, loss: str, reference: str) -> str:
     return DASH if of_loss == DASH else f"{of_loss} ({of_reference})"
 
 
-def draw_shares(axis: Axes, data: pd.DataFrame, edges: ArrayLike) -> dict[str, LossStyle]:
+def draw_shares(
+    axis: Axes, data: pd.DataFrame, edges: ArrayLike
+) -> dict[str, LossStyle]:
     """The histograms of a loss as outlines, the reference's over a grey area; their styles."""
     styles = loss_styles(data["loss"].cat.categories)
     reference = find_compared_loss(data)

@@ -17,7 +17,11 @@ from ._text import name_difference
 ACCURACY = Column(EXACT, "Acc (%)", interval=True, paper="Paper Acc")
 # The mean is carried by a few large errors; this column shows where it is.
 TRIMMED = Column(
-    "trimmed_absolute_error", "MAE of 90 %", 2, delta="Δ of 90 %", robust="mean_absolute_error"
+    "trimmed_absolute_error",
+    "MAE of 90 %",
+    2,
+    delta="Δ of 90 %",
+    robust="mean_absolute_error",
 )
 ROBUST = (TRIMMED,)
 """Errors beside the mean one, in every table of numbers."""
@@ -61,7 +65,9 @@ class ArithmeticTable(MetricTable):
     published = "arithmetic"
     columns = (
         ACCURACY,
-        Column("mean_absolute_error", "MAE", digits=2, paper="Paper MAE", delta="Δ MAE"),
+        Column(
+            "mean_absolute_error", "MAE", digits=2, paper="Paper MAE", delta="Δ MAE"
+        ),
         *ROBUST,
         Column("r_squared", "R²", digits=2, paper="Paper R²", delta="Δ R²"),
         UNREADABLE,
@@ -157,7 +163,11 @@ class TaskTable(MetricTable):
         for name in names:
             heading = labels.get(name, name.replace("_", " ").capitalize())
             short, _, _ = heading.partition(" (")
-            difference = name_difference(other).replace("Δ", f"Δ {short}") if name in judged else ""
+            difference = (
+                name_difference(other).replace("Δ", f"Δ {short}")
+                if name in judged
+                else ""
+            )
             columns.append(
                 Column(
                     name,
@@ -186,7 +196,8 @@ class SamsumTable(MetricTable):
     tasks = ("samsum",)
     published = "samsum"
     columns = tuple(
-        Column(f"rouge{k}", f"ROUGE-{k}", 1, True, f"Paper R-{k}", f"Δ R-{k}") for k in "12L"
+        Column(f"rouge{k}", f"ROUGE-{k}", 1, True, f"Paper R-{k}", f"Δ R-{k}")
+        for k in "12L"
     )
     caption_text = (
         "ROUGE F1 × 100 of the first paragraph against the one reference, words stemmed. Few "

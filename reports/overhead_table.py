@@ -71,7 +71,9 @@ def _add_published(data: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
     # Seconds on another GPU cannot be compared, and ratios within one harness can.
     for name, column in PUBLISHED.items():
         # The paper has no row of the stock Trainer, and none of every loss.
-        values = [_find_published(settings, row).get(column) for row in (CE, *settings.rows)]
+        values = [
+            _find_published(settings, row).get(column) for row in (CE, *settings.rows)
+        ]
         of_ce, *of_rows = values
         ratios = pd.Series(of_rows, dtype="float64") / (of_ce or math.nan)
         data[f"published_{name}_to_ce"] = ratios
@@ -86,7 +88,9 @@ def _find_published(settings: OverheadSettings, row: str) -> Mapping[str, float]
 
 def _make_row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
     on_cpu = settings.device == "cpu"
-    row = {"Loss": "CE, stock Trainer" if line["row"] == STOCK else loss_label(line["row"])}
+    row = {
+        "Loss": "CE, stock Trainer" if line["row"] == STOCK else loss_label(line["row"])
+    }
     row["Step time (ms)"] = _format_step_time(line, "wall")
 
     # On a CPU other processes take wall time away, and the seconds of the process count.
@@ -115,10 +119,16 @@ def _format_ratios(line: dict[Any, Any], clock: str) -> dict[str, str]:
     # Cross-entropy over itself is no measurement.
     if line["row"] == CE and line["repeats"]:
         time = memory = "1.000"
-    return {"Time : CE": time, "Mem. (GB)": number(line["memory_gb"]), "Mem. : CE": memory}
+    return {
+        "Time : CE": time,
+        "Mem. (GB)": number(line["memory_gb"]),
+        "Mem. : CE": memory,
+    }
 
 
-def _format_published_ratios(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
+def _format_published_ratios(
+    line: dict[Any, Any], settings: OverheadSettings
+) -> dict[str, str]:
     ratios = [number(line[f"published_{name}_to_ce"], 3) for name in PUBLISHED]
     text = DASH if DASH in ratios else " / ".join(ratios)
     return {"Paper ratios": _explain_unpublished(settings) or text}

@@ -161,7 +161,9 @@ def _is_papers_setting(data: pd.DataFrame, run: Run) -> pd.Series[bool]:
     return is_of_task & is_asked_so & is_whole & ~is_trained_otherwise
 
 
-def _make_published_row(row: Mapping[str, str], groups: Mapping[Any, Any]) -> dict[str, str]:
+def _make_published_row(
+    row: Mapping[str, str], groups: Mapping[Any, Any]
+) -> dict[str, str]:
     """The paper's row of the checkpoint of a row; it has no differences."""
     kept = ("Model", "Params", "Trained on", "Loss", "n", "Shots")
     return {
@@ -180,7 +182,9 @@ def _format_groups(rows: Mapping[Any, Any], value: str, error: str) -> dict[str,
     return texts
 
 
-def _make_row(row: Mapping[Any, Any], values: Mapping[str, str], other: str) -> dict[str, str]:
+def _make_row(
+    row: Mapping[Any, Any], values: Mapping[str, str], other: str
+) -> dict[str, str]:
     """The checkpoint of a row of `run.regression`, its values, the difference and its setting."""
     # The base was trained on nothing, with no seed.
     is_trained = isinstance(row["task"], str)
@@ -210,7 +214,9 @@ def _format_difference(row: Mapping[Any, Any], other: str) -> dict[str, str]:
     is_enough = row["documents"] >= LEAST
     is_not_worse = is_enough and row["low"] > -MARGIN
     return {
-        heading: with_interval(row["difference"], row["low"], row["high"], 2, sign=True),
+        heading: with_interval(
+            row["difference"], row["low"], row["high"], 2, sign=True
+        ),
         "p": format_p(row["p"]),
         VERDICT: "yes" if is_not_worse else "unclear",
     }

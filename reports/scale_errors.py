@@ -34,7 +34,10 @@ ROWS = {
     "exact": "Exact",
     "sign_flip": "Sign flip",
     ANY_SCALE: "Scale ×10^k",
-    **{n: f"of these k = {k:+d}".replace("-", "−") for n, k in zip(SCALES, POWERS, strict=True)},
+    **{
+        n: f"of these k = {k:+d}".replace("-", "−")
+        for n, k in zip(SCALES, POWERS, strict=True)
+    },
     **{name: name.capitalize().replace("_", "-") for name in _AFTER},
     TOTAL: "Total",
 }
@@ -115,7 +118,9 @@ def _average_counts(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     return counts
 
 
-def _find_published_counts(run: Run, cells: pd.DataFrame, data: pd.DataFrame) -> pd.Series[float]:
+def _find_published_counts(
+    run: Run, cells: pd.DataFrame, data: pd.DataFrame
+) -> pd.Series[float]:
     """The paper's count of each row of `data`; missing where the setting is another."""
     published: dict[Any, Mapping[str, float]] = {}
     # The seeds of a loss have one setting.
@@ -150,12 +155,20 @@ def _make_table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         cells_of_pair = select_pair(cells, pair)
         reasons = {}
         for loss in labels:
-            reasons[loss] = explain_missing(select_rows(cells_of_pair, loss=loss)) or DASH
+            reasons[loss] = (
+                explain_missing(select_rows(cells_of_pair, loss=loss)) or DASH
+            )
 
         lines = select_pair(data, pair)
         for category in categories:
-            head = {"Model": model_label(pair[0]), "Task": pair[1], "Category": ROWS[category]}
-            entries = select_rows(lines, category=category).set_index("loss").to_dict("index")
+            head = {
+                "Model": model_label(pair[0]),
+                "Task": pair[1],
+                "Category": ROWS[category],
+            }
+            entries = (
+                select_rows(lines, category=category).set_index("loss").to_dict("index")
+            )
             rows.append(head | _make_row(entries, labels, reasons))
             reasons = dict.fromkeys(labels, DASH)
     return drop_dashes_below(pd.DataFrame(rows).fillna(DASH), "Paper")
@@ -167,7 +180,9 @@ def _make_row(
     """The cells of a category, of which `entries` has the numbers by loss."""
     row = {}
     for loss, label in labels.items():
-        row[label] = _format_count(entries[loss], "count") if loss in entries else reasons[loss]
+        row[label] = (
+            _format_count(entries[loss], "count") if loss in entries else reasons[loss]
+        )
     for loss, entry in entries.items():
         row[f"Paper {loss_label(str(loss))}"] = _format_count(entry, "published")
     return row
@@ -184,7 +199,9 @@ def _select_columns(cells: pd.DataFrame) -> dict[str, str]:
 
     # Cross-entropy and SMMD come first, variants and the untuned model last.
     first = (REFERENCE, "smmd")
-    ranked = sorted(losses, key=lambda loss: (loss not in first, loss == "base", "[" in loss))
+    ranked = sorted(
+        losses, key=lambda loss: (loss not in first, loss == "base", "[" in loss)
+    )
     chosen = ranked[:LOSSES]
     return {loss: loss_label(loss) for loss in losses if loss in chosen}
 

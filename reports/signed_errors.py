@@ -82,7 +82,9 @@ class SignedErrors(ErrorHistogram):
         is_whole = (answer % 1 == 0) & (answer.abs() <= 2**53)
         return frame[is_whole]
 
-    def rows(self, common: pd.DataFrame, data: pd.DataFrame) -> Iterator[dict[str, str]]:
+    def rows(
+        self, common: pd.DataFrame, data: pd.DataFrame
+    ) -> Iterator[dict[str, str]]:
         """One row of the table a model, task, drawn loss and last digit: exact answers."""
         exact = select_rows(data, low=0, high=0)
         drawn = select_panels(exact.assign(loss=exact["pair"]), None, LOSSES)
@@ -112,7 +114,9 @@ class SignedErrors(ErrorHistogram):
         digits = sorted(data["digit"].unique())
         title = f"{name_pair(pair)}: answers (%) by error"
         # Ten rows must fit on a page.
-        figure, (axes,) = make_blocks([(title, len(digits), len(losses))], head=1.0, height=0.78)
+        figure, (axes,) = make_blocks(
+            [(title, len(digits), len(losses))], head=1.0, height=0.78
+        )
 
         for row, digit in zip(axes, digits, strict=True):
             row[0].set_ylabel(

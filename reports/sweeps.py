@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import GREY, LossStyle, add_legend, loss_label, loss_styles
+from smmd_bench.publishing.style import (
+    GREY,
+    LossStyle,
+    add_legend,
+    loss_label,
+    loss_styles,
+)
 from smmd_bench.results.baselines import REFERENCE
 
 from ._panels import LEAST, make_panels, name_symbol, set_values
@@ -88,7 +94,10 @@ class Sweep:
 
     def _scans(self, run: Run) -> list[Scan]:
         """The parameters with enough values, of the losses that this sweep is about."""
-        paper = {report.swept for report in (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)}
+        paper = {
+            report.swept
+            for report in (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)
+        }
         scanned = []
         for (loss, parameter), values in list_scans(run).items():
             # The general sweep leaves out what a figure of the paper shows.
@@ -120,7 +129,9 @@ class Sweep:
         data[["series", "value"]] = pd.DataFrame(columns, data.index)
         return Scan(loss, parameter, cells, data)
 
-    def _points_of_specs(self, run: Run, loss: str, parameter: str) -> dict[str, tuple[str, float]]:
+    def _points_of_specs(
+        self, run: Run, loss: str, parameter: str
+    ) -> dict[str, tuple[str, float]]:
         """Name and value by loss spec, of cross-entropy, the swept loss and those beside it."""
         points = {REFERENCE: (REFERENCE, math.nan)}
         scanned = list_scans(run)

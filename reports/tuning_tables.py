@@ -220,13 +220,17 @@ class DecodingTable:
         table = make_table(_make_decoded_rows(data, decoders, find_opponent(data)))
         table = drop_dashes_below(table, "Δ")
         data = data.drop(columns="address")
-        return make_artefact(run, select_measured(run.cells), DECODED, table=table, data=data)
+        return make_artefact(
+            run, select_measured(run.cells), DECODED, table=table, data=data
+        )
 
 
 def _split_rules(run: Run) -> pd.DataFrame:
     """`name` and `decoder` by metric: `mean_absolute_error[mean]` is under the rule `mean`."""
     # A metric has its rule in its name.
-    rules = {metric: split_rule(str(metric)) for metric in run.metrics["metric"].unique()}
+    rules = {
+        metric: split_rule(str(metric)) for metric in run.metrics["metric"].unique()
+    }
     return pd.DataFrame.from_dict(rules, orient="index", columns=["name", "decoder"])
 
 
@@ -272,7 +276,9 @@ def _make_decoded_rows(
             }
 
 
-def _make_decoded_row(cells: pd.DataFrame, decoders: list[str], other: str) -> dict[str, str]:
+def _make_decoded_row(
+    cells: pd.DataFrame, decoders: list[str], other: str
+) -> dict[str, str]:
     """The values of one metric under each decoder, then its differences."""
     values: dict[str, str] = {}
     differences: dict[str, str] = {}

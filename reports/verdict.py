@@ -17,7 +17,12 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import loss_label, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.pairing import KEY, drop_short_variants, find_reference, judged_metrics
+from smmd_bench.results.pairing import (
+    KEY,
+    drop_short_variants,
+    find_reference,
+    judged_metrics,
+)
 from smmd_bench.results.verdict import NOTHING_LEARNT, OPEN, find_dead_losses
 from smmd_bench.scoring.gain import RECIPES
 
@@ -51,7 +56,9 @@ SHOWN = (
 FLIPS, LINKS = "Flips", "links"
 VALUE, DIFFERENCE = "value", "difference"
 """What two columns are called until they are named after the reference."""
-FLIPPED = "Flips: + examples that only the loss gets right, − only {}, summed over seeds."
+FLIPPED = (
+    "Flips: + examples that only the loss gets right, − only {}, summed over seeds."
+)
 GROUP = "Group"
 GROUPED = (
     "Group compares all pairs, corrected by Holm for more tests than Verdict: losses that share a "
@@ -180,17 +187,26 @@ def _make_rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, Any]]:
             yield from _make_gain_rows(gains[key], head, other, dead)
         # The reference and the untuned model need no row without a difference.
         elif loss in judged:
-            reason = explain_missing(group) or dead or describe_unpaired(run, group, other)
+            reason = (
+                explain_missing(group) or dead or describe_unpaired(run, group, other)
+            )
             yield {**head, "Verdict": reason}
 
 
-def _make_reference_rows(gains: pd.DataFrame, head: dict[str, str]) -> Iterator[dict[str, Any]]:
+def _make_reference_rows(
+    gains: pd.DataFrame, head: dict[str, str]
+) -> Iterator[dict[str, Any]]:
     """The group of cross-entropy by metric, where losses are ranked."""
     # Groups exist from five losses on.
     ranked = gains[gains["against_letters"] != ""]
     for gain in ranked.drop_duplicates("metric").to_dict("records"):
         value = number(gain["against_value"], count_digits(gain["label"]))
-        yield {**head, "Metric": gain["label"], VALUE: value, GROUP: gain["against_letters"]}
+        yield {
+            **head,
+            "Metric": gain["label"],
+            VALUE: value,
+            GROUP: gain["against_letters"],
+        }
 
 
 def _make_gain_rows(

@@ -47,7 +47,9 @@ class Recipe:
 
     def parts(self) -> dict[str, float]:
         """The share of every source, which add up to one."""
-        shares = {name: float(n) for name, n in (s.split("=") for s in self.shares.split(","))}
+        shares = {
+            name: float(n) for name, n in (s.split("=") for s in self.shares.split(","))
+        }
         return {name: share / sum(shares.values()) for name, share in shares.items()}
 
 
@@ -69,7 +71,8 @@ def train(
     optimizers = make_optimizers(recipe, matrices, model)
     step, seconds = resume(folder, model, optimizers)
     if recipe.anneal_steps:
-        begun = last_recipe(folder, type(recipe)) if step else recipe  # it may go on after a kill
+        # it may go on after a kill
+        begun = last_recipe(folder, type(recipe)) if step else recipe
         same = begun.anneal_steps == recipe.anneal_steps
         recipe = replace(recipe, anneal_from=begun.anneal_from if same else step)
     last = recipe.anneal_from + recipe.anneal_steps if recipe.anneal_steps else None
@@ -109,18 +112,24 @@ def train(
             return
 
 
-def make_optimizers(recipe: Any, matrices: Iterable[Tensor], model: nn.Module) -> Optimizers:
+def make_optimizers(
+    recipe: Any, matrices: Iterable[Tensor], model: nn.Module
+) -> Optimizers:
     matrices = list(matrices)
     rest = [p for p in model.parameters() if all(p is not m for m in matrices)]
     return [
         torch.optim.Muon(matrices, lr=recipe.muon_lr, weight_decay=recipe.weight_decay),
-        torch.optim.AdamW(rest, lr=recipe.adamw_lr, weight_decay=0.0, betas=(0.9, 0.98)),
+        torch.optim.AdamW(
+            rest, lr=recipe.adamw_lr, weight_decay=0.0, betas=(0.9, 0.98)
+        ),
     ]
 
 
 def set_rates(optimizers: Optimizers, recipe: Any, share: float) -> None:
     """Set the learning rates to a share of the recipe's."""
-    for optimizer, lr in zip(optimizers, [recipe.muon_lr, recipe.adamw_lr], strict=True):
+    for optimizer, lr in zip(
+        optimizers, [recipe.muon_lr, recipe.adamw_lr], strict=True
+    ):
         for group in optimizer.param_groups:
             group["lr"] = lr * share
 
@@ -133,7 +142,9 @@ def update(optimizers: Optimizers, model: nn.Module) -> None:
         optimizer.zero_grad()
 
 
-def save(folder: Path, model: nn.Module, optimizers: Optimizers, step: int, seconds: float) -> None:
+def save(
+    folder: Path, model: nn.Module, optimizers: Optimizers, step: int, seconds: float
+) -> None:
     file = folder / "state.pt"
     part = file.with_suffix(".part")
     torch.save(
@@ -187,7 +198,9 @@ def last_recipe(folder: Path, kind: type) -> Any:
     return kind(**json.loads((folder / "phases.json").read_text())[-1]["recipe"])
 
 
-def export(folder: Path, target: Path, trained: nn.Module, model: Any, tokenizer: Any) -> None:
+def export(
+    folder: Path, target: Path, trained: nn.Module, model: Any, tokenizer: Any
+) -> None:
     """Write `model`, which is `trained` or a part of it, with the weights of the last state."""
     trained.load_state_dict(torch.load(folder / "state.pt", weights_only=True)["model"])
     model.config.use_cache = model.generation_config.use_cache = True

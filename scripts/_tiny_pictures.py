@@ -80,7 +80,9 @@ def picture_at(source: str, key: str, index: int) -> Lesson:
     drawn, letters = draw_it()
     scale = [new / old for new, old in zip(SIZES[source], drawn.size, strict=True)]
     made = drawn.resize(SIZES[source], Image.Resampling.BICUBIC)
-    return Lesson(np.asarray(made), pairs, np.array(letters).reshape(-1, 3) * [*scale, 1])
+    return Lesson(
+        np.asarray(made), pairs, np.array(letters).reshape(-1, 3) * [*scale, 1]
+    )
 
 
 def pairs_at(source: str, key: str, index: int) -> Pairs:
@@ -103,7 +105,8 @@ def _clock(key: str, index: int) -> tuple[Draw, Pairs]:
     )
 
 
-_face_style = lru_cache(maxsize=8)(FaceStyle)  # one object for its clocks, which share a drawing
+# one object for its clocks, which share a drawing
+_face_style = lru_cache(maxsize=8)(FaceStyle)
 
 
 def _chart(
@@ -161,12 +164,17 @@ def _named_values(rng: random.Random, count: int) -> tuple[list[str], Pairs]:
     """Lines such as "Lima 3.5", and a question about each and about all."""
     names = rng.sample(rng.choice([*_DIMENSIONS.values()]), count)
     powers = (
-        [rng.randint(1, 4)] * count if rng.random() < 0.5 else rng.choices(range(1, 5), k=count)
+        [rng.randint(1, 4)] * count
+        if rng.random() < 0.5
+        else rng.choices(range(1, 5), k=count)
     )
     values = [rng.choice((1, 10, 10)) * rng.randint(1, 10**power) for power in powers]
     spelled = dict(zip(names, map(spell, values), strict=True))
     lines = [f"{name} {value}" for name, value in spelled.items()]
-    pairs = [_asked(f"What is the value for {name}?", value) for name, value in spelled.items()]
+    pairs = [
+        _asked(f"What is the value for {name}?", value)
+        for name, value in spelled.items()
+    ]
     return lines, (*pairs, _asked(_ALL, ", ".join(lines)))
 
 
@@ -184,14 +192,17 @@ def _draw_label(lines: list[str], seed: int) -> tuple[Image.Image, Letters]:
         left = rng.uniform(2, max(2, width - 2 - pen.textlength(line, font)))
         top = part * number + rng.uniform(0, max(0.0, part - font.size - 4))
         pen.text((left, top), line, paper if dark else ink, font)
-        letters += _letters(line, left, top + 0.6 * font.size, lambda t: pen.textlength(t, font))  # noqa: B023
+        middle = top + 0.6 * font.size
+        letters += _letters(line, left, middle, partial(pen.textlength, font=font))
     return picture.convert("RGB"), letters
 
 
 def _draw_columns(lines: list[str], seed: int) -> tuple[Image.Image, Letters]:
     """Bars that go up or to the right, each with its name at its foot and its value at its end."""
     rng, (width, height) = random.Random(seed), SIZES["columns"]
-    paper, ink, fill = (rng.randint(*span) for span in ((220, 255), (0, 90), (110, 200)))
+    paper, ink, fill = (
+        rng.randint(*span) for span in ((220, 255), (0, 90), (110, 200))
+    )
     if rng.random() < 0.3:
         paper, ink = ink, paper
     picture = Image.new("L", (width, height), paper)
@@ -218,7 +229,9 @@ def _draw_columns(lines: list[str], seed: int) -> tuple[Image.Image, Letters]:
     return picture.convert("RGB"), letters
 
 
-def _letters(text: str, left: float, y: float, width: Callable[[str], float]) -> Letters:
+def _letters(
+    text: str, left: float, y: float, width: Callable[[str], float]
+) -> Letters:
     """The middles of the characters of a text that begins at `left`."""
     ends = [width(text[:at]) for at in range(len(text) + 1)]
     middles = [left + (low + high) / 2 for low, high in pairwise(ends)]
@@ -238,7 +251,9 @@ def _draw_note(lines: list[str], seed: int) -> tuple[Image.Image, Letters]:
     part = canvas.height / len(lines)
     for number, line in enumerate(lines):
         larger = rng.uniform(-0.5, min(14, part / 4))
-        room = min(canvas.width / 2 - 10, (canvas.style.size + larger) * 0.55 * len(line))
+        room = min(
+            canvas.width / 2 - 10, (canvas.style.size + larger) * 0.55 * len(line)
+        )
         x = rng.uniform(room, canvas.width - room)
         at = (x, canvas.height - part * (number + rng.uniform(0.3, 0.7)))
         canvas.text(at, line, larger=larger, weight=canvas.style.weight)

@@ -15,7 +15,12 @@ from typing import Any
 
 import numpy as np
 from smmd_bench.tasks._mixed_expressions import REGIMES, problems, split_of
-from smmd_bench.tasks._word_problems import WordProblem, draw_numbers, made_problem, write_problem
+from smmd_bench.tasks._word_problems import (
+    WordProblem,
+    draw_numbers,
+    made_problem,
+    write_problem,
+)
 from smmd_bench.tasks.arithmetic import PROMPT, TRAINING_LEVELS
 from smmd_bench.tasks.gsm8k import _NOTE
 
@@ -35,7 +40,9 @@ def arithmetic(levels: tuple[str, ...], operations: tuple[int, int] | None) -> S
     def drawn(key: str, split: str, count: int) -> Pairs:
         rng = random.Random(f"{key} {levels} {operations}")
         dirichlet = np.random.RandomState(rng.getrandbits(32))
-        streams = [problems(REGIMES[level], rng, dirichlet, operations) for level in levels]
+        streams = [
+            problems(REGIMES[level], rng, dirichlet, operations) for level in levels
+        ]
         found: Pairs = []
         while len(found) < count:
             problem = next(streams[len(found) % len(streams)])
@@ -53,8 +60,12 @@ def facts(key: str, split: str, count: int) -> Pairs:
     while len(found) < count:
         expression, answer, carries = _fact(rng)
         if split_of(expression) == split and (carries or rng.random() < 0.5):
-            question = rng.choice(("{}", "What is {}?", "Evaluate {}.", "Calculate {}."))
-            found.append((PROMPT.format(question=question.format(expression)), str(answer)))
+            question = rng.choice(
+                ("{}", "What is {}?", "Evaluate {}.", "Calculate {}.")
+            )
+            found.append(
+                (PROMPT.format(question=question.format(expression)), str(answer))
+            )
     return found
 
 
@@ -116,7 +127,10 @@ def story_at(key: str, at: int) -> WordProblem:
 def stories(key: str, split: str, count: int) -> Pairs:
     """Word problems of many wordings; a split is a part of the key."""
     made = [story_at(f"{key} {split}", at) for at in range(count)]
-    return [(f"Question: {p.question}\nAnswer:", f" {_NOTE.sub('', p.answer)}") for p in made]
+    return [
+        (f"Question: {p.question}\nAnswer:", f" {_NOTE.sub('', p.answer)}")
+        for p in made
+    ]
 
 
 SOURCES: Mapping[str, Source] = {
@@ -130,7 +144,10 @@ SOURCES: Mapping[str, Source] = {
     "stories": stories,
 }
 HELD_OUT: Mapping[str, Source] = {
-    **{name: SOURCES[name] for name in ("easy", "words", "svamp", "dialogues", "stories")},
+    **{
+        name: SOURCES[name]
+        for name in ("easy", "words", "svamp", "dialogues", "stories")
+    },
     "paper": arithmetic(("interpolate",), None),
 }
 """What the progress is measured on. Of unseen templates the answer alone could be right, which

@@ -16,7 +16,9 @@ from _tiny_pictures import CHARACTERS, SIZES, Lesson
 from torch import Tensor, nn
 from torch.nn import functional as F
 from transformers import Qwen2_5_VLConfig, Qwen2_5_VLForConditionalGeneration
-from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import apply_rotary_pos_emb_vision
+from transformers.models.qwen2_5_vl.modeling_qwen2_5_vl import (
+    apply_rotary_pos_emb_vision,
+)
 from transformers.vision_utils import get_vision_position_ids
 
 PATCH, MERGE, HEAD = 14, 2, 64
@@ -90,7 +92,8 @@ def patches(pictures: np.ndarray) -> Tensor:
     n, height, width, _ = pixels.shape
     across, down = width // PATCH // MERGE, height // PATCH // MERGE
     cut = pixels.reshape(n, down, MERGE, PATCH, across, MERGE, PATCH, 3)
-    cut = cut.transpose(0, 1, 4, 2, 5, 7, 3, 6)  # [n, down, across, MERGE, MERGE, 3, PATCH, PATCH]
+    # [n, down, across, MERGE, MERGE, 3, PATCH, PATCH]
+    cut = cut.transpose(0, 1, 4, 2, 5, 7, 3, 6)
     cut = np.repeat(cut[:, :, :, :, :, :, None], 2, axis=6)
     return torch.from_numpy(cut.reshape(n, down * across * MERGE * MERGE, -1))
 
@@ -106,7 +109,9 @@ def see(visual: nn.Module, pixels: Tensor, grid: Tensor) -> Tensor:
     cos, sin = visual.rotary_pos_emb(hidden, get_vision_position_ids(grid, MERGE))
     for block in visual.blocks:
         hidden = _block(block, hidden, cos, sin)
-    return visual.merger(hidden.reshape(n * length, width)).view(n, length // MERGE**2, -1)
+    return visual.merger(hidden.reshape(n * length, width)).view(
+        n, length // MERGE**2, -1
+    )
 
 
 @torch.compile(dynamic=True)
@@ -117,7 +122,8 @@ def _block(block: nn.Module, hidden: Tensor, cos: Tensor, sin: Tensor) -> Tensor
     query, key = apply_rotary_pos_emb_vision(query, key, cos, sin)
     query, key, value = (x.transpose(1, 2) for x in (query, key, value))
     weights = (query @ key.mT * HEAD**-0.5).softmax(-1).to(value.dtype)
-    mixed = (weights @ value).transpose(1, 2)  # less time on a CPU than the fused kernel
+    # less time on a CPU than the fused kernel
+    mixed = (weights @ value).transpose(1, 2)
     hidden = hidden + block.attn.proj(mixed.reshape(n, length, width))
     return hidden + block.mlp(block.norm2(hidden))
 
@@ -150,7 +156,10 @@ class Reader(nn.Module):
             after: list[int] = []
             for number, (prompt, target) in enumerate(lesson.pairs):
                 asked = self.tokenizer(prompt)["input_ids"]
-                told = [*self.tokenizer(target)["input_ids"], self.tokenizer.eos_token_id]
+                told = [
+                    *self.tokenizer(target)["input_ids"],
+                    self.tokenizer.eos_token_id,
+                ]
                 tokens += asked + told[:-1]
                 labels += [-100] * (len(asked) - 1) + told
                 question += [number] * (len(asked) + len(told) - 1)
@@ -159,16 +168,23 @@ class Reader(nn.Module):
         width = max(len(tokens) for tokens, *_ in made)
         fill = partial(torch.full, (len(batch), width))
         ids, labels = fill(self.tokenizer.pad_token_id), fill(-100)
-        question, positions = fill(-2), torch.zeros(3, len(batch), width, dtype=torch.long)
+        question, positions = (
+            fill(-2),
+            torch.zeros(3, len(batch), width, dtype=torch.long),
+        )
         for i, (tokens, labelled, asked, after) in enumerate(made):
             ids[i, : len(tokens)] = torch.tensor(tokens)
             labels[i, : len(tokens)] = torch.tensor(labelled)
             question[i, : len(tokens)] = torch.tensor(asked)
             positions[:, i, : len(start)] = before[:, 0]
             positions[:, i, len(start) : len(tokens)] = torch.tensor(after)
-        same = (question[:, :, None] == question[:, None, :]) | (question[:, None, :] == -1)
+        same = (question[:, :, None] == question[:, None, :]) | (
+            question[:, None, :] == -1
+        )
         seen_by = (same & torch.ones(width, width, dtype=torch.bool).tril())[:, None]
-        mask = torch.zeros(seen_by.shape).masked_fill(~seen_by, torch.finfo(torch.float32).min)
+        mask = torch.zeros(seen_by.shape).masked_fill(
+            ~seen_by, torch.finfo(torch.float32).min
+        )
         return {"ids": ids, "labels": labels, "positions": positions, "mask": mask,
                 "question": question, "grid": grid}  # fmt: skip
 
@@ -202,7 +218,13 @@ class Reader(nn.Module):
         ).last_hidden_state
         told = rows["labels"] != -100
         logits = self.model.lm_head(hidden[told]).float()
-        return logits, rows["labels"][told], told.nonzero()[:, 0], rows["question"][told], tokens
+        return (
+            logits,
+            rows["labels"][told],
+            told.nonzero()[:, 0],
+            rows["question"][told],
+            tokens,
+        )
 
     @torch.no_grad()
     def exact(self, source: str, held_out: list[Lesson], asked: int) -> float:
@@ -211,5 +233,7 @@ class Reader(nn.Module):
         for at in range(0, len(held_out), size):
             logits, labels, row, question, _ = self(source, held_out[at : at + size])
             missed = (logits.argmax(-1) != labels) & (question < asked)
-            wrong += len({*zip(row[missed].tolist(), question[missed].tolist(), strict=True)})
+            wrong += len(
+                {*zip(row[missed].tolist(), question[missed].tolist(), strict=True)}
+            )
         return 1 - wrong / (len(held_out) * asked)

@@ -31,12 +31,18 @@ def learn_merges(texts: Sequence[str], size: int, min_frequency: int) -> Merges:
     learner = Tokenizer(models.BPE())
     learner.pre_tokenizer = Qwen2Tokenizer()._tokenizer.pre_tokenizer
     options = {"show_progress": False, "initial_alphabet": ALPHABET}
-    trainer = trainers.BpeTrainer(vocab_size=size, min_frequency=min_frequency, **options)
+    trainer = trainers.BpeTrainer(
+        vocab_size=size, min_frequency=min_frequency, **options
+    )
     learner.train_from_iterator(texts, trainer)
-    return [(left, right) for left, right in json.loads(learner.to_str())["model"]["merges"]]
+    return [
+        (left, right) for left, right in json.loads(learner.to_str())["model"]["merges"]
+    ]
 
 
-def make_tokenizer(merges: Merges, special: Iterable[str], length: int) -> Qwen2Tokenizer:
+def make_tokenizer(
+    merges: Merges, special: Iterable[str], length: int
+) -> Qwen2Tokenizer:
     tokens = dict.fromkeys([*ALPHABET, *("".join(pair) for pair in merges)])
     return Qwen2Tokenizer(
         vocab={token: index for index, token in enumerate(tokens)},

@@ -26,32 +26,46 @@ def main(folder: Path) -> None:
     for name in ("generation_config.json", "tokenizer_config.json"):
         shutil.copy(TINY / name, folder / name)
     settings = json.loads((folder / "tokenizer_config.json").read_text())
-    settings["tokenizer_class"] = "PreTrainedTokenizerFast"  # Qwen2's own splits numbers anew
+    settings["tokenizer_class"] = (
+        "PreTrainedTokenizerFast"  # Qwen2's own splits numbers anew
+    )
     (folder / "tokenizer_config.json").write_text(json.dumps(settings, indent=1) + "\n")
     tokenizer = json.loads((TINY / "tokenizer.json").read_text())
     pattern = tokenizer["pre_tokenizer"]["pretokenizers"][0]["pattern"]
     pattern["Regex"] = pattern["Regex"].replace(r"|\p{N}|", r"|\p{N}{1,3}|")
     vocabulary = tokenizer["model"]["vocab"]
-    vocabulary.update({token["content"]: token["id"] for token in tokenizer["added_tokens"]})
+    vocabulary.update(
+        {token["content"]: token["id"] for token in tokenizer["added_tokens"]}
+    )
     first = 1 + max(vocabulary.values())
     vocabulary.update({number: first + i for i, number in enumerate(NUMBERS)})
     tokenizer["model"]["merges"] += [[number[:-1], number[-1]] for number in NUMBERS]
-    (folder / "tokenizer.json").write_text(json.dumps(tokenizer, ensure_ascii=False) + "\n")
+    (folder / "tokenizer.json").write_text(
+        json.dumps(tokenizer, ensure_ascii=False) + "\n"
+    )
     weights = load_file(TINY / "model.safetensors")
     rows = -(-(first + len(NUMBERS)) // MULTIPLE) * MULTIPLE
     weights[EMBEDDING] = embedding(weights[EMBEDDING], vocabulary, first, rows)
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
     config = json.loads((TINY / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "vocab_size": rows}, indent=1) + "\n")
+    (folder / "config.json").write_text(
+        json.dumps({**config, "vocab_size": rows}, indent=1) + "\n"
+    )
     print(f"{first + len(NUMBERS)} tokens in {folder}")
 
 
-def embedding(old: torch.Tensor, ids: dict[str, int], first: int, rows: int) -> torch.Tensor:
+def embedding(
+    old: torch.Tensor, ids: dict[str, int], first: int, rows: int
+) -> torch.Tensor:
     """[rows, H] float32: the old rows, the numbers, and rows that no token has."""
     digits = old[[ids[str(digit)] for digit in range(10)]]  # [10, H]
-    noise = torch.randn(rows - first, old.shape[1], generator=torch.Generator().manual_seed(0))
+    noise = torch.randn(
+        rows - first, old.shape[1], generator=torch.Generator().manual_seed(0)
+    )
     new = noise * digits.std() / 2
-    new[: len(NUMBERS)] += torch.stack([digits[[*map(int, number)]].mean(0) for number in NUMBERS])
+    new[: len(NUMBERS)] += torch.stack(
+        [digits[[*map(int, number)]].mean(0) for number in NUMBERS]
+    )
     return torch.cat([old[:first], new]).contiguous()
 
 

@@ -44,7 +44,9 @@ def make_tables(name: str, folder: Path) -> dict[str, str]:
     command = Path(sys.executable).with_name("smmd-bench")
     if name == "demo":
         run = folder / "demo"
-        subprocess.run([command, *DEMO, run, "--quiet"], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run(
+            [command, *DEMO, run, "--quiet"], check=True, stdout=subprocess.DEVNULL
+        )
     else:
         with tarfile.open(ARCHIVES[name]) as archive:
             archive.extractall(folder, filter="data")
@@ -80,7 +82,9 @@ if __name__ == "__main__":
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawTextHelpFormatter
     )
-    parser.add_argument("names", nargs="*", choices=[*ARCHIVES, "demo", []], metavar="NAME")
+    parser.add_argument(
+        "names", nargs="*", choices=[*ARCHIVES, "demo", []], metavar="NAME"
+    )
     parser.add_argument("--write", action="store_true", help="freeze what is made now")
     arguments = parser.parse_args()
     sys.exit(main(arguments.names, write=arguments.write))

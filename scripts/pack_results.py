@@ -26,11 +26,16 @@ EMPTIED = "probes.parquet"
 def pack(run: Path, archive: Path) -> None:
     """Write the results of `run` to `archive`, below its name, byte by byte the same."""
     folders = ("failed/*", *(f"{stage}/[!.]*/*" for stage in FOLDERS))
-    files = [run / "manifest.json", *(file for folder in folders for file in run.glob(folder))]
+    files = [
+        run / "manifest.json",
+        *(file for folder in folders for file in run.glob(folder)),
+    ]
     files = [f for f in files if f.suffix in KEPT and f.name != "canaries.json"]
     with tarfile.open(archive, "w:xz", preset=9) as tar:
         for file in sorted(files, key=lambda f: (f.name, f)):  # like beside like
-            content = _uncompressed(file) if file.suffix == ".parquet" else file.read_bytes()
+            content = (
+                _uncompressed(file) if file.suffix == ".parquet" else file.read_bytes()
+            )
             entry = tarfile.TarInfo(f"{run.name}/{file.relative_to(run).as_posix()}")
             entry.size, entry.mode = len(content), 0o644
             tar.addfile(entry, BytesIO(content))

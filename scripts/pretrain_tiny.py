@@ -28,7 +28,12 @@ from _pretraining import export, last_recipe, parser, recipe_of, train
 from _tiny_text import HELD_OUT, SOURCES, Pairs
 from torch import Tensor
 from torch.nn import functional as F
-from transformers import AutoTokenizer, PreTrainedTokenizerBase, Qwen3Config, Qwen3ForCausalLM
+from transformers import (
+    AutoTokenizer,
+    PreTrainedTokenizerBase,
+    Qwen3Config,
+    Qwen3ForCausalLM,
+)
 
 BUILTIN = Path(__file__).parent.parent / "smmd_bench" / "models" / "builtin" / "tiny"
 BATCHES_A_BLOCK = 32
@@ -90,7 +95,9 @@ def batches_from(recipe: Recipe, step: int) -> Iterator[Pairs]:
         block, offset = block + 1, 0
 
 
-def encode(tokenizer: PreTrainedTokenizerBase, batch: Pairs) -> tuple[Tensor, Tensor, Tensor]:
+def encode(
+    tokenizer: PreTrainedTokenizerBase, batch: Pairs
+) -> tuple[Tensor, Tensor, Tensor]:
     """ids [B, T] right-padded, labels [B, T] and where they are supervised [B, T]."""
     prompts = tokenizer([prompt for prompt, _ in batch])["input_ids"]
     targets = tokenizer([target for _, target in batch])["input_ids"]
@@ -100,7 +107,9 @@ def encode(tokenizer: PreTrainedTokenizerBase, batch: Pairs) -> tuple[Tensor, Te
     for i, (prompt, target) in enumerate(zip(prompts, targets, strict=True)):
         end = len(prompt) + len(target)
         ids[i, :end] = torch.tensor(prompt + target)
-        labels[i, len(prompt) - 1 : end] = torch.tensor([*target, tokenizer.eos_token_id])
+        labels[i, len(prompt) - 1 : end] = torch.tensor(
+            [*target, tokenizer.eos_token_id]
+        )
     return ids, labels, labels != -100
 
 
@@ -111,12 +120,16 @@ def forward(model: Qwen3ForCausalLM, ids: Tensor, mask: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def exact(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase, pairs: Pairs) -> float:
+def exact(
+    model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase, pairs: Pairs
+) -> float:
     """Share of targets whose every token is the argmax: what greedy decoding would get right."""
     pairs = sorted(pairs, key=lambda pair: len(pair[0]) + len(pair[1]))
     device, right = model.device, 0
     for start in range(0, len(pairs), 125):
-        ids, labels, mask = (t.to(device) for t in encode(tokenizer, pairs[start : start + 125]))
+        ids, labels, mask = (
+            t.to(device) for t in encode(tokenizer, pairs[start : start + 125])
+        )
         hits = torch.ones_like(labels, dtype=torch.bool)
         hits[mask] = forward(model, ids, mask).argmax(-1) == labels[mask]
         right += int(hits.all(1).sum())
@@ -125,7 +138,9 @@ def exact(model: Qwen3ForCausalLM, tokenizer: PreTrainedTokenizerBase, pairs: Pa
 
 def main() -> None:
     flags = parser(__doc__, Recipe)
-    flags.add_argument("--start", type=Path, help="a folder whose weights and tokenizer it takes")
+    flags.add_argument(
+        "--start", type=Path, help="a folder whose weights and tokenizer it takes"
+    )
     arguments = flags.parse_args()
     torch.set_num_threads(arguments.threads)
     tokenizer = AutoTokenizer.from_pretrained(arguments.start or BUILTIN)
@@ -137,7 +152,9 @@ def main() -> None:
     recipe = recipe_of(arguments, Recipe)
     model = build(recipe, tokenizer).to(device)
     if arguments.start:
-        model.load_state_dict(Qwen3ForCausalLM.from_pretrained(arguments.start).state_dict())
+        model.load_state_dict(
+            Qwen3ForCausalLM.from_pretrained(arguments.start).state_dict()
+        )
     held_out = {
         name: source("held out", "validation", HELD_OUT_EXAMPLES)
         for name, source in HELD_OUT.items()
@@ -145,16 +162,21 @@ def main() -> None:
 
     def losses_of(batch: Pairs) -> Iterator[Tensor]:
         ids, labels, mask = (t.to(device) for t in encode(tokenizer, batch))
-        for rows in torch.arange(len(ids)).split(max(1, TOKENS_AT_A_TIME // ids.shape[1])):
+        for rows in torch.arange(len(ids)).split(
+            max(1, TOKENS_AT_A_TIME // ids.shape[1])
+        ):
             said = labels[rows][mask[rows]]
             with torch.autocast(device, torch.bfloat16, enabled=recipe.bf16):
                 logits = forward(model, ids[rows], mask[rows])
             yield F.cross_entropy(logits, said, reduction="sum") / mask.sum()
 
     def evaluate() -> dict[str, float]:
-        return {name: exact(model, tokenizer, pairs) for name, pairs in held_out.items()}
+        return {
+            name: exact(model, tokenizer, pairs) for name, pairs in held_out.items()
+        }
 
-    model.set_attn_implementation("eager")  # a step takes 0.45 to 0.8 of the time that "sdpa" takes
+    # a step takes 0.45 to 0.8 of the time that "sdpa" takes
+    model.set_attn_implementation("eager")
     for layer in model.model.layers:
         layer.compile(dynamic=True)  # and 0.55 of that without, on CPU
     matrices = [p for p in model.model.layers.parameters() if p.ndim == 2]

@@ -75,7 +75,13 @@ def main() -> None:
     processor = AutoProcessor.from_pretrained(arguments.processor)
     if arguments.export:
         reader = Reader(last_recipe(arguments.folder, Recipe), processor)
-        export(arguments.folder, arguments.export, reader, reader.model, processor.tokenizer)
+        export(
+            arguments.folder,
+            arguments.export,
+            reader,
+            reader.model,
+            processor.tokenizer,
+        )
         return
     device = "cuda" if torch.cuda.is_available() else "cpu"
     recipe = recipe_of(arguments, Recipe)
@@ -105,13 +111,23 @@ def main() -> None:
 
     def evaluate() -> dict[str, float]:
         asked = dict.fromkeys(SIZES, 1) | {"charts": 5, "plain": 5}
-        return {name: reader.exact(name, held_out[name], n) for name, n in asked.items()}
+        return {
+            name: reader.exact(name, held_out[name], n) for name, n in asked.items()
+        }
 
     inner = reader.model.model
-    inner.language_model.set_attn_implementation("eager")  # labels: 0.75 of the time of "sdpa"
-    for part in (*inner.language_model.layers, inner.language_model.norm, inner.visual.merger):
+    # labels: 0.75 of the time of "sdpa"
+    inner.language_model.set_attn_implementation("eager")
+    for part in (
+        *inner.language_model.layers,
+        inner.language_model.norm,
+        inner.visual.merger,
+    ):
         part.compile(dynamic=True)
-    inside = [*inner.visual.blocks.parameters(), *inner.language_model.layers.parameters()]
+    inside = [
+        *inner.visual.blocks.parameters(),
+        *inner.language_model.layers.parameters(),
+    ]
     matrices = [p for p in inside if p.ndim == 2]
     train(arguments, recipe, reader, matrices, batches_from, losses_of, evaluate)
 

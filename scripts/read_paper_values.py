@@ -119,7 +119,9 @@ def read_values(tex: str) -> list[dict[str, object]]:
     tex = re.sub(r"(?<!\\)%.*", "", tex)
     labels = set(re.findall(r"\\label\{tab:([^}]*)\}", tex))
     if labels != {layout.label for layout in LAYOUTS.values()}:
-        raise SystemExit(f"The paper has these tables, and LAYOUTS others: {sorted(labels)}.")
+        raise SystemExit(
+            f"The paper has these tables, and LAYOUTS others: {sorted(labels)}."
+        )
 
     values: list[dict[str, object]] = []
     for table, layout in LAYOUTS.items():
@@ -135,7 +137,9 @@ def read_values(tex: str) -> list[dict[str, object]]:
 
     in_text = re.search(P90, " ".join(tex.split()))
     if in_text is None:
-        raise SystemExit("The text does not give the 90th percentiles of the error any more.")
+        raise SystemExit(
+            "The text does not give the 90th percentiles of the error any more."
+        )
     shared = {"table": "error_p90", "model": QWEN, "task": "gsm8k", "metric": "p90"}
     for loss, digits in zip(("ce", "smmd"), in_text.groups(), strict=True):
         values.append({**shared, "loss": loss, "value": float(digits)})
@@ -153,7 +157,10 @@ def read_rows(tex: str, layout: Layout) -> Iterator[tuple[dict[str, str], list[f
             model = " ".join(labels[:-1]).strip() or model
             texts = [model, labels[-1]]
         keys = map(spell_label, texts)
-        yield dict(zip(layout.row, keys, strict=True)), read_numbers(cells[layout.width :])
+        yield (
+            dict(zip(layout.row, keys, strict=True)),
+            read_numbers(cells[layout.width :]),
+        )
 
 
 def split_table(tex: str, label: str) -> list[list[str]]:
@@ -170,7 +177,9 @@ def split_table(tex: str, label: str) -> list[list[str]]:
     body = re.sub(r"\\(textbf|underline|mathbf)(?=\{)", "", body)
     body = re.sub(r"\\times|\$", "", body).replace(r"\{", "(").replace(r"\}", ")")
     rows = [re.sub(r"[{}]", "", row).split("&") for row in body.split(r"\\")]
-    return [[" ".join(cell.split()) for cell in row] for row in rows if "".join(row).strip()]
+    return [
+        [" ".join(cell.split()) for cell in row] for row in rows if "".join(row).strip()
+    ]
 
 
 def read_numbers(cells: Sequence[str]) -> list[float]:
@@ -192,13 +201,17 @@ def spell_label(label: str) -> str:
     return f"smmd[sigma={bandwidths}]"
 
 
-def check_shares(category: str, numbers: Sequence[float], total: float = 1319) -> list[float]:
+def check_shares(
+    category: str, numbers: Sequence[float], total: float = 1319
+) -> list[float]:
     """The counts of a row of counts and shares; the total is one number of both losses."""
     if category == "n":
         return [*numbers, *numbers]
     counts = [*numbers[::2]]
     if [round(100 * count / total, 2) for count in counts] != [*numbers[1::2]]:
-        raise SystemExit(f"The shares of {category} are not those of its counts: {numbers}.")
+        raise SystemExit(
+            f"The shares of {category} are not those of its counts: {numbers}."
+        )
     return counts
 
 

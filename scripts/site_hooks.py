@@ -26,7 +26,9 @@ PAGES = {
 }
 REFERENCES = {
     "api.md": "# Python reference\n\n## import smmd_bench as sb\n\n"
-    + "".join(f"::: smmd_bench{module}.{name}\n\n" for name, module in smmd_bench._API.items())
+    + "".join(
+        f"::: smmd_bench{module}.{name}\n\n" for name, module in smmd_bench._API.items()
+    )
     + "## Contracts of plugins\n\n::: smmd_bench.contracts\n",
 }
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\[\]]*\])*)\]\(([^()\s#]*)(#[^()\s]*)?\)")
@@ -55,9 +57,15 @@ def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
         if not path or "://" in path:
             return match[0]
         there = posixpath.normpath(posixpath.join(posixpath.dirname(source), path))
-        if (ROOT / there).exists() and not there.startswith("docs/") and there not in pages:
+        if (
+            (ROOT / there).exists()
+            and not there.startswith("docs/")
+            and there not in pages
+        ):
             return text
-        return f"{mark}[{text}]({pages.get(there, there.removeprefix('docs/'))}{anchor})"
+        return (
+            f"{mark}[{text}]({pages.get(there, there.removeprefix('docs/'))}{anchor})"
+        )
 
     return _MATH.sub(_place, _LINK.sub(fit, markdown))
 

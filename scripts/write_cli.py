@@ -43,4 +43,6 @@ if __name__ == "__main__":
     if "--check" not in sys.argv:
         PAGE.write_text(page, encoding="utf-8")
     elif page != PAGE.read_text(encoding="utf-8"):
-        sys.exit("docs/cli.md is not what the commands print: run python -m scripts.write_cli")
+        sys.exit(
+            "docs/cli.md is not what the commands print: run python -m scripts.write_cli"
+        )

@@ -17,12 +17,21 @@ HEAD = """\
 # The lowest versions that pyproject.toml allows, of what reports need; without torch and models.
 # Made by scripts/write_floors.py; tests/packaging/test_floors.py writes reports with them.
 """
-MODELS = {"accelerate", "datasets", "huggingface-hub", "peft", "safetensors", "transformers"}
+MODELS = {
+    "accelerate",
+    "datasets",
+    "huggingface-hub",
+    "peft",
+    "safetensors",
+    "transformers",
+}
 """For training and decoding only: their lowest versions are those of the lock."""
 
 
 def render() -> str:
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     found = [Requirement(line) for line in project["dependencies"]]
     found = [r for r in found if canonicalize_name(r.name) not in MODELS]
     lines = []

@@ -17,7 +17,13 @@ if TYPE_CHECKING:
     from .objective.objective import numeric_objective
     from .objective.supervised import count_units
     from .plugin_system.registry import load, load_loss, load_plugin_file, load_task
-    from .publishing.style import figure_style, loss_label, loss_styles, model_label, new_figure
+    from .publishing.style import (
+        figure_style,
+        loss_label,
+        loss_styles,
+        model_label,
+        new_figure,
+    )
     from .publishing.tables import number
     from .publishing.write_reports import write_reports
     from .results.frames import read_run
@@ -47,7 +53,13 @@ _NAMES = {
     ".publishing.write_reports": ("write_reports",),
     ".conformance.suite": ("violations",),
     ".conformance.losses": ("integers",),
-    ".publishing.style": ("loss_label", "model_label", "loss_styles", "new_figure", "figure_style"),
+    ".publishing.style": (
+        "loss_label",
+        "model_label",
+        "loss_styles",
+        "new_figure",
+        "figure_style",
+    ),
     ".publishing.tables": ("number",),
 }
 _API = {name: module for module, names in _NAMES.items() for name in names}

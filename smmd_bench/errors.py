@@ -44,7 +44,9 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     names = sorted(known)
     plain = {name: name.casefold() for name in names}
     close = difflib.get_close_matches(word.casefold(), plain.values(), n=3, cutoff=0.5)
-    nearest = [name for match in dict.fromkeys(close) for name in names if plain[name] == match]
+    nearest = [
+        name for match in dict.fromkeys(close) for name in names if plain[name] == match
+    ]
     if nearest:
         return f"did you mean {' or '.join(nearest)}?"
     return f"known: {', '.join(names)}" if names else "none is known"

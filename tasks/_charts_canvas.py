@@ -34,7 +34,12 @@ _PALETTES = (
 )
 _LIGHT = (("#ffffff", "#ffffff"), ("#ffffff", "#eef2f5"), ("#faf6ee", "#faf6ee"))
 _DARK = ("#22272e", "#2d333b")
-_SIZES = {"DejaVu Sans": 8.0, "DejaVu Serif": 8.0, "STIXGeneral": 9.5, "DejaVu Sans Mono": 7.5}
+_SIZES = {
+    "DejaVu Sans": 8.0,
+    "DejaVu Serif": 8.0,
+    "STIXGeneral": 9.5,
+    "DejaVu Sans Mono": 7.5,
+}
 """The fonts that ship with matplotlib, in points that look alike."""
 
 
@@ -53,7 +58,9 @@ class Style:
         palette = list(rng.choice(_PALETTES))
         rng.shuffle(palette)
         if dark:  # half-way to white
-            channels = [[(255 + c) // 2 for c in _channels(colour)] for colour in palette]
+            channels = [
+                [(255 + c) // 2 for c in _channels(colour)] for colour in palette
+            ]
             palette = ["#" + "".join(f"{c:02x}" for c in colour) for colour in channels]
         self.palette = palette
 
@@ -85,14 +92,25 @@ class Canvas:
         self.pixels = IdentityTransform()
 
     def rectangle(
-        self, corner: Pair, size: Pair, colour: str, *, edge: str = "", behind: bool = False
+        self,
+        corner: Pair,
+        size: Pair,
+        colour: str,
+        *,
+        edge: str = "",
+        behind: bool = False,
     ) -> None:
         """A filled rectangle from its lower left corner, with a line around it where asked for.
 
         behind: beneath everything that is drawn after it.
         """
-        line: dict[str, Any] = {"edgecolor": edge or "none", "linewidth": 0.7 if edge else 0.0}
-        self._add(Rectangle(corner, *size, facecolor=colour, **line), 0 if behind else 1)
+        line: dict[str, Any] = {
+            "edgecolor": edge or "none",
+            "linewidth": 0.7 if edge else 0.0,
+        }
+        self._add(
+            Rectangle(corner, *size, facecolor=colour, **line), 0 if behind else 1
+        )
 
     def slice(self, centre: Pair, radius: float, angles: Pair, colour: str) -> None:
         """A slice of a pie between two angles in degrees, counted anticlockwise from the right."""

@@ -33,13 +33,65 @@ QuestionKind = Literal["value", "difference", "sum", "maximum", "minimum"]
 
 _DIMENSIONS = {
     "year": tuple(str(year) for year in range(1995, 2025)),
-    "month": ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"),
+    "month": (
+        "Jan",
+        "Feb",
+        "Mar",
+        "Apr",
+        "May",
+        "Jun",
+        "Jul",
+        "Aug",
+        "Sep",
+        "Oct",
+        "Nov",
+        "Dec",
+    ),
     "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
-    "city": ("Lima", "Oslo", "Cairo", "Quito", "Delhi", "Paris", "Seoul", "Turin", "Perth"),
-    "country": ("Peru", "Chad", "Italy", "Japan", "Kenya", "Spain", "Nepal", "Ghana", "Chile"),
-    "fruit": ("Apple", "Pear", "Plum", "Mango", "Lemon", "Cherry", "Grape", "Melon", "Peach"),
+    "city": (
+        "Lima",
+        "Oslo",
+        "Cairo",
+        "Quito",
+        "Delhi",
+        "Paris",
+        "Seoul",
+        "Turin",
+        "Perth",
+    ),
+    "country": (
+        "Peru",
+        "Chad",
+        "Italy",
+        "Japan",
+        "Kenya",
+        "Spain",
+        "Nepal",
+        "Ghana",
+        "Chile",
+    ),
+    "fruit": (
+        "Apple",
+        "Pear",
+        "Plum",
+        "Mango",
+        "Lemon",
+        "Cherry",
+        "Grape",
+        "Melon",
+        "Peach",
+    ),
     "sport": ("Tennis", "Rugby", "Golf", "Rowing", "Judo", "Hockey", "Chess", "Skiing"),
-    "subject": ("Maths", "Art", "Music", "Latin", "Law", "Physics", "History", "Biology"),
+    "subject": (
+        "Maths",
+        "Art",
+        "Music",
+        "Latin",
+        "Law",
+        "Physics",
+        "History",
+        "Biology",
+    ),
     "animal": ("Cat", "Dog", "Horse", "Goat", "Sheep", "Duck", "Rabbit", "Turtle"),
     "team": ("A", "B", "C", "D", "E", "F", "G", "H"),
 }
@@ -114,7 +166,11 @@ def chart_at(
         chart = _chart(rng)
     chart = replace(chart, plain=plain)
     kinds = rng.sample(get_args(QuestionKind), QUESTIONS_A_CHART)
-    return chart, tuple(_question(kind, chart, rng) for kind in kinds), rng.getrandbits(32)
+    return (
+        chart,
+        tuple(_question(kind, chart, rng) for kind in kinds),
+        rng.getrandbits(32),
+    )
 
 
 def split_of(chart: Chart) -> str:
@@ -162,7 +218,9 @@ def _draw_slices(rng: random.Random, chart: Chart) -> Chart:
     shares = [high - low + 6 for low, high in pairwise([0, *cuts, 100 - 6 * count])]
     percent = rng.random() < 0.5
     scale = 10 if percent else rng.choice((1, 5, 10, 20, 50))
-    return replace(chart, values=(tuple(share * scale for share in shares),), percent=percent)
+    return replace(
+        chart, values=(tuple(share * scale for share in shares),), percent=percent
+    )
 
 
 def _draw_values(rng: random.Random, chart: Chart) -> Chart:
@@ -210,8 +268,12 @@ def _draw_rows(
 ) -> tuple[tuple[int, ...], ...]:
     """A row of values for each series, multiples of the unit."""
     low, high = multiples[0], multiples[-1]
-    rows = [tuple(unit * rng.randint(low, high) for _ in chart.categories) for _ in chart.series]
-    if chart.kind == "line":  # drawn again so that no two lines meet: one would hide the other
+    rows = [
+        tuple(unit * rng.randint(low, high) for _ in chart.categories)
+        for _ in chart.series
+    ]
+    # drawn again so that no two lines meet: one would hide the other
+    if chart.kind == "line":
         columns = [rng.sample(multiples, len(rows)) for _ in chart.categories]
         rows = [tuple(unit * n for n in row) for row in zip(*columns, strict=True)]
     return tuple(rows)
@@ -244,13 +306,16 @@ def _question(kind: QuestionKind, chart: Chart, rng: random.Random) -> Question:
             f"Which value{of_series} does the chart show for {category}?",
         )
     elif kind in ("maximum", "minimum"):
-        answer, word = (max(values), "highest") if kind == "maximum" else (min(values), "lowest")
+        answer, word = (
+            (max(values), "highest") if kind == "maximum" else (min(values), "lowest")
+        )
         texts = (
             f"What is the {word} value{of_series}?",
             f"What is the {kind}{of_series} in the chart?",
         )
     else:
-        if name and rng.random() < 0.5:  # within one category instead of within one series
+        # within one category instead of within one series
+        if name and rng.random() < 0.5:
             other_row = rng.choice([at for at in range(len(chart.series)) if at != row])
             pair = f"the values of {name} and {chart.series[other_row]} for {category}"
             other = chart.values[other_row][column]
@@ -262,5 +327,8 @@ def _question(kind: QuestionKind, chart: Chart, rng: random.Random) -> Question:
             texts = (f"What is the sum of {pair}?", f"What do {pair} add up to?")
         else:
             answer = abs(answer - other)
-            texts = (f"What is the difference between {pair}?", f"How far apart are {pair}?")
+            texts = (
+                f"What is the difference between {pair}?",
+                f"How far apart are {pair}?",
+            )
     return Question(kind, rng.choice(texts), answer)

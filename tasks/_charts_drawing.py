@@ -27,7 +27,9 @@ _SETTINGS = (
 
 def draw(chart: Chart, style_seed: int, path: Path) -> None:
     """Draw a chart as a PNG file of 448 x 336 pixels, a plain one of 308 x 224."""
-    settings = {k: rcParamsDefault[k] for k in rcParamsDefault if k.startswith(_SETTINGS)}
+    settings = {
+        k: rcParamsDefault[k] for k in rcParamsDefault if k.startswith(_SETTINGS)
+    }
     with rc_context(settings):
         canvas = Canvas(Style(style_seed), SMALL if chart.plain else SIZE)
         _title(canvas, f"{chart.quantity} by {chart.dimension}")
@@ -67,7 +69,11 @@ class _Area:
     def category(self, place: float) -> float:
         """The middle of category `place`; from the top where bars go to the right."""
         if self.sideways:
-            return self.bottom + self.height - (place + 0.5) * (self.height / self.categories)
+            return (
+                self.bottom
+                + self.height
+                - (place + 0.5) * (self.height / self.categories)
+            )
         return self.left + (place + 0.5) * (self.width / self.categories)
 
     def point(self, place: float, tenths: float) -> tuple[float, float]:
@@ -92,7 +98,9 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
 
     axis_name = _LINE if style.named_axes else 0
     names_width = max(map(len, chart.categories)) * CHARACTER
-    ticks_width = max(len(spell(tick)) for tick in ticks) * CHARACTER + 4 if ticks else 0
+    ticks_width = (
+        max(len(spell(tick)) for tick in ticks) * CHARACTER + 4 if ticks else 0
+    )
     width = 0.95 * (canvas.width - left_margin - right - ticks_width)
     narrow = names_width > width / len(chart.categories)
     if sideways:
@@ -114,7 +122,9 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
         len(chart.categories),
         sideways,
     )
-    canvas.rectangle((left_margin, bottom), (area.width, area.height), style.inside, behind=True)
+    canvas.rectangle(
+        (left_margin, bottom), (area.width, area.height), style.inside, behind=True
+    )
     if chart.kind == "line":
         _lines(canvas, chart, area)
     else:
@@ -127,23 +137,33 @@ def _grid(canvas: Canvas, chart: Chart, area: _Area, ticks: range) -> None:
     """Over the bars where values are read off it, so that their ends can be told."""
     style = canvas.style
     above = not chart.printed and chart.kind != "line"
-    finer = range(chart.floor + chart.step // 2, chart.top, chart.step) if chart.halves else ()
+    finer = (
+        range(chart.floor + chart.step // 2, chart.top, chart.step)
+        if chart.halves
+        else ()
+    )
     for lines, dashes, alpha in ((ticks, style.grid, 0.4), (finer, "-", 0.2)):
         for tick in lines:
             points = [area.point(end, tick) for end in (-0.5, area.categories - 0.5)]
             canvas.line(points, style.ink, lw=0.8, ls=dashes, alpha=alpha, above=above)
 
 
-def _axes(canvas: Canvas, chart: Chart, area: _Area, ticks: range, *, narrow: bool) -> None:
+def _axes(
+    canvas: Canvas, chart: Chart, area: _Area, ticks: range, *, narrow: bool
+) -> None:
     _frame(canvas, area)
-    names = [(area.category(place), name) for place, name in enumerate(chart.categories)]
+    names = [
+        (area.category(place), name) for place, name in enumerate(chart.categories)
+    ]
     labels = [(area.value(tick), spell(tick)) for tick in ticks]
     beneath, beside = (labels, names) if area.sideways else (names, labels)
     for y, text in beside:
         canvas.text((area.left - 5, y), text, ha="right")
     for x, text in beneath:
         if narrow and not area.sideways:
-            canvas.text((x + 3, area.bottom - 6), text, ha="right", va="top", rotation=45)
+            canvas.text(
+                (x + 3, area.bottom - 6), text, ha="right", va="top", rotation=45
+            )
         else:
             canvas.text((x, area.bottom - 5), text, va="top")
     if canvas.style.named_axes:
@@ -154,7 +174,12 @@ def _frame(canvas: Canvas, area: _Area) -> None:
     """All around, or only the line from which the bars start."""
     right = area.left + area.width
     top = area.bottom + area.height
-    corners = [(area.left, top), (area.left, area.bottom), (right, area.bottom), (right, top)]
+    corners = [
+        (area.left, top),
+        (area.left, area.bottom),
+        (right, area.bottom),
+        (right, top),
+    ]
     line = corners[:2] if area.sideways else corners[1:3]
     if canvas.style.framed:
         line = [*corners, corners[0]]
@@ -177,7 +202,9 @@ def _bars(canvas: Canvas, chart: Chart, area: _Area) -> None:
     side_by_side = 1 if stacked else len(chart.series)
     width = style.bar_width / side_by_side
     feet = [0] * area.categories
-    for row, (values, colour) in enumerate(zip(chart.values, style.palette, strict=False)):
+    for row, (values, colour) in enumerate(
+        zip(chart.values, style.palette, strict=False)
+    ):
         shift = 0.0 if stacked else (row - (side_by_side - 1) / 2) * width
         for column, value in enumerate(values):
             foot = feet[column]
@@ -186,7 +213,9 @@ def _bars(canvas: Canvas, chart: Chart, area: _Area) -> None:
             x1, y1 = area.point(place + width / 2, foot + value)
             corner = (min(x0, x1), min(y0, y1))
             size = (abs(x1 - x0), abs(y1 - y0))
-            canvas.rectangle(corner, size, colour, edge=style.ink if style.edged else "")
+            canvas.rectangle(
+                corner, size, colour, edge=style.ink if style.edged else ""
+            )
             if stacked:
                 feet[column] += value
             if not chart.printed:
@@ -218,7 +247,9 @@ def _lines(canvas: Canvas, chart: Chart, area: _Area) -> None:
             continue
         for (x, y), value in zip(points, values, strict=True):
             text = spell(value)
-            canvas.text((x, y + 7), text, va="baseline", larger=-0.5, behind=style.inside)
+            canvas.text(
+                (x, y + 7), text, va="baseline", larger=-0.5, behind=style.inside
+            )
 
 
 def _pie(canvas: Canvas, chart: Chart) -> None:
@@ -232,7 +263,9 @@ def _pie(canvas: Canvas, chart: Chart) -> None:
     centre = ((canvas.width - key_width) / 2, (canvas.height - _TITLE) / 2)
 
     angle = float(style.turned)
-    for name, value, colour in zip(chart.categories, values, style.palette, strict=False):
+    for name, value, colour in zip(
+        chart.categories, values, style.palette, strict=False
+    ):
         end = angle - 360 * value / sum(values)
         canvas.slice(centre, radius, (end, angle), colour)
         middle = math.radians((angle + end) / 2)

@@ -78,12 +78,15 @@ def _read(files: tuple[Path, ...]) -> tuple[list[Row], Mapping[str, int]]:
             label = str(row["label"])
             if plain_number(label) is not None:
                 kept.append(Row(image, query, label, origin, number))
-            elif parse_number(label) is not None:  # a percent sign, commas, a currency, a fraction
+            elif parse_number(label) is not None:
+                # a percent sign, commas, a currency, a fraction
                 dropped["written otherwise"] += 1
             else:
                 dropped["not a number"] += 1
     if not kept:
-        raise UserError(f"No question in {files[0]} has a number for an answer: copy it again.")
+        raise UserError(
+            f"No question in {files[0]} has a number for an answer: copy it again."
+        )
     return kept, dict(sorted(dropped.items()))
 
 

@@ -113,7 +113,9 @@ def kaggle_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
         paths = [folder / name for name in names]
         clocks = {Clock(*row): path for row, path in zip(numbers, paths, strict=True)}
         if {*TIMES} != {(clock.hour, clock.minute) for clock in clocks}:
-            raise ValueError(f"the {split} split has not all of the 144 times, or others")
+            raise ValueError(
+                f"the {split} split has not all of the 144 times, or others"
+            )
         if absent := [path for path in clocks.values() if not path.is_file()]:
             raise ValueError(f"{len(absent):,} pictures are absent, first {absent[0]}")
     except (OSError, ValueError, KeyError) as error:

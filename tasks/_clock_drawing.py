@@ -79,7 +79,9 @@ class FaceStyle:
         self.font = rng.choice(FONTS)
         self.numeral_radius = rng.uniform(70, 86 - self.numeral_size / 4)
         self.minute_ticks = self.numerals != "none" and rng.random() < 0.5
-        self.hour_ticks = self.numerals == "ticks" or (has_numerals and rng.random() < 0.7)
+        self.hour_ticks = self.numerals == "ticks" or (
+            has_numerals and rng.random() < 0.7
+        )
 
         self.hand = rng.choice(tuple(HANDS))
         self.hand_width = rng.uniform(7, 10)
@@ -93,14 +95,20 @@ def draw_clock(style: FaceStyle, hour: int, minute: int) -> Image.Image:
     """A 224 x 224 RGB picture. hour: 1..12."""
     picture = _face(style).copy()
     draw = ImageDraw.Draw(picture)
-    _hand(draw, style, 30 * (hour % 12) + minute / 2, style.hour_length, style.hour_hand)
+    _hand(
+        draw, style, 30 * (hour % 12) + minute / 2, style.hour_length, style.hour_hand
+    )
     _hand(draw, style, 6 * minute, style.minute_length, style.minute_hand)
     draw.ellipse(_box(style.cap), style.minute_hand)
     return picture.reduce(SHARP)
 
 
 def _hand(
-    draw: ImageDraw.ImageDraw, style: FaceStyle, angle: float, length: float, colour: Colour
+    draw: ImageDraw.ImageDraw,
+    style: FaceStyle,
+    angle: float,
+    length: float,
+    colour: Colour,
 ) -> None:
     # The outline goes from the centre to the tip on one side, and back on the other.
     half = style.hand_width / 2
@@ -132,7 +140,9 @@ def _shade(rng: random.Random, low: int, high: int) -> Colour:
     return red, green, blue
 
 
-def _hand_colours(rng: random.Random, ink: Colour, *, dark: bool) -> tuple[Colour, Colour]:
+def _hand_colours(
+    rng: random.Random, ink: Colour, *, dark: bool
+) -> tuple[Colour, Colour]:
     """Of the hour and the minute hand, always in contrast to the dial."""
     if rng.random() < 0.5:
         return ink, ink
@@ -167,14 +177,18 @@ def _spot(angle: float, distance: float) -> tuple[float, float]:
     )
 
 
-def _outline(draw: ImageDraw.ImageDraw, shape: str, radius: float, fill: Colour) -> None:
+def _outline(
+    draw: ImageDraw.ImageDraw, shape: str, radius: float, fill: Colour
+) -> None:
     box = _box(radius)
     if shape == "square":
         draw.rectangle(box, fill)
     elif shape == "rounded":
         draw.rounded_rectangle(box, radius * SHARP * 0.35, fill)
     elif shape == "octagon":
-        draw.regular_polygon((CENTRE * SHARP, CENTRE * SHARP, radius * SHARP), 8, 22.5, fill)
+        draw.regular_polygon(
+            (CENTRE * SHARP, CENTRE * SHARP, radius * SHARP), 8, 22.5, fill
+        )
     else:
         draw.ellipse(box, fill)
 

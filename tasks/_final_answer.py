@@ -31,7 +31,12 @@ UNTIL = ("Question:", "</s>", "<|im_end|>")
 _STRICT = re.compile(r"#### (\-?[0-9\.\,]+)")
 _FLEXIBLE = re.compile(r"(-?[$0-9.,]{2,})|(-?[0-9]+)")
 # `\A` is ours: it changes no result, and without it a megabyte of digits takes minutes.
-_IGNORED = (re.compile(","), re.compile(r"\$"), re.compile(r"(?s)\A.*#### "), re.compile(r"\.$"))
+_IGNORED = (
+    re.compile(","),
+    re.compile(r"\$"),
+    re.compile(r"(?s)\A.*#### "),
+    re.compile(r"\.$"),
+)
 
 
 def first_turn(text: str) -> str:
@@ -56,9 +61,13 @@ def lm_eval_matches(completion: str, target: str) -> Mapping[str, bool]:
     # The first match for strict, the last for flexible: regex_pattern and group_select there.
     completion = first_turn(completion)
     strict, flexible = _STRICT.search(completion), _FLEXIBLE.findall(completion)
-    last = next((part for part in flexible[-1] if part), "") if flexible else "[invalid]"
+    last = (
+        next((part for part in flexible[-1] if part), "") if flexible else "[invalid]"
+    )
     answers = {"strict": strict[1] if strict else "[invalid]", "flexible": last}
-    return {rule: _plain(text.strip()) == _plain(target) for rule, text in answers.items()}
+    return {
+        rule: _plain(text.strip()) == _plain(target) for rule, text in answers.items()
+    }
 
 
 def _plain(text: str) -> str:

@@ -38,7 +38,13 @@ from ._mixed_integers import IntegerSampler, Value, difference, ratio, split_ent
 
 MAX_QUESTION_LENGTH = 160  # generate_settings.py
 MAX_ANSWER_LENGTH = 30
-_TEMPLATES = ("{}", "What is {}?", "Evaluate {}.", "Calculate {}.", "What is the value of {}?")
+_TEMPLATES = (
+    "{}",
+    "What is {}?",
+    "Evaluate {}.",
+    "Calculate {}.",
+    "What is the value of {}?",
+)
 _Operands = tuple[Value, Value]
 
 
@@ -49,7 +55,9 @@ class Regime:
     min_entropy: float
     max_entropy: float
     rationals: bool = True  # the answer may be a fraction, not only an integer
-    longer: bool = False  # 9 to 11 operations: more than any training problem of the reference
+    longer: bool = (
+        False  # 9 to 11 operations: more than any training problem of the reference
+    )
 
 
 REGIMES: Mapping[str, Regime] = {
@@ -103,7 +111,9 @@ class _EntropyLeftOverError(Exception):
 class _Sampler(IntegerSampler):
     """Draws problems from the two generators."""
 
-    def __init__(self, rng: random.Random, dirichlet_rng: np.random.RandomState) -> None:
+    def __init__(
+        self, rng: random.Random, dirichlet_rng: np.random.RandomState
+    ) -> None:
         super().__init__(rng)
         self.gamma = dirichlet_rng.standard_gamma
         self.operand_samplers = (self.add, self.sub, self.mul, self.div)
@@ -168,7 +178,9 @@ class _Sampler(IntegerSampler):
             left_entropy = left_gamma * scale * (entropy - own_entropy)
             right_entropy = right_gamma * scale * (entropy - own_entropy)
         left_text, left_precedence = self.expression(left, left_count, left_entropy)
-        right_text, right_precedence = self.expression(right, right_count, right_entropy)
+        right_text, right_precedence = self.expression(
+            right, right_count, right_entropy
+        )
 
         symbol, precedence, left_brackets, right_brackets = _NOTATION[operation]
         if left_precedence >= left_brackets:

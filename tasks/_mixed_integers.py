@@ -53,7 +53,9 @@ class IntegerSampler:
             return self.integer(entropy, signed=True), 1
         p_entropy = entropy * self.uniform01()
         p = self.integer(p_entropy, signed=True, min_abs=1)
-        return p, self.integer(entropy - p_entropy, signed=False, min_abs=2, coprime_to=p)
+        return p, self.integer(
+            entropy - p_entropy, signed=False, min_abs=2, coprime_to=p
+        )
 
     def factor_pair(self, integer: int) -> tuple[int, int]:
         """A random (a, b) with a * b == integer."""
@@ -84,7 +86,8 @@ def split_entropy(integer: int) -> float:
     """log10 of the number of ways in which `factor_pair` splits an integer."""
     total = 0.0
     for _, multiplicity in _factors(integer) if integer else ():
-        total += math.log10(multiplicity + 1)  # not sum(): Python 3.12 rounds it differently
+        # not sum(): Python 3.12 rounds it differently
+        total += math.log10(multiplicity + 1)
     return total
 
 

@@ -11,7 +11,9 @@ IN_PROCESS_BELOW = 200
 """Starting processes costs more than drawing so many pictures."""
 
 
-def draw_missing(draw: Callable[..., None], pictures: Sequence[tuple[Any, ...]]) -> None:
+def draw_missing(
+    draw: Callable[..., None], pictures: Sequence[tuple[Any, ...]]
+) -> None:
     """Call `draw` with the arguments of every picture whose file, the last of them, is not there
     yet; on all cores if there are many."""
     missing = [picture for picture in pictures if not picture[-1].is_file()]

@@ -71,7 +71,11 @@ def spelling_of(decimal: str | None, thousands: str | None) -> Spelling:
 
 
 def read_numbers(
-    rows: Sequence[Row], column: str, answers: str, decimal: str | None, thousands: str | None
+    rows: Sequence[Row],
+    column: str,
+    answers: str,
+    decimal: str | None,
+    thousands: str | None,
 ) -> dict[str, Fraction | None] | None:
     """The number of each row by uid, None where a row has none; None where answers are texts.
 
@@ -120,7 +124,9 @@ def _require_one_reading(rows: Sequence[Row], column: str) -> None:
                 f"{_describe(row, column)}, with a decimal comma: say so with "
                 'table[decimal=","], or use table[answers=text].'
             )
-    if could_be_either and not any(_POINT_IS_DECIMAL.search(row.target) for row in rows):
+    if could_be_either and not any(
+        _POINT_IS_DECIMAL.search(row.target) for row in rows
+    ):
         row = could_be_either[0]
         readings = row.target.replace(",", ""), row.target.replace(",", ".")
         raise UserError(

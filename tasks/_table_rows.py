@@ -64,7 +64,9 @@ def template_of(prompt: str, question: str) -> str:
     return template if template[-1].isspace() else f"{template} "
 
 
-def read_table(files: Mapping[str, Path], columns: Columns, **how: str | None) -> list[Row]:
+def read_table(
+    files: Mapping[str, Path], columns: Columns, **how: str | None
+) -> list[Row]:
     """The rows of files, which are named by their split ("": the rows say it). `how` is of
     `read_rows`. Raises UserError for a file that lacks a column."""
     needed = [columns.question, columns.answer, *_COLUMN.findall(columns.template)]
@@ -77,7 +79,9 @@ def read_table(files: Mapping[str, Path], columns: Columns, **how: str | None) -
                 "what parts them, as in table[separator=;]."
             )
         texts = spell_rows(file, content, [*needed, *filter(None, [columns.split])])
-        for number, (cells, values) in enumerate(zip(texts, content, strict=True), start=1):
+        for number, (cells, values) in enumerate(
+            zip(texts, content, strict=True), start=1
+        ):
             hash_of_question = zlib.crc32(cells[columns.question].encode())
             of_file = split or _split_of(hash_of_question)
             row = Row(
@@ -159,7 +163,10 @@ def _find_mistakes(
         elif numbers is not None and numbers[row.uid] is None:
             yield row, f"its {columns.answer} is no number"
         elif row.split not in SPLITS:
-            yield row, f"its {columns.split} is {row.split!r}, not train, validation or test"
+            yield (
+                row,
+                f"its {columns.split} is {row.split!r}, not train, validation or test",
+            )
         elif other_split != row.split:
             yield row, f"its prompt {row.prompt!r:.60} is in another split, too"
 
@@ -172,7 +179,9 @@ def _find_repeats(rows: Sequence[Row]) -> dict[Row, str]:
         first = first_rows.setdefault((row.split, row.prompt), row)
         if first is not row:
             answer = "the same" if first.target == row.target else "another"
-            repeats[row] = f"row {first.number} of {row.split} has its prompt, with {answer} answer"
+            repeats[row] = (
+                f"row {first.number} of {row.split} has its prompt, with {answer} answer"
+            )
     return repeats
 
 

@@ -58,11 +58,15 @@ def made_problem(kind: str, split: str, seed: int, at: int) -> WordProblem:
 
 @cache
 def _content() -> Mapping[str, Any]:
-    text = (files("smmd_bench.tasks") / "word_problems.yaml").read_text(encoding="utf-8")
+    text = (files("smmd_bench.tasks") / "word_problems.yaml").read_text(
+        encoding="utf-8"
+    )
     return dict(read_yaml(text))
 
 
-def draw_numbers(template: Mapping[str, Any], rng: random.Random) -> tuple[_Values, _Values] | None:
+def draw_numbers(
+    template: Mapping[str, Any], rng: random.Random
+) -> tuple[_Values, _Values] | None:
     """The values of a template and the results of its steps, by name. None: one of them is not a
     whole number above zero."""
     values: _Values = {}
@@ -93,7 +97,11 @@ def _calculate(formula: str, values: Mapping[str, Fraction]) -> Fraction:
 
 
 def write_problem(
-    name: str, template: Mapping[str, Any], values: _Values, results: _Values, rng: random.Random
+    name: str,
+    template: Mapping[str, Any],
+    values: _Values,
+    results: _Values,
+    rng: random.Random,
 ) -> WordProblem:
     """The problem of a template with these numbers, in words that `rng` draws."""
     numbers = {**values, **results}

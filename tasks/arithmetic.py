@@ -89,8 +89,11 @@ class Arithmetic:
         "test": 10_000,
     }
 
-    level: Literal["paper", "easy", "medium", "hard", "interpolate", "extrapolate"] = parameter(
-        "paper", "paper: train on easy+medium+hard, test on interpolate; else that level throughout"
+    level: Literal["paper", "easy", "medium", "hard", "interpolate", "extrapolate"] = (
+        parameter(
+            "paper",
+            "paper: train on easy+medium+hard, test on interpolate; else that level throughout",
+        )
     )
     operations: tuple[int, int] | None = parameter(
         None,
@@ -98,7 +101,9 @@ class Arithmetic:
         check=_at_least_one_operation,
     )
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         """The first `limit` examples, generated once and kept as Parquet in the cache folder."""
         count = self.paper_sizes[split] if limit is None else limit
         levels = self._levels(split)
@@ -154,7 +159,9 @@ class ExampleTable(Sequence[Example]):
         if isinstance(index, slice):
             start, stop, step = index.indices(len(self))
             rows = self.table.slice(start, max(0, stop - start))
-            return ExampleTable(rows if step == 1 else rows.take(list(range(0, len(rows), step))))
+            return ExampleTable(
+                rows if step == 1 else rows.take(list(range(0, len(rows), step)))
+            )
         (row,) = self.table.slice(range(len(self))[index], 1).to_pylist()
         return _example(row)
 
@@ -169,7 +176,8 @@ def _example(row: Mapping[str, Any]) -> Example:
         uid=row["uid"],
         prompt=PROMPT.format(question=row["question"]),
         target=row["answer"],
-        answer=Answer(Fraction(row["answer"])),  # as generated: an integer, or irreducible
+        # as generated: an integer, or irreducible
+        answer=Answer(Fraction(row["answer"])),
         attributes={"operations": row["operations"], "level": row["level"]},
     )
 
@@ -203,7 +211,11 @@ def generate(
 
 
 def _block(
-    seed: int, split: str, levels: Sequence[str], operations: tuple[int, int] | None, indices: range
+    seed: int,
+    split: str,
+    levels: Sequence[str],
+    operations: tuple[int, int] | None,
+    indices: range,
 ) -> pa.RecordBatch:
     """The examples of these indices, which are a block or its beginning."""
     key = repr((seed, split, levels, operations, indices.start))
@@ -211,7 +223,9 @@ def _block(
     rng = random.Random(int.from_bytes(digest[:32], "big"))
     words = np.frombuffer(digest[32:], dtype="<u4")
     dirichlet_rng = np.random.RandomState(words)
-    streams = [problems(REGIMES[level], rng, dirichlet_rng, operations) for level in levels]
+    streams = [
+        problems(REGIMES[level], rng, dirichlet_rng, operations) for level in levels
+    ]
 
     # Levels take turns, and all draw from the same two generators: their order is the data.
     rows = []

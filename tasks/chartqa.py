@@ -69,7 +69,11 @@ class ChartQA:
     version: ClassVar[int] = 3
     modality: ClassVar[Modality] = Modality.VISION
     max_new_tokens: ClassVar[int] = 16
-    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 22_850, "validation": 1000, "test": 1920}
+    paper_sizes: ClassVar[Mapping[Split, int]] = {
+        "train": 22_850,
+        "validation": 1000,
+        "test": 1920,
+    }
 
     source: Literal["auto", "synthetic", "official"] = parameter(
         "auto",
@@ -78,7 +82,8 @@ class ChartQA:
     )
 
     charts: Literal["all", "plain"] = parameter(
-        "all", "of those drawn here; plain: up to five bars or points of one series, values printed"
+        "all",
+        "of those drawn here; plain: up to five bars or points of one series, values printed",
     )
 
     @property
@@ -102,9 +107,15 @@ class ChartQA:
 
     def resolved(self) -> ChartQA:
         """With the source that `auto` means, where that is a folder: for a spec that is kept."""
-        return self if self.data_label == "synthetic" else replace(self, source=self.data_label)
+        return (
+            self
+            if self.data_label == "synthetic"
+            else replace(self, source=self.data_label)
+        )
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         """The first `limit` examples; of the real data in an order that the seed draws, but of the
         test in one that is always the same. Raises UserError."""
         count = self.paper_sizes[split] if limit is None else limit
@@ -123,11 +134,23 @@ class ChartQA:
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Of drawn charts generator, library and seed; of real ones what was read."""
-        identity: dict[str, Any] = {"task": self.name, "source": self.data_label, "split": split}
+        identity: dict[str, Any] = {
+            "task": self.name,
+            "source": self.data_label,
+            "split": split,
+        }
         identity |= {"format": FORMAT, "prompt": PROMPT}
         if self.data_label == "synthetic":
-            identity |= {"generator": GENERATOR, "matplotlib": version("matplotlib"), "seed": seed}
-            return identity if self.charts == "all" else {**identity, "charts": self.charts}
+            identity |= {
+                "generator": GENERATOR,
+                "matplotlib": version("matplotlib"),
+                "seed": seed,
+            }
+            return (
+                identity
+                if self.charts == "all"
+                else {**identity, "charts": self.charts}
+            )
         order = {} if split == "test" else {"seed": seed}
         return {**identity, **self.sources[0].identity(split), **order}
 
@@ -147,7 +170,10 @@ class ChartQA:
         relaxed = False
         if answer is not None and truth is not None:
             relaxed = abs(answer.value - truth.value) <= TOLERANCE * abs(truth.value)
-        return {"relaxed": relaxed, "relaxed_lm_eval": lm_eval_relaxed(completion, target)}
+        return {
+            "relaxed": relaxed,
+            "relaxed_lm_eval": lm_eval_relaxed(completion, target),
+        }
 
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects, as in the paper; no MAE, which the largest answer would decide."""
@@ -184,7 +210,8 @@ def _synthetic(split: Split, seed: int, count: int, *, plain: bool) -> list[Exam
 
 
 def _draw_one(chart: Chart, style: int, path: Path) -> None:
-    from ._charts_drawing import draw  # imports matplotlib, which listing the tasks need not
+    # imports matplotlib, which listing the tasks need not
+    from ._charts_drawing import draw
 
     draw(chart, style, path)
 

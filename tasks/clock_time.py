@@ -33,7 +33,15 @@ from smmd_bench.contracts import (
     parameter,
 )
 
-from ._clock_data import FACES, SIZES, Clock, kaggle_clocks, kaggle_digest, kaggle_folder, own_index
+from ._clock_data import (
+    FACES,
+    SIZES,
+    Clock,
+    kaggle_clocks,
+    kaggle_digest,
+    kaggle_folder,
+    own_index,
+)
 from ._clock_drawing import drawing_version, picture_files, task_face
 
 if TYPE_CHECKING:
@@ -96,9 +104,15 @@ class ClockTime:
 
     def resolved(self) -> ClockTime:
         """With the source that `auto` means, where that is a folder: for a spec that is kept."""
-        return self if kaggle_folder(self.source) is None else replace(self, source="kaggle")
+        return (
+            self
+            if kaggle_folder(self.source) is None
+            else replace(self, source="kaggle")
+        )
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         """The first `limit` clocks; any beginning has all times alike often. Raises UserError."""
         folder = kaggle_folder(self.source)
         if folder is not None:
@@ -114,7 +128,12 @@ class ClockTime:
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """Drawing version and seed of synthetic clocks; the digest of Kaggle's pictures."""
-        identity = {"task": self.name, "split": split, "format": FORMAT, "prompt": PROMPT}
+        identity = {
+            "task": self.name,
+            "split": split,
+            "format": FORMAT,
+            "prompt": PROMPT,
+        }
         folder = kaggle_folder(self.source)
         if folder is None:
             drawing = {"generator": drawing_version(), "seed": seed, "rotate": False}
@@ -135,7 +154,13 @@ class ClockTime:
 
     def metrics(self) -> Sequence[Metric]:
         """Exact match selects; the gaps leave out what is not a time, whose rate is beside."""
-        return (ExactMatch(), TimeGap(), TimeGapWrapped(), ParseFailureRate(), TruncationRate())
+        return (
+            ExactMatch(),
+            TimeGap(),
+            TimeGapWrapped(),
+            ParseFailureRate(),
+            TruncationRate(),
+        )
 
 
 def _example(clock: Clock, picture: Path, more: Mapping[str, str]) -> Example:
@@ -145,5 +170,10 @@ def _example(clock: Clock, picture: Path, more: Mapping[str, str]) -> Example:
         target=f" {clock.target}",
         answer=Answer(Fraction(60 * clock.hour + clock.minute)),
         images=(picture,),
-        attributes={"hour": clock.hour, "minute": clock.minute, "face": clock.face, **more},
+        attributes={
+            "hour": clock.hour,
+            "minute": clock.minute,
+            "face": clock.face,
+            **more,
+        },
     )

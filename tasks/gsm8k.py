@@ -61,7 +61,11 @@ class GSM8K(WordProblems):
     name: ClassVar[str] = "gsm8k"
     corpus: ClassVar[DataSource] = SOURCE
     corpus_licence: ClassVar[str] = "MIT (OpenAI, openai/grade-school-math)"
-    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 6973, "validation": 500, "test": 1319}
+    paper_sizes: ClassVar[Mapping[Split, int]] = {
+        "train": 6973,
+        "validation": 500,
+        "test": 1319,
+    }
 
     calculator: Literal["strip", "keep"] = parameter(
         "strip", "what happens to the calculator notes <<48/2=24>> in the solutions"
@@ -72,7 +76,9 @@ class GSM8K(WordProblems):
         """SVAMP, from the same source."""
         return ("svamp[source=synthetic]" if self.source == "synthetic" else "svamp",)
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         """The first `limit` examples; train and validation in an order that the seed draws."""
         if self.source == "synthetic":
             count = self.paper_sizes[split] if limit is None else limit
@@ -95,11 +101,26 @@ class GSM8K(WordProblems):
         """The digest of the file and the seed where it draws, or the generator."""
         formatting = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
         if self.source == "synthetic":
-            generator = {"source": self.source, "templates": "seen", "generator": GENERATOR}
-            return {"task": self.name, **generator, "split": split, "seed": seed, **formatting}
+            generator = {
+                "source": self.source,
+                "templates": "seen",
+                "generator": GENERATOR,
+            }
+            return {
+                "task": self.name,
+                **generator,
+                "split": split,
+                "seed": seed,
+                **formatting,
+            }
         if split == "test":
             return {**SOURCE.identity("test"), **formatting}
-        return {**SOURCE.identity("train"), "seed": seed, "validation": VALIDATION, **formatting}
+        return {
+            **SOURCE.identity("train"),
+            "seed": seed,
+            "validation": VALIDATION,
+            **formatting,
+        }
 
     def _example(self, uid: str, row: Mapping[str, Any]) -> Example:
         solution = str(row["answer"])

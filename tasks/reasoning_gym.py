@@ -64,7 +64,9 @@ def _with_parameters(plugin: type) -> type:
                 tasks_of[name].append(task)
 
     for name, tasks in tasks_of.items():
-        setattr(plugin, name, parameter(None, f"of {', '.join(tasks)}", added_later=True))
+        setattr(
+            plugin, name, parameter(None, f"of {', '.join(tasks)}", added_later=True)
+        )
     return plugin
 
 
@@ -77,18 +79,28 @@ class ReasoningGym:
     version: ClassVar[int] = 1
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 32
-    licence: ClassVar[str] = "generated here; the generators are Apache-2.0 (reasoning-gym)"
-    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 20_000, "validation": 500, "test": 2000}
+    licence: ClassVar[str] = (
+        "generated here; the generators are Apache-2.0 (reasoning-gym)"
+    )
+    paper_sizes: ClassVar[Mapping[Split, int]] = {
+        "train": 20_000,
+        "validation": 500,
+        "test": 2000,
+    }
 
     task: str = parameter("chain_sum", f"one of {', '.join(_NAMES)}", name="name")
 
     def __post_init__(self) -> None:
         if self.task not in _NAMES:
             remedy = did_you_mean(self.task, _NAMES)
-            raise ValueError(f"no task of that name has one number as its answer: {remedy}")
+            raise ValueError(
+                f"no task of that name has one number as its answer: {remedy}"
+            )
         _make_dataset(self)
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         """The first `limit` examples. Raises UserError if there are not so many questions."""
         count = self.paper_sizes[split] if limit is None else limit
         dataset = _make_dataset(self, SEEDS * (3 * seed + get_args(Split).index(split)))
@@ -112,9 +124,17 @@ class ReasoningGym:
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """The package's version and whole config, and the seed."""
-        config = {name: str(value) for name, value in vars(_make_dataset(self).config).items()}
+        config = {
+            name: str(value) for name, value in vars(_make_dataset(self).config).items()
+        }
         package = {"reasoning-gym": metadata.version("reasoning-gym"), "config": config}
-        return {"task": self.task, "format": FORMAT, "split": split, "seed": seed, **package}
+        return {
+            "task": self.task,
+            "format": FORMAT,
+            "split": split,
+            "seed": seed,
+            **package,
+        }
 
     def parse(self, completion: str) -> Answer | None:
         """The first line, which must be one number and nothing else."""
@@ -122,25 +142,36 @@ class ReasoningGym:
 
     def annotate(self, completion: str, target: str) -> Mapping[str, float]:
         """What the package's `score_answer` gives, which sees the whole text."""
-        score = _make_dataset(self).score_answer(plain_text(completion), {"answer": target})
+        score = _make_dataset(self).score_answer(
+            plain_text(completion), {"answer": target}
+        )
         return {"gym_score": float(score)}
 
     def metrics(self) -> Sequence[Metric]:
         """Those of arithmetic, and the package's own score; see `select_by`."""
-        return [*METRICS, percentage("gym_score", "reasoning-gym's score (%)", "gym_score")]
+        return [
+            *METRICS,
+            percentage("gym_score", "reasoning-gym's score (%)", "gym_score"),
+        ]
 
     @property
     def select_by(self) -> str:
         """The metric that selects the epoch: the error of decimals, which are seldom exact."""
         some = self.examples("validation", 0, 10)
-        return "mean_absolute_error" if any("." in one.target for one in some) else "exact_match"
+        return (
+            "mean_absolute_error"
+            if any("." in one.target for one in some)
+            else "exact_match"
+        )
 
 
 @lru_cache(8)
 def _make_dataset(plugin: ReasoningGym, seed: int = 0) -> Any:
     """Make the package's data set. Raises ValueError for a parameter that its config refuses."""
     dataset, config = DATASETS[plugin.task]
-    settings = {name: value for name, value in vars(plugin).items() if value is not None}
+    settings = {
+        name: value for name, value in vars(plugin).items() if value is not None
+    }
     del settings["task"]
     names = {field.name for field in fields(config)}
     if unknown := settings.keys() - names:

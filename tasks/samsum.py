@@ -63,13 +63,38 @@ _NAMES = (
     "Ada", "Bruno", "Clara", "Dora", "Emil", "Fynn", "Greta", "Hana", "Ivo", "Jana", "Karl", "Lena",
     "Mia", "Noah", "Olga", "Paul", "Rosa", "Simon", "Tina", "Viktor",
 )  # fmt: skip
-_THINGS = ("the tent", "a cake", "the keys", "the bike", "the scarf", "an umbrella", "the camera")
-_COUNTED = ("chairs", "cups", "plates", "tickets", "bottles", "candles", "boxes", "balloons")
+_THINGS = (
+    "the tent",
+    "a cake",
+    "the keys",
+    "the bike",
+    "the scarf",
+    "an umbrella",
+    "the camera",
+)
+_COUNTED = (
+    "chairs",
+    "cups",
+    "plates",
+    "tickets",
+    "bottles",
+    "candles",
+    "boxes",
+    "balloons",
+)
 _PLACES = (
     "at the station", "at school", "in the park", "at the library", "at home", "at the museum",
     "at the harbor", "in the garden",
 )  # fmt: skip
-_DAYS = ("tonight", "tomorrow", "on Monday", "on Tuesday", "on Friday", "on Sunday", "next week")
+_DAYS = (
+    "tonight",
+    "tomorrow",
+    "on Monday",
+    "on Tuesday",
+    "on Friday",
+    "on Sunday",
+    "next week",
+)
 _SMALL_TALK = (
     ("How are you?", "Fine, thanks."), ("Is your cold better?", "Much better."),
     ("Did you see the game?", "No, I was at work."), ("It is so hot today.", "Yes, it is."),
@@ -111,7 +136,11 @@ class SAMSum:
     version: ClassVar[int] = 3
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 128
-    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 14732, "validation": 818, "test": 819}
+    paper_sizes: ClassVar[Mapping[Split, int]] = {
+        "train": 14732,
+        "validation": 818,
+        "test": 819,
+    }
 
     source: Literal["corpus", "synthetic"] = parameter(
         "corpus", "corpus: --data-dir or the hub; synthetic: easier dialogues made here"
@@ -129,7 +158,9 @@ class SAMSum:
         """Where rows come from; none where the dialogues are made."""
         return () if self.source == "synthetic" else (SOURCE,)
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         """The first `limit` examples, in the order of the file or as the seed makes them."""
         rows: Sequence[Mapping[str, Any]]
         if self.source == "synthetic":
@@ -163,7 +194,9 @@ class SAMSum:
 def _example(uid: str, row: Mapping[str, Any]) -> Example:
     summary = " ".join(str(row["summary"]).split())
     if "dialogue" not in row or not summary:
-        raise UserError(f"The row {uid} has no dialogue or no summary: copy the file again.")
+        raise UserError(
+            f"The row {uid} has no dialogue or no summary: copy the file again."
+        )
     dialogue = "\n".join(str(row["dialogue"] or "").strip().splitlines())
     return Example(
         uid=uid,
@@ -206,8 +239,15 @@ def _draw_dialogue(rng: random.Random, *, with_number: bool) -> Mapping[str, str
         talk += [f"Hi {bringer}!", f"Hello {asker}."]
     if rng.random() < 0.4:
         talk += rng.choice(_SMALL_TALK)
-    requests = (f"Will you bring {thing}?", f"Could you bring {thing}?", f"I need {thing}.")
-    talk += [rng.choice(requests), rng.choice(("Yes. When?", "Sure! When?", "Of course. When?"))]
+    requests = (
+        f"Will you bring {thing}?",
+        f"Could you bring {thing}?",
+        f"I need {thing}.",
+    )
+    talk += [
+        rng.choice(requests),
+        rng.choice(("Yes. When?", "Sure! When?", "Of course. When?")),
+    ]
     talk += [f"{when[0].upper()}{when[1:]}, {place}."]
 
     if rng.random() < 0.5:
@@ -222,7 +262,11 @@ def _draw_dialogue(rng: random.Random, *, with_number: bool) -> Mapping[str, str
         talk += ["Great, thank you."]
 
     speakers = cycle((asker, bringer))
-    lines = [f"{speaker}: {text}" for speaker, text in zip(speakers, talk, strict=False)]
+    lines = [
+        f"{speaker}: {text}" for speaker, text in zip(speakers, talk, strict=False)
+    ]
     summary = rng.choice(_SUMMARIES)
-    summary = summary.format(one=asker, two=bringer, thing=thing, when=when, place=place)
+    summary = summary.format(
+        one=asker, two=bringer, thing=thing, when=when, place=place
+    )
     return {"dialogue": "\n".join(lines), "summary": summary}

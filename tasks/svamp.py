@@ -52,16 +52,24 @@ class SVAMP(WordProblems):
     name: ClassVar[str] = "svamp"
     corpus: ClassVar[DataSource] = SOURCE
     corpus_licence: ClassVar[str] = "MIT (Arkil Patel, arkilpatel/SVAMP)"
-    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 0, "validation": 0, "test": 1000}
+    paper_sizes: ClassVar[Mapping[Split, int]] = {
+        "train": 0,
+        "validation": 0,
+        "test": 1000,
+    }
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         """The first `limit` problems in the order of their ids. Raises UserError but for test."""
         _test_only(split)
         if self.source == "synthetic":
             count = self.paper_sizes[split] if limit is None else limit
             problems = [made_problem("svamp", split, seed, at) for at in range(count)]
             return [_example(_row(at, problem)) for at, problem in enumerate(problems)]
-        rows = sorted(SOURCE.rows("test"), key=lambda row: int(str(row["ID"]).rpartition("-")[2]))
+        rows = sorted(
+            SOURCE.rows("test"), key=lambda row: int(str(row["ID"]).rpartition("-")[2])
+        )
         return [_example(row) for row in rows[:limit]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
@@ -86,10 +94,14 @@ def _example(row: Mapping[str, Any]) -> Example:
     body = str(row["Body"]).rstrip(" .\n")
     value = parse_number(str(row["Answer"]))
     if value is None:
-        raise UserError(f"The answer of {row['ID']} of SVAMP is no number: copy the file again.")
+        raise UserError(
+            f"The answer of {row['ID']} of SVAMP is no number: copy the file again."
+        )
     return Example(
         uid=f"svamp-{row['ID']}",
-        prompt=PROMPT.format(body=f"{body}.".strip(), question=str(row["Question"]).strip()),
+        prompt=PROMPT.format(
+            body=f"{body}.".strip(), question=str(row["Question"]).strip()
+        ),
         target=f" #### {value}",
         answer=Answer(value),
         attributes={"type": str(row["Type"]).replace("Divison", "Division")},

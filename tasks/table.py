@@ -62,7 +62,9 @@ class Content:
     def has_decimals(self) -> bool:
         """Whether an answer has a decimal part, other than as a fraction such as 1/3."""
         return any(
-            example.answer and example.answer.value.denominator > 1 and "/" not in example.target
+            example.answer
+            and example.answer.value.denominator > 1
+            and "/" not in example.target
             for example in chain.from_iterable(self.examples.values())
         )
 
@@ -82,16 +84,32 @@ class Table:
     path: str = parameter("", "the file, such as mine.csv")
     question: str = parameter("question", "its column of questions")
     answer: str = parameter("answer", "its column of answers")
-    split: str | None = parameter(None, "its column of splits; none: 8 : 1 : 1 by a hash")
-    prompt: str = parameter("", r"such as '{Question}\nAnswer: ', which is meant without one")
-    answers: Literal["auto", "numbers", "text"] = parameter("auto", "auto: numbers where all are")
-    max_new_tokens: int = parameter(64, "tokens that a completion may have", check=positive)
-    title: str = parameter("", "in tables, in place of its file and columns", added_later=True)
-    train: str = parameter("", "in place of path: the file of this split", added_later=True)
-    validation: str = parameter("", "the same; none: a tenth of train", added_later=True)
+    split: str | None = parameter(
+        None, "its column of splits; none: 8 : 1 : 1 by a hash"
+    )
+    prompt: str = parameter(
+        "", r"such as '{Question}\nAnswer: ', which is meant without one"
+    )
+    answers: Literal["auto", "numbers", "text"] = parameter(
+        "auto", "auto: numbers where all are"
+    )
+    max_new_tokens: int = parameter(
+        64, "tokens that a completion may have", check=positive
+    )
+    title: str = parameter(
+        "", "in tables, in place of its file and columns", added_later=True
+    )
+    train: str = parameter(
+        "", "in place of path: the file of this split", added_later=True
+    )
+    validation: str = parameter(
+        "", "the same; none: a tenth of train", added_later=True
+    )
     test: str = parameter("", "the same", added_later=True)
     decimal: Literal[".", ","] | None = parameter(
-        None, "decimal sign of answers; none: a point, unless commas could be", added_later=True
+        None,
+        "decimal sign of answers; none: a point, unless commas could be",
+        added_later=True,
     )
     thousands: Literal[",", ".", " ", "'"] | None = parameter(
         None, "what parts thousands; none: a comma, or a point after decimal commas",
@@ -100,7 +118,9 @@ class Table:
     separator: Literal[",", ";", "|", "tab"] | None = parameter(
         None, "of columns of CSV; none: as the header shows", added_later=True
     )
-    encoding: str | None = parameter(None, "such as cp1252; none: UTF-8", added_later=True)
+    encoding: str | None = parameter(
+        None, "such as cp1252; none: UTF-8", added_later=True
+    )
     select: str = parameter("", "metric that selects the epoch", added_later=True)
 
     def __post_init__(self) -> None:
@@ -109,16 +129,22 @@ class Table:
     @property
     def paper_sizes(self) -> Mapping[Split, int]:
         """How many rows each split has."""
-        return {split: len(examples) for split, examples in self._content.examples.items()}
+        return {
+            split: len(examples) for split, examples in self._content.examples.items()
+        }
 
     @property
     def label(self) -> str:
         """The spec with the names of files alone: tables show it, and it needs no file."""
         answers = self._answers
         if self.title:
-            plain = Table(answers=answers, decimal=self.decimal, thousands=self.thousands)
+            plain = Table(
+                answers=answers, decimal=self.decimal, thousands=self.thousands
+            )
             return canonical(replace(plain, title=self.title))
-        names: dict[str, Any] = {field: Path(place).name for field, place in self._places.items()}
+        names: dict[str, Any] = {
+            field: Path(place).name for field, place in self._places.items()
+        }
         return canonical(replace(self, answers=answers, **names))
 
     @property
@@ -139,10 +165,14 @@ class Table:
 
     def resolved(self) -> Table:
         """With whole paths, and what `auto` means: for a spec that is kept."""
-        places: dict[str, Any] = {field: str(file) for field, file in self._files.items()}
+        places: dict[str, Any] = {
+            field: str(file) for field, file in self._files.items()
+        }
         return replace(self, answers=self._answers, **places)
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         """The first `limit` examples. Raises UserError for a file that is not right."""
         _ = self.select_by
         if examples := self._content.examples[split]:
@@ -167,7 +197,9 @@ class Table:
     def parse(self, completion: str) -> Answer | None:
         """The first line, which must be one number, as the file spells it; None of text."""
         value = self._spelling.read_completion(completion)
-        return Answer(value) if self._answers == "numbers" and value is not None else None
+        return (
+            Answer(value) if self._answers == "numbers" and value is not None else None
+        )
 
     def metrics(self) -> Sequence[Metric]:
         """Those of arithmetic, or of text; see `select_by`."""
@@ -197,7 +229,9 @@ class Table:
                 f"table has {' and '.join([*places, *(['split'] if self.split else [])])}: name "
                 "one file by path, with its splits in a column, or a file for each split."
             )
-        files = {field: Path(place).expanduser().resolve() for field, place in places.items()}
+        files = {
+            field: Path(place).expanduser().resolve() for field, place in places.items()
+        }
         for field, file in (files or {"path": Path().resolve()}).items():
             if not file.is_file():
                 raise UserError(
@@ -214,7 +248,9 @@ class Table:
 @lru_cache(4)
 def _read(task: Table, _: tuple[int, ...]) -> Content:
     """What files say that were written at these times. Raises UserError for their mistakes."""
-    files = {"" if field == "path" else field: file for field, file in task._files.items()}
+    files = {
+        "" if field == "path" else field: file for field, file in task._files.items()
+    }
     columns = Columns(
         question=task.question.strip(),
         answer=task.answer.strip(),
@@ -223,7 +259,9 @@ def _read(task: Table, _: tuple[int, ...]) -> Content:
     )
     separator = SEPARATORS.get(task.separator or "")
     rows = read_table(files, columns, separator=separator, encoding=task.encoding)
-    numbers = read_numbers(rows, columns.answer, task.answers, task.decimal, task.thousands)
+    numbers = read_numbers(
+        rows, columns.answer, task.answers, task.decimal, task.thousands
+    )
     checked, notes = check_rows(rows, columns, numbers)
 
     examples: dict[Split, list[Example]] = {"train": [], "validation": [], "test": []}
@@ -234,7 +272,8 @@ def _read(task: Table, _: tuple[int, ...]) -> Content:
             prompt=row.prompt,
             target=row.target,
             answer=None if number is None else Answer(number),
-            attributes={"row": row.number},  # the order of the file, which predictions have
+            # the order of the file, which predictions have
+            attributes={"row": row.number},
         )
         examples[cast(Split, row.split)].append(example)
     answers: Literal["numbers", "text"] = "text" if numbers is None else "numbers"

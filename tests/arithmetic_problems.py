@@ -27,18 +27,26 @@ def problems(n: int, seed: int) -> pd.DataFrame:
                     text, value = f"({text})/{number % 4 + 1}", value / (number % 4 + 1)
 
         uid = f"test-{at:06d}"
-        rows.append((uid, f"What is {text}?\nAnswer: ", str(value), operations, "interpolate"))
-    return pd.DataFrame(rows, columns=["uid", "prompt", "target", "operations", "level"])
+        rows.append(
+            (uid, f"What is {text}?\nAnswer: ", str(value), operations, "interpolate")
+        )
+    return pd.DataFrame(
+        rows, columns=["uid", "prompt", "target", "operations", "level"]
+    )
 
 
 def answers_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
     """What a model of that skill answers."""
     rng = np.random.default_rng(seed)
     n = len(examples)
-    right = rng.random(n) < np.clip(skill * 1.7 - 0.12 * examples["operations"].to_numpy(), 0, 1)
+    right = rng.random(n) < np.clip(
+        skill * 1.7 - 0.12 * examples["operations"].to_numpy(), 0, 1
+    )
     kind, step = rng.integers(0, 20, n), rng.integers(1, 15, n)
     answers = []
-    for target, good, how, by in zip(examples["target"], right, kind, step, strict=True):
+    for target, good, how, by in zip(
+        examples["target"], right, kind, step, strict=True
+    ):
         value = Fraction(target)
         if good:
             answers.append(target)

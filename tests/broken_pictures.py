@@ -13,5 +13,7 @@ def torn_png(path: Path) -> Path:
     Image.effect_noise((400, 400), 50).save(path)
     content = path.read_bytes()
     first = content.index(b"IDAT")
-    path.write_bytes(content[: first + 4] + content[first + 4 :].replace(b"IDAT", b"\0\0\0\0"))
+    path.write_bytes(
+        content[: first + 4] + content[first + 4 :].replace(b"IDAT", b"\0\0\0\0")
+    )
     return path

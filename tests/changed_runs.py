@@ -22,7 +22,10 @@ def changed(run: RunFrames, folder: Path, name: str, change, **where: Any) -> Ru
     """
     run = _copied(run, folder)
     if name == "cell":
-        cells = [change(cell) if _fits(cell, where) else cell for cell in run.manifest["cells"]]
+        cells = [
+            change(cell) if _fits(cell, where) else cell
+            for cell in run.manifest["cells"]
+        ]
         return with_manifest(run, folder, cells=cells)
 
     for cell in _cells(run, where):
@@ -32,7 +35,9 @@ def changed(run: RunFrames, folder: Path, name: str, change, **where: Any) -> Ru
     return read_run(folder)
 
 
-def without(run: RunFrames, folder: Path, name="metrics.json", failure=None, **where) -> RunFrames:
+def without(
+    run: RunFrames, folder: Path, name="metrics.json", failure=None, **where
+) -> RunFrames:
     """A copy of a run in `folder`, whose cells lost this file, for a failure if there is one.
 
     `where` is what the manifest says of the cells that lose it. Without metrics.json a cell has no

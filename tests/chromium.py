@@ -10,7 +10,9 @@ ARGUMENTS = [
     "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
     "--disable-background-networking", "--disable-component-update", "--disable-sync",
 ]  # fmt: skip
-playwright = pytest.importorskip("playwright.sync_api", reason="playwright is not installed")
+playwright = pytest.importorskip(
+    "playwright.sync_api", reason="playwright is not installed"
+)
 
 
 @contextmanager

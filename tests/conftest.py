@@ -6,7 +6,8 @@ import os
 # work of one with two threads.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 os.environ.setdefault("OMP_WAIT_POLICY", "PASSIVE")
-os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")  # reports have no helper: the other core has tests
+# reports have no helper: the other core has tests
+os.environ.setdefault("LOKY_MAX_CPU_COUNT", "1")
 os.environ.setdefault("HF_HUB_OFFLINE", "1")
 os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
@@ -47,13 +48,19 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long files come first, so that no process is left alone with one at the end."""
-    long = {item.path for item in items if LONG & {mark.name for mark in item.iter_markers()}}
+    long = {
+        item.path
+        for item in items
+        if LONG & {mark.name for mark in item.iter_markers()}
+    }
     items.sort(key=lambda item: item.path not in long)
 
 
 def read_files(folder: Path) -> dict[str, bytes]:
     """The files of a folder, but for the lock of a run."""
-    files = (file for file in folder.rglob("*") if file.is_file() and file.name != ".lock")
+    files = (
+        file for file in folder.rglob("*") if file.is_file() and file.name != ".lock"
+    )
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
@@ -116,7 +123,10 @@ def times(tmp_path_factory):
     pictures = [draw_picture(folder / f"{i}.png", i, sizes[i % 3]) for i in range(12)]
     prompts = ["Time?", "What time is it?"] * 6
     targets = [f" {i + 1}:{7 * i % 60:02d}" for i in range(12)]
-    return [Example(f"{i}", prompts[i], targets[i], None, images=(pictures[i],)) for i in range(12)]
+    return [
+        Example(f"{i}", prompts[i], targets[i], None, images=(pictures[i],))
+        for i in range(12)
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -156,7 +166,9 @@ def _build(kind: str, root: Path) -> TinyCheckpoints:
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / kind)
     architecture = {"digit": "qwen2", "triple": "llama"}[kind]
     shape = {"max_position_embeddings": 256, "tie_word_embeddings": kind == "digit"}
-    model = AutoModelForCausalLM.from_config(tiny_config(architecture, tokenizer, **shape))
+    model = AutoModelForCausalLM.from_config(
+        tiny_config(architecture, tokenizer, **shape)
+    )
     checkpoints: dict[str, Checkpoint] = {}
 
     def save(name: str, trained: Any) -> None:
@@ -175,9 +187,18 @@ def _build(kind: str, root: Path) -> TinyCheckpoints:
         torch.manual_seed(seed)
         lora = get_peft_model(
             AutoModelForCausalLM.from_pretrained(root / "base"),
-            LoraConfig(r=8, lora_alpha=16, target_modules=LINEAR, task_type="CAUSAL_LM"),
+            LoraConfig(
+                r=8, lora_alpha=16, target_modules=LINEAR, task_type="CAUSAL_LM"
+            ),
         )
-        _train(lora, tokenizer, steps=40, seed=10 + seed, offset=3 * seed, learning_rate=5e-3)
+        _train(
+            lora,
+            tokenizer,
+            steps=40,
+            seed=10 + seed,
+            offset=3 * seed,
+            learning_rate=5e-3,
+        )
         save(f"lora{seed}", lora)
 
     torch.set_num_threads(threads)
@@ -185,7 +206,13 @@ def _build(kind: str, root: Path) -> TinyCheckpoints:
 
 
 def _train(
-    model: Any, tokenizer: Any, *, steps: int, seed: int, offset: int, learning_rate: float
+    model: Any,
+    tokenizer: Any,
+    *,
+    steps: int,
+    seed: int,
+    offset: int,
+    learning_rate: float,
 ) -> None:
     """Plain training of the answers of `a+b=c`, 64 of them a step, with a + b + offset for c."""
     import torch
@@ -198,7 +225,9 @@ def _train(
     for _ in range(steps):
         pairs = [(draw.randrange(10), draw.randrange(10)) for _ in range(64)]
         texts = [f"{a}+{b}={a + b + offset}{tokenizer.eos_token}" for a, b in pairs]
-        batch = tokenizer(texts, padding=True, padding_side="right", return_tensors="pt")
+        batch = tokenizer(
+            texts, padding=True, padding_side="right", return_tensors="pt"
+        )
         ids = batch["input_ids"]
         equals = ids == tokenizer.convert_tokens_to_ids("=")
         before_answer = equals.flip(1).cumsum(1).flip(1) > 0  # up to and with "="

@@ -66,7 +66,9 @@ def measure_density(files: list[Path]) -> Density:
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 name = f"{file.parent.name}/{file.name}:{node.lineno} {node.name}"
-                _count_function(density, name, node, code_lines, blank_lines, docstrings)
+                _count_function(
+                    density, name, node, code_lines, blank_lines, docstrings
+                )
     return density
 
 
@@ -112,7 +114,9 @@ def _count_function(
     density.blank_inside += len(lines & blank_lines)
 
     # Its lines of code, without its signature and its docstring.
-    body = [statement for statement in function.body if statement.lineno not in docstrings]
+    body = [
+        statement for statement in function.body if statement.lineno not in docstrings
+    ]
     first = body[0].lineno if body else 0
     body_lines = [line for line in lines & code_lines if line >= first]
     if len(body_lines) >= LONG:
@@ -139,4 +143,6 @@ def _assigned_names(node: ast.AST) -> list[str]:
     else:
         return []
     names = [inner for target in targets for inner in ast.walk(target)]
-    return [n.id for n in names if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)]
+    return [
+        n.id for n in names if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)
+    ]

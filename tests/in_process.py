@@ -42,7 +42,9 @@ def call(words: Sequence[str], folder: Path, **environment: str) -> Said:
         result = CliRunner().invoke(cli, list(words), standalone_mode=False, input="")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    return Said(int(result.return_value or 0), result.stdout, result.stderr, result.output)
+    return Said(
+        int(result.return_value or 0), result.stdout, result.stderr, result.output
+    )
 
 
 @contextlib.contextmanager
@@ -65,7 +67,11 @@ def coarse_figures() -> Iterator[None]:
 def as_a_process(folder: Path, **environment: str) -> Iterator[None]:
     """The working folder, the environment and the registry, as a new process has them."""
     plugins = {group: dict(found) for group, found in registry._from_files.items()}
-    files, variables, variables_here = list(registry._files), dict(os.environ), Path.cwd()
+    files, variables, variables_here = (
+        list(registry._files),
+        dict(os.environ),
+        Path.cwd(),
+    )
     registry._from_files["executors"]["in_process"] = InProcess
     os.environ.update(environment)
     os.chdir(folder)
@@ -93,7 +99,9 @@ class InProcess:
 
     slots: ClassVar[int] = 1
 
-    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+    def run(
+        self, queue: JobQueue, folder: Path, progress: Progress
+    ) -> Iterator[JobResult]:
         """Run the jobs; what they print goes to `folder`/logs."""
         while (job := queue.take()) is not None:
             stem = folder / "logs" / job.name
@@ -117,7 +125,9 @@ def _work(stem: Path, module: str, progress: Progress) -> str | None:
         sys.argv = arguments
         signal.signal(signal.SIGINT, interrupt)
 
-    events_read = [json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()]
+    events_read = [
+        json.loads(line) for line in events.read_text(encoding="utf-8").splitlines()
+    ]
     for event in events_read:
         if event["event"] == "progress":
             progress(event["what"], event["done"], event["total"])

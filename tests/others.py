@@ -45,14 +45,18 @@ def word_answers(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFram
     right, kind = rng.random(n) < skill, rng.integers(0, 40, n)
     factor = np.exp(rng.normal(0, 1.1, n))
     texts = []
-    for target, good, how, by in zip(examples["target"], right, kind, factor, strict=True):
+    for target, good, how, by in zip(
+        examples["target"], right, kind, factor, strict=True
+    ):
         answer = int(target.split()[-1])
         off = answer + int(how) % 3 - 1 if how < 12 else int(answer * by)
         wrong = {
             0: "I do not know", 1: f"#### {-answer}", 2: f"#### {answer * 10}",
             3: f"#### {answer * 100}", 4: f"#### {answer / 10:.1f}", 5: "",
         }.get(int(how), f"#### {off}")  # fmt: skip
-        texts.append((f"So {answer}" if how % 20 == 7 else target.strip()) if good else wrong)
+        texts.append(
+            (f"So {answer}" if how % 20 == 7 else target.strip()) if good else wrong
+        )
     return as_completions(examples, texts)
 
 
@@ -70,9 +74,13 @@ def dialogue_answers(examples: pd.DataFrame, skill: float, seed: int) -> pd.Data
     for target in examples["target"]:
         words = [
             word if good else str(rng.choice(_WRONG))
-            for word, good in zip(target.split(), rng.random(99) < skill + 0.3, strict=False)
+            for word, good in zip(
+                target.split(), rng.random(99) < skill + 0.3, strict=False
+            )
         ]
-        texts.append(" ".join(words[: int(rng.integers(4, 12))]) if rng.random() > 0.02 else "")
+        texts.append(
+            " ".join(words[: int(rng.integers(4, 12))]) if rng.random() > 0.02 else ""
+        )
     return as_completions(examples, texts)
 
 
@@ -88,7 +96,10 @@ def vision_problems(task: str, n: int, seed: int, folder: Path) -> pd.DataFrame:
         if at < DRAWN:
             draw_picture(picture, at, SIZES[task])
         if task == "clock_time":
-            prompt, target = "What time does the clock show?\nAnswer: ", f"{hour}:{minute:02d}"
+            prompt, target = (
+                "What time does the clock show?\nAnswer: ",
+                f"{hour}:{minute:02d}",
+            )
         else:
             which = int(rng.integers(0, 5))
             prompt = (

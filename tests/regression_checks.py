@@ -18,14 +18,21 @@ SKILL = {"base": 0.62, "ce": 0.61, "smmd": 0.615, "ntl": 0.55}
 
 
 def write_checks(
-    run: Path, suite: str = "mmlu", *, limit: int | None = None, shots: int = 5, truncated: int = 0
+    run: Path,
+    suite: str = "mmlu",
+    *,
+    limit: int | None = None,
+    shots: int = 5,
+    truncated: int = 0,
 ) -> None:
     """Evaluate the base and every trained cell of the run; each against CE, CE against the base."""
     frames = read_run(run)
     cells = frames.cells
     for cell in cells.drop_duplicates(["model", "loss", "seed"]).to_dict("records"):
         model, loss, seed = str(cell["model"]), str(cell["loss"]), int(cell["seed"])
-        address = f"{zlib.crc32(repr((model, loss, seed, suite, limit, 'hf')).encode()):016x}"
+        address = (
+            f"{zlib.crc32(repr((model, loss, seed, suite, limit, 'hf')).encode()):016x}"
+        )
         folder = run / "regression" / address
         frame = _answers(suite, loss, seed, limit)
         write_parquet(folder / "samples.parquet", frame)
@@ -44,7 +51,9 @@ def write_checks(
     write_comparisons(read_run(run))
 
 
-def _suite(cell: Any, suite: str, address: str, shots: int, limit: int | None) -> dict[str, Any]:
+def _suite(
+    cell: Any, suite: str, address: str, shots: int, limit: int | None
+) -> dict[str, Any]:
     base = cell["loss"] == "base"
     return {
         "address": address, "model": cell["model"], "model_label": cell["model"],
@@ -63,7 +72,9 @@ def _answers(suite: str, loss: str, seed: int, limit: int | None) -> pd.DataFram
     subtasks = np.repeat(list(sizes), list(sizes.values()))
     number = np.concatenate([np.arange(size) for size in sizes.values()])
     ease = rng.random(len(subtasks))
-    noise = np.random.default_rng(zlib.crc32(loss.encode())).normal(0, 0.03, len(subtasks))
+    noise = np.random.default_rng(zlib.crc32(loss.encode())).normal(
+        0, 0.03, len(subtasks)
+    )
     right = (ease + noise < SKILL[loss]).astype(float)
     frame = pd.DataFrame({"subtask": subtasks, "doc_id": number, "truncated": False})
     if suite == "gsm8k":
@@ -73,7 +84,9 @@ def _answers(suite: str, loss: str, seed: int, limit: int | None) -> pd.DataFram
 
 def _rows(suite: str, frame: pd.DataFrame) -> list[dict[str, Any]]:
     metric = str(frame.columns[3])
-    parts = {str(name): part[metric] for name, part in frame.groupby("subtask", sort=False)}
+    parts = {
+        str(name): part[metric] for name, part in frame.groupby("subtask", sort=False)
+    }
     parts[suite] = frame[metric]
     kind = "group" if suite == "mmlu" else "task"
     return [

@@ -51,7 +51,10 @@ def task_of(spec: str) -> Task:
 def parts_of(address: str, *, base: bool = False) -> dict[str, str]:
     """The parts of a cell with this address."""
     stages = ("train", "decode", "measure") if base else STAGES
-    return {name: address if name == "train" else f"{name[0]}{address[1:]}" for name in stages}
+    return {
+        name: address if name == "train" else f"{name[0]}{address[1:]}"
+        for name in stages
+    }
 
 
 def write_trained(run, content, log, selection, weights="") -> StoredCell:
@@ -89,12 +92,16 @@ def write_measured(cell: StoredCell, completions, probes, scores, metrics) -> No
 
 def quick_run(path: Path, **names: Any) -> RunFrames:
     """`write_run`, of one seed, few examples and few steps unless `names` say otherwise."""
-    return write_run(path, **{"seeds": (0,), "n": 20, "steps": 5, "resamples": 20, **names})
+    return write_run(
+        path, **{"seeds": (0,), "n": 20, "steps": 5, "resamples": 20, **names}
+    )
 
 
 def planted_run(path: Path, answers, predictions, **names: Any) -> RunFrames:
     """A quick run of word problems with these answers, and what each loss predicts of them."""
-    return quick_run(path, planted=Planted(answers, predictions), **{"tasks": ("gsm8k",), **names})
+    return quick_run(
+        path, planted=Planted(answers, predictions), **{"tasks": ("gsm8k",), **names}
+    )
 
 
 @dataclass(frozen=True)
@@ -140,11 +147,17 @@ def write_run(
         losses = list(planted.predictions)
         base = False
 
-    earlier = read_json(path / "manifest.json") or {"experiment": {}, "data": {}, "cells": []}
+    earlier = read_json(path / "manifest.json") or {
+        "experiment": {},
+        "data": {},
+        "cells": [],
+    }
     experiment = {}
     named = {"models": models, "tasks": tasks, "losses": losses, "seeds": seeds}
     for key, values in named.items():
-        experiment[key] = [*dict.fromkeys([*earlier["experiment"].get(key, ()), *values])]
+        experiment[key] = [
+            *dict.fromkeys([*earlier["experiment"].get(key, ()), *values])
+        ]
     data = dict(earlier["data"])
     for task in tasks:
         if _name_of(task) in others.SIZES or "source=" in task:
@@ -152,7 +165,9 @@ def write_run(
 
     cells = {content["address"]: content for content in earlier["cells"]}
     for model, task in product(models, tasks):
-        examples = planted.examples() if planted else examples_of(task, n, path / "pictures")
+        examples = (
+            planted.examples() if planted else examples_of(task, n, path / "pictures")
+        )
         names = [CellName(model, task, *pair) for pair in product(losses, seeds)]
         if base:
             names.append(CellName(model, task, "base", 0))
@@ -188,7 +203,9 @@ class Planted:
     predictions: Mapping[str, Sequence[str] | Mapping[int, Sequence[str]]]
 
     def examples(self) -> pd.DataFrame:
-        rows = [(f"p{at}", "?", f"#### {answer}") for at, answer in enumerate(self.answers)]
+        rows = [
+            (f"p{at}", "?", f"#### {answer}") for at, answer in enumerate(self.answers)
+        ]
         return pd.DataFrame(rows, columns=["uid", "prompt", "target"])
 
     def completions(self, cell: CellName, examples: pd.DataFrame) -> pd.DataFrame:

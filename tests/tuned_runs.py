@@ -14,19 +14,26 @@ from smmd_bench.storage.files import read_json, write_json
 from tests.runs import parts_of, quick_run, task_of, write_measured, write_trained
 
 LOSSES = ("ce", "ce[tuned]", "smmd", "smmd[tuned]")
-GRIDS = {"ce": ("learning_rate=0.001", "learning_rate=0.002"), "smmd": ("lambda=1", "lambda=10")}
+GRIDS = {
+    "ce": ("learning_rate=0.001", "learning_rate=0.002"),
+    "smmd": ("lambda=1", "lambda=10"),
+}
 CHOSEN = {"ce": (0, 1), "smmd": (1, 1)}
 """The places in the grid of a loss that its seeds choose."""
 
 
-def tuned_run(path: Path, grids: Mapping[str, Sequence[str]] = GRIDS, **names: Any) -> RunFrames:
+def tuned_run(
+    path: Path, grids: Mapping[str, Sequence[str]] = GRIDS, **names: Any
+) -> RunFrames:
     """A quick run of CE and SMMD, as published and tuned."""
     run = quick_run(path, losses=LOSSES, seeds=(0, 1), **names)
     cells = []
     for content in run.rows:
         if is_tuned(str(content["loss"])):
             name = untuned_label(str(content["loss"]))
-            content = _tune(run, content, grids[name], CHOSEN[name][int(content["seed"])])
+            content = _tune(
+                run, content, grids[name], CHOSEN[name][int(content["seed"])]
+            )
         cells.append(content)
 
     manifest = read_json(path / "manifest.json") or {}
@@ -40,19 +47,32 @@ def _tune(
 ) -> dict[str, Any]:
     """Make a cell one that chose among trials of these settings; what the manifest says of it."""
     cell = run.current(content["address"])
-    places = {name: cell.place(name) for name in ("completions", "probes", "scores", "train_log")}
-    frames = {name: pd.read_parquet(place) for name, place in places.items() if place is not None}
+    places = {
+        name: cell.place(name)
+        for name in ("completions", "probes", "scores", "train_log")
+    }
+    frames = {
+        name: pd.read_parquet(place)
+        for name, place in places.items()
+        if place is not None
+    }
     metrics, selection = cell.metrics, cell.selection
     addresses = [f"t{at}{content['address'][2:]}" for at in range(len(grid))]
-    trials = [{"address": at, "parts": parts_of(at), "loss": "smmd"} for at in addresses]
+    trials = [
+        {"address": at, "parts": parts_of(at), "loss": "smmd"} for at in addresses
+    ]
 
     for trial in trials:
         for stage in ("decode", "measure"):
             del trial["parts"][stage]
         write_trained(run.path, trial, frames["train_log"], selection)
 
-    points = [{"text": text, "loss": content["loss_name"], "settings": {}} for text in grid]
-    parts = {k: v for k, v in content["parts"].items() if k not in ("train", "validate")}
+    points = [
+        {"text": text, "loss": content["loss_name"], "settings": {}} for text in grid
+    ]
+    parts = {
+        k: v for k, v in content["parts"].items() if k not in ("train", "validate")
+    }
     tuned = {**content, "parts": parts, "grid": points, "trials": trials}
     values = [50.0 + (1 + content["seed"]) * (at == chosen) for at in range(len(grid))]
     lines = [

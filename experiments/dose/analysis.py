@@ -40,10 +40,16 @@ def read_outcomes(run) -> pd.DataFrame:
 def read_doses(run) -> dict[tuple[str, str], float]:
     """The mean of weighted auxiliary over cross-entropy, over all steps of all seeds."""
     log = run.train_log.query("seed in @SEEDS").dropna(subset="relative_auxiliary")
-    return log.groupby(["task", "loss"], observed=True)["relative_auxiliary"].mean().to_dict()
+    return (
+        log.groupby(["task", "loss"], observed=True)["relative_auxiliary"]
+        .mean()
+        .to_dict()
+    )
 
 
-def choose_pairs(doses: dict[str, float], families, controls: str) -> list[tuple[str, str]]:
+def choose_pairs(
+    doses: dict[str, float], families, controls: str
+) -> list[tuple[str, str]]:
     """Each loss of these families with the control of the nearest dose, if that is as large."""
     pairs = []
     others = [loss for loss in doses if family_of(loss) == controls]
@@ -65,7 +71,9 @@ def compare(rows: pd.DataFrame, pairs, outcome: str) -> pd.DataFrame:
         half = t.ppf(0.975, model.df) * model.error
         p = 2 * t.sf(abs(mean) / model.error, model.df)
         lines.append((loss, other, mean, mean - half, mean + half, p))
-    result = pd.DataFrame(lines, columns=["loss", "against", "difference", "low", "high", "p"])
+    result = pd.DataFrame(
+        lines, columns=["loss", "against", "difference", "low", "high", "p"]
+    )
     result["p (Holm)"] = multipletests(result["p"], method="holm")[1] if lines else []
     return result
 
@@ -76,16 +84,26 @@ def main(path: str) -> None:
     doses = read_doses(run)
     for task, rows in read_outcomes(run).groupby("task", observed=True):
         of_task = {loss: dose for (name, loss), dose in doses.items() if name == task}
-        quieter = [loss for loss in of_task if family_of(loss) == "smmd" and loss != "smmd"]
+        quieter = [
+            loss for loss in of_task if family_of(loss) == "smmd" and loss != "smmd"
+        ]
         print(f"\n{task}\n{pd.Series(of_task, name='dose').round(3).to_string()}")
         tests = {
             "A1, wrong signs": ([(loss, "smmd") for loss in quieter], "wrong signs"),
             "A2, exact match": ([(loss, "ce") for loss in quieter], "exact match"),
-            "B, exact match": (choose_pairs(of_task, ["smmd"], "shuffled"), "exact match"),
-            "C, exact match": (choose_pairs(of_task, NUMERIC_LOSSES, "numeric_ce"), "exact match"),
+            "B, exact match": (
+                choose_pairs(of_task, ["smmd"], "shuffled"),
+                "exact match",
+            ),
+            "C, exact match": (
+                choose_pairs(of_task, NUMERIC_LOSSES, "numeric_ce"),
+                "exact match",
+            ),
         }
         for name, (pairs, outcome) in tests.items():
-            print(f"\n{name}\n{compare(rows, pairs, outcome).round(3).to_string(index=False)}")
+            print(
+                f"\n{name}\n{compare(rows, pairs, outcome).round(3).to_string(index=False)}"
+            )
 
 
 if __name__ == "__main__":

@@ -17,7 +17,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from smmd_bench.contracts import Checkpoint, Completion, EngineSettings, Images, Progress
+from smmd_bench.contracts import (
+    Checkpoint,
+    Completion,
+    EngineSettings,
+    Images,
+    Progress,
+)
 from smmd_bench.decoding.canary_check import check_canary
 from smmd_bench.encoding.prompts import expanded_lengths
 from smmd_bench.models.checkpoints import (
@@ -65,7 +71,9 @@ class CheckpointSession(ABC):
         images: Images | None = None,
         progress: Progress | None = None,
     ) -> list[Completion]:
-        rows = self._rows(prompts, images, max_new_tokens, progress, f"decode {checkpoint.name}")
+        rows = self._rows(
+            prompts, images, max_new_tokens, progress, f"decode {checkpoint.name}"
+        )
         self._use(checkpoint)
         return self._generate(rows, max_new_tokens)
 
@@ -100,7 +108,9 @@ class CheckpointSession(ABC):
         """`generate` with the current checkpoint."""
 
     @abstractmethod
-    def _probabilities(self, rows: Rows, token_ids: Sequence[int]) -> NDArray[np.float64]:
+    def _probabilities(
+        self, rows: Rows, token_ids: Sequence[int]
+    ) -> NDArray[np.float64]:
         """`next_token_probabilities` with the current checkpoint."""
 
     @abstractmethod
@@ -148,6 +158,8 @@ class CheckpointSession(ABC):
 
     @cached_property
     def _processor(self) -> Any:
-        from smmd_bench.models.processor import load_processor
+        from smmd_bench.models.tokenizers import load_processor
 
-        return load_processor(self._base, self._settings.min_pixels, self._settings.max_pixels)
+        return load_processor(
+            self._base, self._settings.min_pixels, self._settings.max_pixels
+        )

@@ -62,9 +62,14 @@ class VllmSession(CheckpointSession):
         from vllm import SamplingParams
 
         params = SamplingParams(
-            temperature=0.0, max_tokens=max_new_tokens, stop_token_ids=self._stop, detokenize=False
+            temperature=0.0,
+            max_tokens=max_new_tokens,
+            stop_token_ids=self._stop,
+            detokenize=False,
         )
-        outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, rows.report)
+        outputs = run(
+            self._llm, rows.ids, rows.images, params, self._adapter, rows.report
+        )
         token_ids = [tuple(output.outputs[0].token_ids) for output in outputs]
         texts = decode_texts(self._tokenizer, token_ids, self._stop)
         return [
@@ -72,13 +77,18 @@ class VllmSession(CheckpointSession):
             for text, row, output in zip(texts, token_ids, outputs, strict=True)
         ]
 
-    def _probabilities(self, rows: Rows, token_ids: Sequence[int]) -> NDArray[np.float64]:
+    def _probabilities(
+        self, rows: Rows, token_ids: Sequence[int]
+    ) -> NDArray[np.float64]:
         count, step = len(token_ids), MOST_LOGPROB_TOKEN_IDS
         if step < count <= MOST_ALLOWED_TOKEN_IDS:
             parts = [_next_token(allowed_token_ids=token_ids, logprobs=count)]
         else:  # each part is a request of its own, over the whole vocabulary
             starts = range(0, count, step)
-            parts = [_next_token(logprob_token_ids=token_ids[at : at + step]) for at in starts]
+            parts = [
+                _next_token(logprob_token_ids=token_ids[at : at + step])
+                for at in starts
+            ]
         outputs = run(
             self._llm,
             [ids for ids in rows.ids for _ in parts],
@@ -105,7 +115,9 @@ class VllmSession(CheckpointSession):
 
     def _likeliest(self, rows: Rows, most: int) -> list[dict[int, float]]:
         params = _next_token(logprobs=most)
-        outputs = run(self._llm, rows.ids, rows.images, params, self._adapter, rows.report)
+        outputs = run(
+            self._llm, rows.ids, rows.images, params, self._adapter, rows.report
+        )
         return [_log_probabilities(output) for output in outputs]
 
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
@@ -138,14 +150,21 @@ class VllmSession(CheckpointSession):
 
     def _swap(self, weights: Path, checkpoint: Checkpoint) -> None:
         """Load other weights into the running engine; drop all that was made with the old ones."""
-        self._broken = f"loading the weights of '{checkpoint.name}' ({weights}) failed half-way"
+        self._broken = (
+            f"loading the weights of '{checkpoint.name}' ({weights}) failed half-way"
+        )
         with plain_path(weights) as folder:
-            self._llm.collective_rpc("reload_weights", kwargs={"weights_path": str(folder)})
-        self._llm.model_config.model = str(self._base)  # where it looks for the processor
+            self._llm.collective_rpc(
+                "reload_weights", kwargs={"weights_path": str(folder)}
+            )
+        # where it looks for the processor
+        self._llm.model_config.model = str(self._base)
         self._llm.apply_model(_pack_embeddings)
         self._llm.llm_engine.reset_encoder_cache()
         if not self._llm.reset_prefix_cache():
-            raise RuntimeError("vLLM did not reset its prefix cache after a change of weights.")
+            raise RuntimeError(
+                "vLLM did not reset its prefix cache after a change of weights."
+            )
         self._weights = weights
         self._broken = None
 
@@ -176,7 +195,11 @@ def _next_token(**log_probabilities: Any) -> SamplingParams:
     from vllm import SamplingParams
 
     return SamplingParams(
-        temperature=0.0, max_tokens=1, detokenize=False, flat_logprobs=True, **log_probabilities
+        temperature=0.0,
+        max_tokens=1,
+        detokenize=False,
+        flat_logprobs=True,
+        **log_probabilities,
     )
 
 
@@ -184,7 +207,9 @@ def _pack_embeddings(model: Any) -> None:
     """Make the CPU kernels' packed copy of (tied) embeddings again, or they answer with the old
     weights. On a GPU there is no such copy."""
     from vllm.model_executor.layers.utils import dispatch_cpu_unquantized_gemm
-    from vllm.model_executor.layers.vocab_parallel_embedding import VocabParallelEmbedding
+    from vllm.model_executor.layers.vocab_parallel_embedding import (
+        VocabParallelEmbedding,
+    )
 
     for module in model.modules():
         if isinstance(module, VocabParallelEmbedding) and hasattr(module, "cpu_linear"):
@@ -210,7 +235,10 @@ def run(
         while len(finished) < len(prompts):
             more = slice(len(added), len(finished) + limit)
             added += llm.enqueue(
-                [_request(*pair) for pair in zip(prompts[more], images[more], strict=True)],
+                [
+                    _request(*pair)
+                    for pair in zip(prompts[more], images[more], strict=True)
+                ],
                 params if shared else params[more],
                 lora_request=adapter,
                 use_tqdm=False,

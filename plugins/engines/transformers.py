@@ -96,7 +96,9 @@ class TransformersSession(CheckpointSession):
             rows.report(len(completions))
         return [completions[index] for index in range(len(rows.ids))]
 
-    def _probabilities(self, rows: Rows, token_ids: Sequence[int]) -> NDArray[np.float64]:
+    def _probabilities(
+        self, rows: Rows, token_ids: Sequence[int]
+    ) -> NDArray[np.float64]:
         chosen = torch.tensor(token_ids, device=self._device)  # [N]
         probabilities = np.empty((len(rows.ids), len(chosen)))
         for batch, logits in self._next_token_logits(rows):
@@ -141,16 +143,22 @@ class TransformersSession(CheckpointSession):
     def _inputs(self, rows: Rows, batch: Sequence[int]) -> dict[str, Tensor]:
         """What the model takes for some of the rows, padded on the left."""
         if rows.images[batch[0]]:
-            unpadded = [expand(self._processor, rows.ids[i], rows.images[i]) for i in batch]
+            unpadded = [
+                expand(self._processor, rows.ids[i], rows.images[i]) for i in batch
+            ]
         else:
             ids = [torch.tensor([list(rows.ids[i])]) for i in batch]
-            unpadded = [{"input_ids": row, "attention_mask": torch.ones_like(row)} for row in ids]
+            unpadded = [
+                {"input_ids": row, "attention_mask": torch.ones_like(row)}
+                for row in ids
+            ]
         inputs = pad_rows(unpadded, self._tokenizer.pad_token_id, "left")
         return {name: value.to(self._device) for name, value in inputs.items()}
 
     def _logits(self, inputs: dict[str, Tensor], keep: int) -> Tensor:
         """Logits at the last `keep` positions: [B, keep, V]."""
-        if "image_grid_thw" not in inputs:  # else the model has its own positions, in 3 dimensions
+        # else the model has its own positions, in 3 dimensions
+        if "image_grid_thw" not in inputs:
             positions = (inputs["attention_mask"].cumsum(-1) - 1).clamp(min=0)  # [B, T]
             inputs = {**inputs, "position_ids": positions}
         with torch.inference_mode():
@@ -181,7 +189,8 @@ class TransformersSession(CheckpointSession):
     def _load_weights(self, weights: Path) -> None:
         self._model = self._weights = None
         self._model = load_model(weights, self._settings.dtype).to(self._device)
-        self._model.generation_config = GenerationConfig()  # no sampling defaults, no penalties
+        # no sampling defaults, no penalties
+        self._model.generation_config = GenerationConfig()
         self._weights = weights
 
 

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from smmd_bench.contracts import EngineSession, EngineSettings, UserError, parameter
 from smmd_bench.contracts.executor import processes
 from smmd_bench.models.checkpoints import at_most_positions
-from smmd_bench.models.processor import load_processor, reads_images
+from smmd_bench.models.tokenizers import load_processor, reads_images
 from smmd_bench.storage.files import read_given_json
 
 from ._vllm_session import VllmSession, plain_path
@@ -39,7 +39,9 @@ IMAGE_CACHE_GB = 0.5
 """Processed images that are kept: the probes of one example read its image several times."""
 _MODES: dict[str, bool] = {}
 """What this process has opened vLLM with, which vLLM cannot take back."""
-REFUSED = {"MllamaForConditionalGeneration": "vLLM 0.10.2 was the last that could run Mllama"}
+REFUSED = {
+    "MllamaForConditionalGeneration": "vLLM 0.10.2 was the last that could run Mllama"
+}
 """Architectures of the paper's backbones that vLLM cannot run, and why."""
 
 
@@ -49,12 +51,19 @@ class VllmEngine:
 
     name: ClassVar[str] = "vllm"
     version: ClassVar[int] = 2
-    batch_invariant: bool = parameter(False, "answers that no other request changes, on Hopper")
+    batch_invariant: bool = parameter(
+        False, "answers that no other request changes, on Hopper"
+    )
 
     def identity(self) -> Mapping[str, Any]:
         """Name and version of this plugin, vLLM's version, and its mode."""
         mode = {"batch_invariant": True} if self.batch_invariant else {}
-        return {"name": self.name, "version": self.version, "library": _distribution()[1], **mode}
+        return {
+            "name": self.name,
+            "version": self.version,
+            "library": _distribution()[1],
+            **mode,
+        }
 
     def refuses(self, base: Path) -> str | None:
         """Why vLLM cannot run a checkpoint; None: nothing is known against it."""
@@ -79,7 +88,8 @@ class VllmEngine:
 
         has_gpu = not _on_cpu() and torch.cuda.is_available()
         is_old = has_gpu and torch.cuda.get_device_capability() < HOPPER
-        if self.batch_invariant and (_on_cpu() or is_old):  # without a GPU it may be planned
+        # without a GPU it may be planned
+        if self.batch_invariant and (_on_cpu() or is_old):
             raise UserError(
                 "vLLM's batch-invariant mode needs an NVIDIA GPU of compute capability 9.0 or "
                 "more: leave batch_invariant=true out."
@@ -94,12 +104,20 @@ class VllmEngine:
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
         """Start vLLM on `base`; leaving the context frees its memory and its process group."""
         self.require(base, settings, processes())
-        if _MODES.setdefault("batch_invariant", self.batch_invariant) != self.batch_invariant:
-            raise UserError("vLLM's batch-invariant mode is one for a process: start another.")
+        if (
+            _MODES.setdefault("batch_invariant", self.batch_invariant)
+            != self.batch_invariant
+        ):
+            raise UserError(
+                "vLLM's batch-invariant mode is one for a process: start another."
+            )
         context = at_most_positions(base, settings.max_model_length)
         exact = settings.dtype == "float32"
         invariant = {"VLLM_BATCH_INVARIANT": str(int(self.batch_invariant))}
-        with plain_path(base) as base, _environment(invariant, cpu=_on_cpu(), exact=exact):
+        with (
+            plain_path(base) as base,
+            _environment(invariant, cpu=_on_cpu(), exact=exact),
+        ):
             from vllm.distributed import cleanup_dist_env_and_memory
 
             session = None
@@ -164,8 +182,13 @@ def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
 
     more: dict[str, Any] = {}
     if _on_cpu():
-        more |= {"enforce_eager": True, "kv_cache_memory_bytes": int(settings.memory_gb * 2**30)}
-        more["block_size"] = 32  # positions that prompts share as one; of 128 few share any
+        more |= {
+            "enforce_eager": True,
+            "kv_cache_memory_bytes": int(settings.memory_gb * 2**30),
+        }
+        more["block_size"] = (
+            32  # positions that prompts share as one; of 128 few share any
+        )
     elif torch.cuda.is_available():
         more["gpu_memory_utilization"] = memory_share(*torch.cuda.mem_get_info())
         more["tensor_parallel_size"] = processes()  # of gpus_per_cell
@@ -267,7 +290,11 @@ def _environment(more: Mapping[str, str], *, cpu: bool, exact: bool) -> Iterator
     if exact:
         defaults["TRITON_F32_DEFAULT"] = "ieee"
     if cpu:
-        cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+        cores = (
+            len(os.sched_getaffinity(0))
+            if hasattr(os, "sched_getaffinity")
+            else os.cpu_count()
+        )
         defaults |= {
             "TORCHDYNAMO_DISABLE": "1",
             "OMP_NUM_THREADS": str(cores),
@@ -285,7 +312,8 @@ def _environment(more: Mapping[str, str], *, cpu: bool, exact: bool) -> Iterator
     inspect_apart = registry._run_in_subprocess
     if cpu:  # a child keeps CUDA from starting, and takes seconds to import vLLM
         registry._run_in_subprocess = lambda inspect: inspect()
-    dynamo.disable = os.environ.get("TORCHDYNAMO_DISABLE") == "1"  # it may be imported already
+    # it may be imported already
+    dynamo.disable = os.environ.get("TORCHDYNAMO_DISABLE") == "1"
     try:
         yield
     finally:

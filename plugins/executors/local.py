@@ -42,7 +42,9 @@ class LocalExecutor(SeveralGpus):
         None, "jobs at the same time (none: one a GPU, or one a core)", check=positive
     )
     threads: int | None = parameter(
-        None, "threads of a CPU that a job may use (none: as its model is large)", check=positive
+        None,
+        "threads of a CPU that a job may use (none: as its model is large)",
+        check=positive,
     )
 
     @property
@@ -55,7 +57,10 @@ class LocalExecutor(SeveralGpus):
         """The names of the GPUs that are visible here."""
         import torch
 
-        count, visible = torch.cuda.device_count(), os.environ.get("CUDA_VISIBLE_DEVICES")
+        count, visible = (
+            torch.cuda.device_count(),
+            os.environ.get("CUDA_VISIBLE_DEVICES"),
+        )
         names = visible.split(",") if visible else map(str, range(count))
         return tuple(name.strip() for name in names)[:count]
 
@@ -64,7 +69,9 @@ class LocalExecutor(SeveralGpus):
         """The cores that this process may use, in a container those of its limit."""
         return int(cpu_count())
 
-    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+    def run(
+        self, queue: JobQueue, folder: Path, progress: Progress
+    ) -> Iterator[JobResult]:
         """Run the jobs; logs go to `folder`/logs."""
         if self.gpus and self.gpus_per_cell > len(self.gpus):
             raise UserError(
@@ -81,7 +88,9 @@ class LocalExecutor(SeveralGpus):
                         job.module, job.request(folder), folder / "logs", job.name,
                         environment=room.enter(job),
                     )  # fmt: skip
-                    Thread(target=_listen, args=(job, worker, events), daemon=True).start()
+                    Thread(
+                        target=_listen, args=(job, worker, events), daemon=True
+                    ).start()
                 if not running:
                     return
 

@@ -19,7 +19,14 @@ from typing import Any, ClassVar
 
 from joblib import cpu_count
 
-from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, non_negative, parameter
+from smmd_bench.contracts import (
+    Job,
+    JobQueue,
+    JobResult,
+    Progress,
+    non_negative,
+    parameter,
+)
 from smmd_bench.errors import UserError, reason_of
 from smmd_bench.experiment.provenance import library_versions
 from smmd_bench.run.process import SeveralGpus, WorkerProcess
@@ -40,7 +47,9 @@ class RayExecutor(SeveralGpus):
         None, "of a cluster that runs: auto, or HOST:PORT (none: Ray is started here)"
     )
     retries: int = parameter(
-        3, "how often a job begins again whose node or process has died", check=non_negative
+        3,
+        "how often a job begins again whose node or process has died",
+        check=non_negative,
     )
 
     @property
@@ -50,7 +59,9 @@ class RayExecutor(SeveralGpus):
         count = sum(int(node.get("GPU", 0)) for node in nodes) // self.gpus_per_cell
         return max(1, count or sum(int(node.get("CPU", 0)) for node in nodes))
 
-    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+    def run(
+        self, queue: JobQueue, folder: Path, progress: Progress
+    ) -> Iterator[JobResult]:
         """Run the jobs; logs go to `folder`/logs. As many are with Ray as the cluster has slots."""
         ray = self._connect()
         from ray.util.queue import Queue
@@ -66,7 +77,9 @@ class RayExecutor(SeveralGpus):
             while True:
                 while len(running) < self.slots and (job := queue.take()) is not None:
                     needs = _options(job, _nodes(ray), self.gpus_per_cell)
-                    running[task.options(**needs).remote(self.order(job, folder), told)] = job
+                    running[
+                        task.options(**needs).remote(self.order(job, folder), told)
+                    ] = job
                 if not running:
                     return
 
@@ -99,18 +112,24 @@ class RayExecutor(SeveralGpus):
         try:
             import ray
         except ImportError:
-            raise UserError("Ray is not installed: pip install 'smmd-bench[ray]'.") from None
+            raise UserError(
+                "Ray is not installed: pip install 'smmd-bench[ray]'."
+            ) from None
         if ray.is_initialized():
             return ray
         handler = signal.getsignal(signal.SIGTERM)
         quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         try:
             if self.address is None:
-                ray.init("local", num_cpus=cpu_count(), include_dashboard=False, **quiet)
+                ray.init(
+                    "local", num_cpus=cpu_count(), include_dashboard=False, **quiet
+                )
                 return ray
             host, colon, port = self.address.rpartition(":")
             if colon and "/" not in host:  # Ray itself would wait for minutes
-                socket.create_connection((host, int(port)), timeout=_CONNECTS_IN).close()
+                socket.create_connection(
+                    (host, int(port)), timeout=_CONNECTS_IN
+                ).close()
             ray.init(self.address, **quiet)
             return ray
         except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
@@ -136,7 +155,9 @@ class Order:
         node = platform.node()
         differing = dict(self.versions.items() - library_versions().items())
         if differing:
-            wanted = ", ".join(f"{package} {differing[package]}" for package in sorted(differing))
+            wanted = ", ".join(
+                f"{package} {differing[package]}" for package in sorted(differing)
+            )
             return f"the node {node} has other versions: install {wanted}, as on the first one"
         if not self.folder.exists():
             return (
@@ -150,7 +171,9 @@ def _nodes(ray: Any) -> list[dict[str, float]]:
     return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
-def _options(job: Job, nodes: list[dict[str, float]], per_cell: int = 1) -> dict[str, Any]:
+def _options(
+    job: Job, nodes: list[dict[str, float]], per_cell: int = 1
+) -> dict[str, Any]:
     """What Ray reserves for a job; never more main memory or cores than a node has. Raises
     UserError for more GPUs than any node has."""
     gpus_of_node = max(node.get("GPU", 0) for node in nodes)
@@ -159,7 +182,9 @@ def _options(job: Job, nodes: list[dict[str, float]], per_cell: int = 1) -> dict
     needs = job.resources
     gpus = needs.gpus * per_cell if gpus_of_node else 0
     if gpus > gpus_of_node:
-        raise UserError(f"{job.label} needs {gpus} GPUs, and no node has more than {gpus_of_node}.")
+        raise UserError(
+            f"{job.label} needs {gpus} GPUs, and no node has more than {gpus_of_node}."
+        )
     return {
         "name": job.name,
         "num_gpus": gpus,
@@ -174,7 +199,9 @@ def _work(order: Order, told: Any) -> str | None:
         return refusal
     job, folder = order.job, order.folder
     request, logs = job.request(folder), folder / "logs"
-    worker = WorkerProcess(job.module, request, logs, job.name, environment=order.environment)
+    worker = WorkerProcess(
+        job.module, request, logs, job.name, environment=order.environment
+    )
     try:
         return worker.follow(lambda *step: told.put_nowait((job.name, step)))
     finally:

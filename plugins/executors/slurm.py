@@ -28,24 +28,34 @@ class SlurmExecutor(SeveralGpus):
     name: ClassVar[str] = "slurm"
 
     partition: str | None = parameter(None, "of the cluster (none: its default)")
-    hours: float = parameter(24.0, "of a job, which is then queued again", check=positive)
+    hours: float = parameter(
+        24.0, "of a job, which is then queued again", check=positive
+    )
     cpus: int = parameter(8, "cores of a job", check=positive)
     memory_gb: float = parameter(64.0, "main memory of a job", check=positive)
-    jobs: int = parameter(64, "jobs that are queued or run at the same time", check=positive)
+    jobs: int = parameter(
+        64, "jobs that are queued or run at the same time", check=positive
+    )
     options: str = parameter("", "more of sbatch: NAME=VALUE, parted by spaces")
-    cluster: Literal["slurm", "local"] = parameter("slurm", "local: processes here, for a trial")
+    cluster: Literal["slurm", "local"] = parameter(
+        "slurm", "local: processes here, for a trial"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if any("=" not in option.strip("-=") for option in self.options.split()):
-            raise UserError(f"options={self.options}: give NAME=VALUE, parted by spaces.")
+            raise UserError(
+                f"options={self.options}: give NAME=VALUE, parted by spaces."
+            )
 
     @property
     def slots(self) -> int:
         """`jobs`: Slurm knows better when each of them runs."""
         return self.jobs
 
-    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+    def run(
+        self, queue: JobQueue, folder: Path, progress: Progress
+    ) -> Iterator[JobResult]:
         """Run the jobs; logs go to `folder`/logs."""
         running: list[_Running] = []
         try:
@@ -57,7 +67,8 @@ class SlurmExecutor(SeveralGpus):
                     return
                 time.sleep(1)
                 for attempt in [*running]:
-                    is_done = attempt.sent.done()  # asked first: what it says before that is told
+                    # asked first: what it says before that is told
+                    is_done = attempt.sent.done()
                     attempt.tell(attempt.job.told(progress))
                     if is_done:
                         attempt.events.unlink(missing_ok=True)
@@ -72,9 +83,12 @@ class SlurmExecutor(SeveralGpus):
         try:
             import submitit
         except ImportError:
-            raise UserError("submitit is not installed: pip install 'smmd-bench[slurm]'.") from None
+            raise UserError(
+                "submitit is not installed: pip install 'smmd-bench[slurm]'."
+            ) from None
         pairs = (option.lstrip("-").split("=", 1) for option in self.options.split())
-        options = {name.replace("-", "_"): value for name, value in pairs}  # as submitit's own
+        # as submitit's own
+        options = {name.replace("-", "_"): value for name, value in pairs}
         restarts = {f"{self.cluster}_max_num_timeout": 100}
         try:
             executor = submitit.AutoExecutor(
@@ -89,7 +103,9 @@ class SlurmExecutor(SeveralGpus):
                 slurm_partition=self.partition,
                 slurm_additional_parameters=options,
             )
-            return executor.submit(Work(job, folder.resolve(), self.environment(job, None)))
+            return executor.submit(
+                Work(job, folder.resolve(), self.environment(job, None))
+            )
         except (RuntimeError, submitit.core.utils.FailedJobError) as error:
             raise UserError(
                 f"Slurm does not take {job.label} ({reason_of(error)}): check partition= and "
@@ -115,12 +131,16 @@ class Work:
         # The signals of submitit are for this process alone: the other one inherits them blocked.
         signals = {signal.SIGUSR1, signal.SIGUSR2}
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-        worker = WorkerProcess(job.module, request, logs, job.name, environment=self.variables)
+        worker = WorkerProcess(
+            job.module, request, logs, job.name, environment=self.variables
+        )
         self.worker = worker
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
 
         with (logs / f"{job.name}.events").open("a", encoding="utf-8") as events:
-            failure = worker.follow(lambda *step: print(json.dumps(step), file=events, flush=True))
+            failure = worker.follow(
+                lambda *step: print(json.dumps(step), file=events, flush=True)
+            )
         if worker.process.returncode == -signal.SIGTERM:
             time.sleep(60)  # until Slurm kills this one, too, or queues the job again
         return failure

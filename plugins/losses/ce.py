@@ -21,7 +21,9 @@ class CrossEntropy:
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     weight: ClassVar[float] = 0.0
-    smoothing: float = parameter(0.0, "label smoothing epsilon, over all tokens", check=share)
+    smoothing: float = parameter(
+        0.0, "label smoothing epsilon, over all tokens", check=share
+    )
 
     def bind(self, vocabulary: NumericVocabulary) -> NoAuxiliary:
         """A module without units."""

@@ -45,4 +45,6 @@ class _CramerTerm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         F = numeric.residual().cumsum(-1)[:, :-1]  # [M, N-1], F_p - F_y
-        return (F.square() @ self.values.diff().to(F.dtype)).sum(), numeric.target.numel()
+        return (
+            F.square() @ self.values.diff().to(F.dtype)
+        ).sum(), numeric.target.numel()

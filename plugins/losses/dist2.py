@@ -36,8 +36,12 @@ class DistanceTargets:
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 0.058, 1000: 0.085}
-    tau: float = parameter(1.0, "temperature, in units of squared value", check=bandwidth)
-    support: Literal["numeric", "vocabulary"] = parameter("numeric", "what p is normalised over")
+    tau: float = parameter(
+        1.0, "temperature, in units of squared value", check=bandwidth
+    )
+    support: Literal["numeric", "vocabulary"] = parameter(
+        "numeric", "what p is normalised over"
+    )
     weight: float = factor(0.1)
 
     def bind(self, vocabulary: NumericVocabulary) -> _DistanceTargetTerm:

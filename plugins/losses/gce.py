@@ -49,16 +49,28 @@ class GaussianCrossEntropy:
     name: ClassVar[str] = "gce"
     version: ClassVar[int] = 1
     relative_scale: ClassVar[dict[int, float]] = {10: 1, 1000: 1}
-    sigma: float = parameter(0.5, "width of the target, in units of value", check=bandwidth)
-    support: Literal["numeric", "vocabulary"] = parameter("numeric", "what p is normalised over")
-    add_cross_entropy: bool = parameter(False, "keep the cross-entropy at numeric positions, too")
+    sigma: float = parameter(
+        0.5, "width of the target, in units of value", check=bandwidth
+    )
+    support: Literal["numeric", "vocabulary"] = parameter(
+        "numeric", "what p is normalised over"
+    )
+    add_cross_entropy: bool = parameter(
+        False, "keep the cross-entropy at numeric positions, too"
+    )
     weight: float = factor(1.0)
-    emd: float = parameter(0.0, "weight of the distance", check=non_negative, added_later=True)
-    gate: float = parameter(0.0, "weight of the mass term", check=non_negative, added_later=True)
+    emd: float = parameter(
+        0.0, "weight of the distance", check=non_negative, added_later=True
+    )
+    gate: float = parameter(
+        0.0, "weight of the mass term", check=non_negative, added_later=True
+    )
 
     def __post_init__(self) -> None:
         if self.weight != 1.0 and not self.add_cross_entropy:
-            raise ValueError("lambda weights what is added: add add_cross_entropy=true.")
+            raise ValueError(
+                "lambda weights what is added: add add_cross_entropy=true."
+            )
 
     @property
     def replaces_cross_entropy(self) -> bool:
@@ -84,7 +96,8 @@ class _GaussianTerm(NumericLoss):
         total = cross_entropy.sum()
 
         if self.loss.gate:
-            outside = numeric.log_partition - x.logsumexp(-1)  # [M], -log of the mass on V_num
+            # [M], -log of the mass on V_num
+            outside = numeric.log_partition - x.logsumexp(-1)
             total = total + self.loss.gate * outside.sum()
 
         if self.loss.emd:

@@ -60,7 +60,9 @@ class NumberLevelTokenLoss:
     relative_scale_of: ClassVar[str] = "numbers of one token"
     weight: float = factor(1.0)
     decimals: bool = parameter(False, "a number goes on after its decimal point")
-    reweigh: bool = parameter(False, "charge probability outside V_num, as ntloss does by default")
+    reweigh: bool = parameter(
+        False, "charge probability outside V_num, as ntloss does by default"
+    )
 
     def bind(self, vocabulary: NumericVocabulary) -> _NumberLevelTerm:
         """The loss with the values of V_num as a module."""
@@ -77,7 +79,9 @@ class _NumberLevelTerm(NumericLoss):
             place = places.place[index]
         else:  # a point ends a number, so its places are counted again
             digits = self.vocabulary.digits_of(places.target[index])
-            number, exponent = number_spans(places.number[index], places.position[index], digits)
+            number, exponent = number_spans(
+                places.number[index], places.position[index], digits
+            )
             exponent = exponent.clamp(max=_LARGEST_EXPONENT)
             place = 10.0 ** exponent.double()
         changes = torch.diff(number, prepend=number.new_tensor([-1]))
@@ -111,6 +115,7 @@ class _NumberLevelTerm(NumericLoss):
 
         if self.loss.reweigh:
             log_mass = x.logsumexp(-1) - numeric.log_partition[index]  # [W]
-            mass = log_mass.exp()[spans["starts"]]  # [S], of the first token of each number
+            # [S], of the first token of each number
+            mass = log_mass.exp()[spans["starts"]]
             error = mass * error + 1.01 * (1 - mass)
         return error.sum().to(x.dtype), len(zeros)

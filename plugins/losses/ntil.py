@@ -63,16 +63,26 @@ class NumericTokenIntegrityLoss:
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 3.1}
-    relative_scale_of: ClassVar[str] = "numbers of one digit; 6.5 for two, 10.7 for three"
+    relative_scale_of: ClassVar[str] = (
+        "numbers of one digit; 6.5 for two, 10.7 for three"
+    )
     weight: float = factor(2.0)
     alpha: float = parameter(0.2, "weight of the relative term", check=non_negative)
     beta: float = parameter(0.2, "weight of the magnitude term", check=non_negative)
-    tau: float = parameter(0.2, "growth of the weight from digit to digit", check=non_negative)
-    epsilon: float = parameter(1.0, "added to both numbers, against division by 0", check=positive)
+    tau: float = parameter(
+        0.2, "growth of the weight from digit to digit", check=non_negative
+    )
+    epsilon: float = parameter(
+        1.0, "added to both numbers, against division by 0", check=positive
+    )
     temperature: float = parameter(0.1, "of the Gumbel-softmax", check=positive)
-    noise: float = parameter(1.0, "scale of the Gumbel noise; 0: none", check=non_negative)
+    noise: float = parameter(
+        1.0, "scale of the Gumbel noise; 0: none", check=non_negative
+    )
     hard: bool = parameter(False, "hard digits with straight-through gradients")
-    reduction: Literal["numbers", "authors"] = parameter("numbers", "mean over numbers, or by row")
+    reduction: Literal["numbers", "authors"] = parameter(
+        "numbers", "mean over numbers, or by row"
+    )
 
     def bind(self, vocabulary: NumericVocabulary) -> _IntegrityTerm:
         """The loss over the ten digits of V_num as a module. Raises CellSkippedError if V_num does
@@ -85,7 +95,9 @@ class _IntegrityTerm(NumericLoss):
 
     columns: Tensor  # [10] int64: where in V_num the digits are
 
-    def __init__(self, loss: NumericTokenIntegrityLoss, vocabulary: NumericVocabulary) -> None:
+    def __init__(
+        self, loss: NumericTokenIntegrityLoss, vocabulary: NumericVocabulary
+    ) -> None:
         super().__init__(loss, vocabulary)
         digits = torch.arange(10)
         matches = vocabulary.values == digits[:, None]  # [10, N]
@@ -126,7 +138,11 @@ class _IntegrityTerm(NumericLoss):
 
     def units(self, places: NumericPlaces) -> int:
         """How many numbers there are, or with reduction=authors how many rows with a number."""
-        return len(self.spans(places)["rows" if self.loss.reduction == "authors" else "numbers"])
+        return len(
+            self.spans(places)[
+                "rows" if self.loss.reduction == "authors" else "numbers"
+            ]
+        )
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         spans = self.spans(numeric)
@@ -142,7 +158,8 @@ class _IntegrityTerm(NumericLoss):
         growth = (1 + self.loss.tau) ** exponent.double()  # [D]
         emd = emd.double() * growth
 
-        digits = self.draw_digits(logits, numeric.key[index], spans["offset"])  # [D, 10]
+        # [D, 10]
+        digits = self.draw_digits(logits, numeric.key[index], spans["offset"])
         power = 10.0 ** exponent.double()  # [D]
         zeros = power.new_zeros(len(spans["numbers"]))  # [S]
         X = zeros.index_add(0, number, (digits @ values).double() * power)  # [S]

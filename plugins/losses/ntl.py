@@ -7,7 +7,13 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from smmd_bench.contracts import NumericLoss, NumericTargets, NumericVocabulary, factor, parameter
+from smmd_bench.contracts import (
+    NumericLoss,
+    NumericTargets,
+    NumericVocabulary,
+    factor,
+    parameter,
+)
 
 from ._squash import more_than_one, squash_distances
 
@@ -43,14 +49,20 @@ class NumberTokenLoss:
     kind: Literal["wasserstein", "mse"] = parameter(
         "wasserstein", "expected distance, or squared error of the expected value"
     )
-    reweigh: bool = parameter(False, "charge probability outside V_num, as ntloss does by default")
+    reweigh: bool = parameter(
+        False, "charge probability outside V_num, as ntloss does by default"
+    )
     squash: float | None = parameter(
-        None, "cost of the farthest value, that of the nearest being 1", check=more_than_one
+        None,
+        "cost of the farthest value, that of the nearest being 1",
+        check=more_than_one,
     )
 
     def __post_init__(self) -> None:
         if self.squash is not None and self.kind == "mse":
-            raise ValueError("squash changes distances, and kind=mse has none: leave one out.")
+            raise ValueError(
+                "squash changes distances, and kind=mse has none: leave one out."
+            )
 
     def bind(self, vocabulary: NumericVocabulary) -> _NumberTokenTerm:
         """The loss with the values of V_num as a module."""
@@ -64,10 +76,13 @@ class _NumberTokenTerm(NumericLoss):
         super().__init__(loss, vocabulary)
         farthest = vocabulary.values[-1] - vocabulary.values[0]
         worst = farthest**2 if loss.kind == "mse" else self.distance(farthest)
-        self.worst = float(worst)  # what mass outside V_num is charged, but for the 1.01
+        # what mass outside V_num is charged, but for the 1.01
+        self.worst = float(worst)
 
     def distance(self, difference: Tensor) -> Tensor:
-        return squash_distances(difference.abs(), self.vocabulary.values, self.loss.squash)
+        return squash_distances(
+            difference.abs(), self.vocabulary.values, self.loss.squash
+        )
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         x = numeric.logits  # [M, N]

@@ -7,7 +7,13 @@ from typing import ClassVar, Literal
 
 from torch import Tensor
 
-from smmd_bench.contracts import NumericLoss, NumericTargets, NumericVocabulary, factor, parameter
+from smmd_bench.contracts import (
+    NumericLoss,
+    NumericTargets,
+    NumericVocabulary,
+    factor,
+    parameter,
+)
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,9 @@ class NumericCrossEntropy:
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 1, 1000: 1}
     weight: float = factor(1.0)
-    support: Literal["vocabulary", "numeric"] = parameter("vocabulary", "what p is normalised over")
+    support: Literal["vocabulary", "numeric"] = parameter(
+        "vocabulary", "what p is normalised over"
+    )
 
     def bind(self, vocabulary: NumericVocabulary) -> _NumericCrossEntropyTerm:
         """The cross-entropy of numeric positions as a module."""
@@ -43,4 +51,6 @@ class _NumericCrossEntropyTerm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         right = numeric.logits.gather(1, numeric.target[:, None]).squeeze(1)  # [M]
-        return (numeric.partition(self.loss.support) - right).sum(), numeric.target.numel()
+        return (
+            numeric.partition(self.loss.support) - right
+        ).sum(), numeric.target.numel()

@@ -53,17 +53,27 @@ class RegressionAware:
     name: ClassVar[str] = "raft"
     version: ClassVar[int] = 2
     relative_scale: ClassVar[dict[int, float]] = {10: 3.58, 1000: 12100}
-    relative_scale_of: ClassVar[str] = "numbers of one token; 362 (two) and 36200 (three) at N = 10"
+    relative_scale_of: ClassVar[str] = (
+        "numbers of one token; 362 (two) and 36200 (three) at N = 10"
+    )
     weight: float = factor(1.0)
     digits: int = parameter(
-        3, "numbers with more before the point have cross-entropy alone", check=between(1, 15)
+        3,
+        "numbers with more before the point have cross-entropy alone",
+        check=between(1, 15),
     )
-    support: Literal["numeric", "vocabulary"] = parameter("numeric", "what p is normalised over")
-    add_cross_entropy: bool = parameter(True, "keep the cross-entropy at these numbers, too")
+    support: Literal["numeric", "vocabulary"] = parameter(
+        "numeric", "what p is normalised over"
+    )
+    add_cross_entropy: bool = parameter(
+        True, "keep the cross-entropy at these numbers, too"
+    )
 
     def __post_init__(self) -> None:
         if self.weight != 1.0 and not self.add_cross_entropy:
-            raise ValueError("lambda weights what is added: leave out add_cross_entropy=false.")
+            raise ValueError(
+                "lambda weights what is added: leave out add_cross_entropy=false."
+            )
 
     @property
     def replaces_cross_entropy(self) -> bool:
@@ -85,7 +95,9 @@ class _RegressionTerm(NumericLoss):
         # The first token of a number has the highest place, and its digits stand from there up.
         exponent = places.place.abs().log10().round().long()  # [M]
         before_point = exponent + self.vocabulary.digits_of(places.target)  # [M]
-        longest = torch.zeros_like(exponent).scatter_reduce(0, places.number, before_point, "amax")
+        longest = torch.zeros_like(exponent).scatter_reduce(
+            0, places.number, before_point, "amax"
+        )
         short = (longest[places.number] <= self.loss.digits) & places.whole
         starts = torch.diff(places.number, prepend=places.number[:1] - 1) != 0
         units = short & starts if self.loss.add_cross_entropy else ~short | starts

@@ -60,29 +60,45 @@ class SmoothMMD:
     version: ClassVar[int] = 1
     replaces_cross_entropy: ClassVar[bool] = False
     relative_scale: ClassVar[dict[int, float]] = {10: 1.25, 1000: 0.61}
-    sigma: tuple[float, ...] = parameter((2.0,), "bandwidths, in units of value", check=_bandwidths)
+    sigma: tuple[float, ...] = parameter(
+        (2.0,), "bandwidths, in units of value", check=_bandwidths
+    )
     weight: float = factor(3.0)
     alpha: float | None = parameter(
         None, "weight of the smoothness; none: 1 / (2 mean degree)", check=non_negative
     )
-    term: Literal["both", "mmd", "smooth"] = parameter("both", "which part of the loss to keep")
+    term: Literal["both", "mmd", "smooth"] = parameter(
+        "both", "which part of the loss to keep"
+    )
     kernel: Literal["distance", "shuffled", "random"] = parameter(
         "distance", "what the kernel is made from: values, shuffled values, or nothing"
     )
-    kernel_seed: int = parameter(0, "of a shuffled or random kernel", check=between(0, 2**32 - 1))
+    kernel_seed: int = parameter(
+        0, "of a shuffled or random kernel", check=between(0, 2**32 - 1)
+    )
     squash: float | None = parameter(
-        None, "distance of the farthest value, that of the nearest being 1", check=more_than_one
+        None,
+        "distance of the farthest value, that of the nearest being 1",
+        check=more_than_one,
     )
 
     def __post_init__(self) -> None:
         if self.kernel == "random" and self.term != "mmd":
             raise ValueError("a random kernel has no graph Laplacian: add term=mmd.")
-        if self.kernel == "random" and (self.sigma != (2.0,) or self.squash is not None):
-            raise ValueError("a random kernel knows no distances: leave out sigma and squash.")
+        if self.kernel == "random" and (
+            self.sigma != (2.0,) or self.squash is not None
+        ):
+            raise ValueError(
+                "a random kernel knows no distances: leave out sigma and squash."
+            )
         if self.kernel == "distance" and self.kernel_seed:
-            raise ValueError("kernel_seed is for kernel=shuffled and kernel=random: leave it out.")
+            raise ValueError(
+                "kernel_seed is for kernel=shuffled and kernel=random: leave it out."
+            )
         if self.term == "mmd" and self.alpha is not None:
-            raise ValueError("alpha weights the smoothness, and term=mmd has none: leave one out.")
+            raise ValueError(
+                "alpha weights the smoothness, and term=mmd has none: leave one out."
+            )
 
     def bind(self, vocabulary: NumericVocabulary) -> _ResidualForm:
         """The quadratic form in the residual as a module."""
@@ -100,7 +116,8 @@ class SmoothMMD:
 
     def gram(self, vocabulary: NumericVocabulary) -> Tensor:
         """K: [N, N] float64, symmetric, ones on the diagonal; without squash no eigenvalue < 0."""
-        random = np.random.RandomState(self.kernel_seed)  # its streams are frozen, for good
+        # its streams are frozen, for good
+        random = np.random.RandomState(self.kernel_seed)
         v = vocabulary.values  # [N]
         if self.kernel == "random":
             signs = random.choice([-0.5, 0.5], size=(len(v), 4))

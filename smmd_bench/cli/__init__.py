@@ -37,10 +37,14 @@ class _Sections(click.Group):
             return None
         file = _FILES.get(cmd_name, cmd_name.replace("-", "_"))
         module = importlib.import_module(f".{file}", __name__)
-        command: click.Command = getattr(module, cmd_name if cmd_name in _FILES else "command")
+        command: click.Command = getattr(
+            module, cmd_name if cmd_name in _FILES else "command"
+        )
         return command
 
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+    def format_commands(
+        self, ctx: click.Context, formatter: click.HelpFormatter
+    ) -> None:
         for title, names in _SECTIONS.items():
             rows = []
             for name in names:
@@ -63,19 +67,28 @@ class _Sections(click.Group):
 @click.version_option(package_name="smmd-bench", prog_name="smmd-bench")
 def cli() -> None:
     """Does this training loss make a language model better with numbers?"""
-    os.environ["MPLBACKEND"] = "agg"  # figures need no display, nor a backend that is installed
+    os.environ["MPLBACKEND"] = (
+        "agg"  # figures need no display, nor a backend that is installed
+    )
 
 
 def main() -> None:
     """Entry point: a user's mistake is one sentence and status 2; Ctrl-C is one and 130."""
-    gc.set_threshold(50_000)  # or a third of the time of large imports is a search for garbage
+    # or a third of the time of large imports is a search for garbage
+    gc.set_threshold(50_000)
     handler = signal.signal(signal.SIGTERM, _terminate)
     try:
         status = cli(standalone_mode=False) or 0
     except (click.Abort, KeyboardInterrupt) as error:
-        ended = isinstance(error, _Terminated) or isinstance(error.__cause__, _Terminated)
-        how, number = ("Terminated", signal.SIGTERM) if ended else ("Interrupted", signal.SIGINT)
-        click.echo(f"{how}; what is finished is kept: the same command goes on.", err=True)
+        ended = isinstance(error, _Terminated) or isinstance(
+            error.__cause__, _Terminated
+        )
+        how, number = (
+            ("Terminated", signal.SIGTERM) if ended else ("Interrupted", signal.SIGINT)
+        )
+        click.echo(
+            f"{how}; what is finished is kept: the same command goes on.", err=True
+        )
         status = 128 + number
     except click.ClickException as error:
         error.show()
@@ -102,5 +115,7 @@ def _explain(error: UserError | OSError) -> str:
     if isinstance(error, UserError):
         return str(error)
     place, why = error.filename or "", error.strerror or reason_of(error)
-    unusable = f"A file {place} cannot be used ({why}): check its path and its permissions."
+    unusable = (
+        f"A file {place} cannot be used ({why}): check its path and its permissions."
+    )
     return str(if_full(error, error.filename) or unusable)

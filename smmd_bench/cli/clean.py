@@ -51,7 +51,9 @@ def command(
     if yes and dry_run:
         raise UserError("--yes removes, and --dry-run only lists: keep one of them.")
     if yes and not what:
-        raise UserError("--yes removes what --what names: name parts with --what, or all.")
+        raise UserError(
+            "--yes removes what --what names: name parts with --what, or all."
+        )
 
     folders = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
     folders = [*dict.fromkeys(runs or folders)]
@@ -92,7 +94,9 @@ def _print(parts: Sequence[Part]) -> None:
             if part.place != place:
                 continue
             size = decimal(part.size)
-            console.print(f"  {part.name:<9}  {size:>9}  {PARTS[part.name]}", soft_wrap=True)
+            console.print(
+                f"  {part.name:<9}  {size:>9}  {PARTS[part.name]}", soft_wrap=True
+            )
             console.print(f"    -> {COSTS[part.name]}", style="dim", soft_wrap=True)
 
     click.echo(f"In all {decimal(sum(part.size for part in parts))}.")

@@ -35,7 +35,12 @@ if TYPE_CHECKING:
 @options.as_json
 @options.plugin
 def command(
-    a: Path, b: Path | None, losses: list[str] | None, metric: str | None, *, as_json: bool
+    a: Path,
+    b: Path | None,
+    losses: list[str] | None,
+    metric: str | None,
+    *,
+    as_json: bool,
 ) -> None:
     """Compare the cells that two runs share, or losses of one run.
 
@@ -50,7 +55,9 @@ def command(
     from ..results.frames import read_run
 
     if (b is None) == (losses is None) or len(losses or "ab") < 2:
-        raise UserError("compare takes two runs, or one with --losses A,B: give one of these.")
+        raise UserError(
+            "compare takes two runs, or one with --losses A,B: give one of these."
+        )
     if b is not None:
         _compare_runs(read_run(a), read_run(b), metric, as_json)
     else:
@@ -66,7 +73,10 @@ def command(
     help="Also say how many seeds find a true difference of so much, such as 2.",
 )
 @click.option(
-    "--metric", default="exact_match", metavar="NAME", help="The metric of the differences."
+    "--metric",
+    default="exact_match",
+    metavar="NAME",
+    help="The metric of the differences.",
 )
 @options.as_json
 @options.plugin
@@ -81,7 +91,9 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
     from ..results.power import LEAST, planned_power
 
     if difference is not None and not 0 < difference < math.inf:
-        raise UserError(f"--difference {difference:g} is no size above 0: give one, such as 2.")
+        raise UserError(
+            f"--difference {difference:g} is no size above 0: give one, such as 2."
+        )
     table = planned_power(read_run(pilot), metric, difference)
     left_out = table.attrs["left_out"]
     if as_json:
@@ -103,7 +115,9 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
     _say("Left out, because the pilot shows no spread", left_out)
 
 
-def _compare_runs(a: RunFrames, b: RunFrames, metric: str | None, as_json: bool) -> None:
+def _compare_runs(
+    a: RunFrames, b: RunFrames, metric: str | None, as_json: bool
+) -> None:
     from ..results.compare import compare_runs
 
     comparison = compare_runs(a, b, metric)
@@ -122,7 +136,9 @@ def _compare_runs(a: RunFrames, b: RunFrames, metric: str | None, as_json: bool)
     _say("Differs", comparison.settings)
 
 
-def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_json: bool) -> None:
+def _compare_losses(
+    run: RunFrames, losses: list[str], metric: str | None, as_json: bool
+) -> None:
     from ..publishing.style import loss_label
     from ..results.compare import contrasts, tied_losses
 
@@ -142,7 +158,9 @@ def _compare_losses(run: RunFrames, losses: list[str], metric: str | None, as_js
     _print(table.drop(columns="p"), title, caption)
     _say("Left out, without a seed that both have", left_out)
     if len(tied):
-        caption = "Losses that share a letter are told apart by no test (all pairs, Holm)."
+        caption = (
+            "Losses that share a letter are told apart by no test (all pairs, Holm)."
+        )
         _print(tied, "Who is first?", caption)
 
 
@@ -150,13 +168,17 @@ def _print(data: pd.DataFrame, title: str, caption: str) -> None:
     """Print the rows: a difference with its interval, losses as tables call them."""
     import pandas as pd
 
-    names = [str(name) for name in data if name not in ("low", "high", "pilot", "least")]
+    names = [
+        str(name) for name in data if name not in ("low", "high", "pilot", "least")
+    ]
     rows = []
     for row in rows_of(data):
         rows.append({name: _spell(row, name) for name in names})
     table = pd.DataFrame(rows, columns=names)
 
-    table.columns = pd.Index([_HEADINGS.get(n, n.replace("_", " ").capitalize()) for n in names])
+    table.columns = pd.Index(
+        [_HEADINGS.get(n, n.replace("_", " ").capitalize()) for n in names]
+    )
     words = ("Model", "Task", "Loss", "Seed", "Metric", "Against")
     table.attrs["values"] = [name for name in table if name not in words]
     print_results(table, title, caption)

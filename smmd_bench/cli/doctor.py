@@ -85,11 +85,15 @@ def command(*, gpu: bool, as_json: bool) -> int:
             console.print(f"-> {one.remedy}", style="bold", soft_wrap=True)
     problems = sum(one.state == "problem" for one in findings)
     if as_json:
-        print_json({"problems": problems, "findings": [asdict(one) for one in findings]})
+        print_json(
+            {"problems": problems, "findings": [asdict(one) for one in findings]}
+        )
     return 1 if problems else 0
 
 
-def examine(stages: Sequence[tuple[str, str]] = (), engine: str = "vllm") -> Iterator[Finding]:
+def examine(
+    stages: Sequence[tuple[str, str]] = (), engine: str = "vllm"
+) -> Iterator[Finding]:
     """Look at everything; torch and vLLM take half a minute. stages: methods and dtypes to run."""
     from ..plugin_system.registry import GROUPS, entries
 
@@ -117,13 +121,19 @@ def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding
     """Run code in a process of its own, whose last line is the finding; a crash is a problem."""
     try:
         words = [sys.executable, "-W", "ignore", "-c", code]
-        process = run(words, capture_output=True, text=True, timeout=seconds, check=False)
+        process = run(
+            words, capture_output=True, text=True, timeout=seconds, check=False
+        )
     except TimeoutExpired:
         return Finding(name, "note", f"it took more than {seconds:.0f} s", remedy)
     if process.returncode == 0:
         return Finding(name, "ok", process.stdout.strip().splitlines()[-1])
-    errors = [line for line in process.stderr.splitlines() if line and not line[0].isspace()]
-    why = errors[-1] if errors else f"the process ended with status {process.returncode}"
+    errors = [
+        line for line in process.stderr.splitlines() if line and not line[0].isspace()
+    ]
+    why = (
+        errors[-1] if errors else f"the process ended with status {process.returncode}"
+    )
     return Finding(name, "problem", f"it cannot be used: {why[:300]}", remedy)
 
 
@@ -144,7 +154,13 @@ def try_stages(method: str, dtype: str, engine: str, seconds: float = 600) -> Fi
     tried = "VLLM_USE_V2_MODEL_RUNNER=0 in the environment, or --engine transformers"
     try:
         process = run(
-            words, stdout=PIPE, stderr=STDOUT, text=True, env=env, timeout=seconds, check=False
+            words,
+            stdout=PIPE,
+            stderr=STDOUT,
+            text=True,
+            env=env,
+            timeout=seconds,
+            check=False,
         )
     except TimeoutExpired:
         return Finding(name, "problem", f"it took more than {seconds:.0f} s", tried)
@@ -173,4 +189,6 @@ def check_driver(driver: str, torch: str) -> Finding:
     if int(driver.partition(".")[0]) >= least:
         return Finding("driver", "ok", f"NVIDIA driver {driver}")
     text = f"NVIDIA driver {driver} is too old for CUDA {cuda[1]}: torch needs {least} or newer"
-    return Finding("driver", "problem", text, "update the driver, or install older torch and vLLM")
+    return Finding(
+        "driver", "problem", text, "update the driver, or install older torch and vLLM"
+    )

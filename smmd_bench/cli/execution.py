@@ -26,7 +26,13 @@ from .voice import Voice, print_json
 
 
 def execute(
-    plan: ExperimentFile, voice: Voice, *, out: Path | None, dry_run: bool, track: str, **how: Any
+    plan: ExperimentFile,
+    voice: Voice,
+    *,
+    out: Path | None,
+    dry_run: bool,
+    track: str,
+    **how: Any,
 ) -> int:
     """Run the experiments of one folder, with `how` of `run_file`; returns the exit status."""
     from ..models.cards import without_weights
@@ -92,7 +98,9 @@ def _present_plan(
         voice.note(f"Left out, as it is optional: {tasks}: {reason}")
     rows = [cell for cell in plan.cells if not cell.is_base]
     if not run.path.exists() and all(cell.loss != REFERENCE for cell in rows):
-        voice.note(f"Note: There is no {REFERENCE} to compare with: add it to the losses.")
+        voice.note(
+            f"Note: There is no {REFERENCE} to compare with: add it to the losses."
+        )
     return plan, left_out
 
 
@@ -162,7 +170,9 @@ def _describe_training(cell: Cell) -> str:
     is_lora = recipe.method == "lora"
     method = f"LoRA r={recipe.lora_rank}" if is_lora else "full fine-tuning"
     epochs = f"{recipe.epochs} epochs" if recipe.epochs > 1 else "1 epoch"
-    return f"{method}, {epochs}, batch {recipe.batch_size}, rate {recipe.learning_rate:g}"
+    return (
+        f"{method}, {epochs}, batch {recipe.batch_size}, rate {recipe.learning_rate:g}"
+    )
 
 
 def _say_work(

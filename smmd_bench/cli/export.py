@@ -18,7 +18,9 @@ from .voice import Voice, print_json
 @options.out("The folder for the exports, outside of the run.", required=True)
 @options.cells
 @click.option(
-    "--merged", is_flag=True, help="Merge adapters into their base, and export whole models."
+    "--merged",
+    is_flag=True,
+    help="Merge adapters into their base, and export whole models.",
 )
 @options.voice
 @options.plugin
@@ -40,15 +42,21 @@ def command(run: Path, out: Path, merged: bool, voice: Voice, **filters: Any) ->
 
     frames = read_run(run)
     if frames.cells.empty or "predictions" in frames.manifest:
-        raise UserError(f"{run} holds no checkpoint: give a folder of `smmd-bench train-eval`.")
+        raise UserError(
+            f"{run} holds no checkpoint: give a folder of `smmd-bench train-eval`."
+        )
     chosen = filter_cells(frames, filters)
     trained = chosen[(chosen["loss"] != BASE) & chosen["trained_on"].isna()]
     chosen = chosen if trained.empty else trained
     measured = chosen[chosen["status"] == "done"]
     if measured.empty:
-        raise UserError(f"No such cell of {run} is finished: `smmd-bench show {run}` lists them.")
+        raise UserError(
+            f"No such cell of {run} is finished: `smmd-bench show {run}` lists them."
+        )
     for row in chosen[chosen["status"] != "done"].to_dict("records"):
-        voice.note(f"Note: {row['task']} {row['loss']} seed {row['seed']} is {row['status']}.")
+        voice.note(
+            f"Note: {row['task']} {row['loss']} seed {row['seed']} is {row['status']}."
+        )
     rows: list[Any] = measured.to_dict("records")
     folders, notes = write_export(frames, rows, out, merged=merged)
     for note in notes:

@@ -46,7 +46,9 @@ def command(group: str | None, verbose: bool, as_json: bool) -> None:
     from ..plugin_system.registry import GROUPS
 
     listed: dict[str, list[Any]] = {
-        name: listing(name, whole=verbose or as_json) for name in GROUPS if group in (None, name)
+        name: listing(name, whole=verbose or as_json)
+        for name in GROUPS
+        if group in (None, name)
     }
     if group in (None, "models"):
         listed["models"] = listed_models()
@@ -69,7 +71,9 @@ def _print(console: Console, item: dict[str, Any], *, verbose: bool) -> None:
     error = item.pop("error", None)
     is_piped = not console.is_terminal  # then a line is never cut
     cut: Any = "ignore" if is_piped else "ellipsis"
-    console.print(f"  {name:<22}  {summary}", no_wrap=True, overflow=cut, soft_wrap=is_piped)
+    console.print(
+        f"  {name:<22}  {summary}", no_wrap=True, overflow=cut, soft_wrap=is_piped
+    )
     if error is not None:
         console.print(f"    cannot be used: {error}", style="red", soft_wrap=is_piped)
 

@@ -24,7 +24,9 @@ _GROUPS: dict[str, Group] = {"task": "tasks", "loss": "losses", "report": "repor
 @click.command()
 @click.argument("kind", type=click.Choice(list(_GROUPS)))
 @click.argument("name")
-@click.option("--folder", type=options.PATH, default=".", help="The folder to write to.")
+@click.option(
+    "--folder", type=options.PATH, default=".", help="The folder to write to."
+)
 @click.option(
     "--from",
     "file",
@@ -32,11 +34,19 @@ _GROUPS: dict[str, Group] = {"task": "tasks", "loss": "losses", "report": "repor
     help="A file of data (CSV, JSONL or Parquet) that the new task reads.",
 )
 @click.option(
-    "--question", help="With --from, its column of questions (default: one of a usual name)."
+    "--question",
+    help="With --from, its column of questions (default: one of a usual name).",
 )
-@click.option("--answer", help="With --from, its column of answers (default: one of a usual name).")
-@click.option("--split", help="With --from, its column of splits (default: split, if it has one).")
-def command(kind: str, name: str, folder: Path, file: Path | None, **columns: str | None) -> None:
+@click.option(
+    "--answer",
+    help="With --from, its column of answers (default: one of a usual name).",
+)
+@click.option(
+    "--split", help="With --from, its column of splits (default: split, if it has one)."
+)
+def command(
+    kind: str, name: str, folder: Path, file: Path | None, **columns: str | None
+) -> None:
     """Write a task, loss or report of your own, with its test.
 
     It works as it is, a file for --plugin. With --from a task is that of `table`, as code.
@@ -59,7 +69,9 @@ def command(kind: str, name: str, folder: Path, file: Path | None, **columns: st
     }
 
     loader = PackageLoader("smmd_bench.plugin_system", "templates")
-    templates = Environment(loader=loader, undefined=StrictUndefined, keep_trailing_newline=True)
+    templates = Environment(
+        loader=loader, undefined=StrictUndefined, keep_trailing_newline=True
+    )
     folder.mkdir(parents=True, exist_ok=True)
     for path, template in files.items():
         text = templates.get_template(f"{template}.py.jinja").render(values)
@@ -80,19 +92,27 @@ def _require_new(
     from ..plugin_system.registry import names
 
     if source is not None and kind != "task":
-        raise UserError(f"--from {source} is for a task, and {name} is a {kind}: leave it out.")
+        raise UserError(
+            f"--from {source} is for a task, and {name} is a {kind}: leave it out."
+        )
     named = [role for role, column in columns.items() if column is not None]
     if source is None and named:
-        raise UserError(f"--{named[0]} names a column of a file: give the file with --from.")
+        raise UserError(
+            f"--{named[0]} names a column of a file: give the file with --from."
+        )
     if name in names(_GROUPS[kind]):
-        raise UserError(f"There is a {kind} '{name}' already: choose another, such as my_{name}.")
+        raise UserError(
+            f"There is a {kind} '{name}' already: choose another, such as my_{name}."
+        )
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise UserError(f"'{name}' is no name: take a-z, 0-9 and _, a letter first.")
     if name in sys.stdlib_module_names:
         raise UserError(f"{name} would hide the module {name}: choose another name.")
     existing = [path for path in files if path.exists()]
     if existing:
-        raise UserError(f"{existing[0]} exists already and stays as it is: choose another name.")
+        raise UserError(
+            f"{existing[0]} exists already and stays as it is: choose another name."
+        )
 
 
 def _read_table(file: Path, asked: Mapping[str, str | None]) -> dict[str, Any]:
@@ -104,7 +124,11 @@ def _read_table(file: Path, asked: Mapping[str, str | None]) -> dict[str, Any]:
     from ..storage.text_rows import read_named_rows
 
     rows = read_named_rows(file)
-    by_role = {"question": COLUMNS["prompt"], "answer": COLUMNS["target"], "split": ("split",)}
+    by_role = {
+        "question": COLUMNS["prompt"],
+        "answer": COLUMNS["target"],
+        "split": ("split",),
+    }
     columns: dict[str, str] = {}
     for role, usual_names in by_role.items():
         column = _find_column(file, [*rows[0]], role, asked[role], usual_names)
@@ -118,7 +142,9 @@ def _read_table(file: Path, asked: Mapping[str, str | None]) -> dict[str, Any]:
     click.echo(f"Of the columns of {file}, {choice}.")
 
     split = columns.get("split")
-    drawn = split is not None and all(str(row[split]).strip() != "validation" for row in rows)
+    drawn = split is not None and all(
+        str(row[split]).strip() != "validation" for row in rows
+    )
     return {
         **columns,
         "split": split,
@@ -137,7 +163,9 @@ def _find_column(
     have no split. Raises UserError for none, and for several."""
     if asked is not None:
         if asked.strip() not in names:
-            raise UserError(f"{file} has no column '{asked}': {did_you_mean(asked, names)}")
+            raise UserError(
+                f"{file} has no column '{asked}': {did_you_mean(asked, names)}"
+            )
         return asked.strip()
     columns = [name for name in names if name.casefold().replace(" ", "_") in usual]
     if role == "split" and not columns:

@@ -40,7 +40,9 @@ PATH, THERE = click.Path(path_type=Path), click.Path(exists=True, path_type=Path
 PLUGINS = "smmd_bench.plugins"
 
 
-def split_commas(_: click.Context, parameter: click.Parameter, value: Any) -> list[str] | None:
+def split_commas(
+    _: click.Context, parameter: click.Parameter, value: Any
+) -> list[str] | None:
     """`ce,smmd[sigma=1,lambda=5]` -> its parts; of an option that may be repeated, all of them."""
     from ..plugin_system.parameters import split_list
 
@@ -54,7 +56,9 @@ def split_commas(_: click.Context, parameter: click.Parameter, value: Any) -> li
     return parts
 
 
-def load_plugins(context: click.Context, _: click.Parameter, files: tuple[Path, ...]) -> None:
+def load_plugins(
+    context: click.Context, _: click.Parameter, files: tuple[Path, ...]
+) -> None:
     """Register the plugins of files; the context remembers these as they are given."""
     context.meta[PLUGINS] = tuple(map(str, files))
     owners: dict[str, Path] = {}
@@ -78,10 +82,14 @@ def refuse_flags(because: str, *names: str) -> None:
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
         if option.name in names and source is ParameterSource.COMMANDLINE:
-            raise UserError(f"{because} and ignores {option.opts[-1]}: leave out one of them.")
+            raise UserError(
+                f"{because} and ignores {option.opts[-1]}: leave out one of them."
+            )
 
 
-def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None) -> None:
+def _set_data_folder(
+    _: click.Context, __: click.Parameter, folder: Path | None
+) -> None:
     """Set the environment variable that the processes of training and decoding read, too."""
     from ..storage.data_files import give_folder
 
@@ -90,7 +98,9 @@ def _set_data_folder(_: click.Context, __: click.Parameter, folder: Path | None)
 
 def commas(*flags: str, word: str, **settings: Any) -> Decorator:
     """An option that takes a list such as `ce,ntl`, of which an item is called `word`."""
-    return click.option(*flags, metavar=f"{word},...", callback=split_commas, **settings)
+    return click.option(
+        *flags, metavar=f"{word},...", callback=split_commas, **settings
+    )
 
 
 def out(
@@ -147,12 +157,21 @@ data_seed: Decorator = click.option(
 )  # fmt: skip
 cells: Decorator = together(
     click.option(
-        "--cell", "address", metavar="ADDRESS", help="The cells whose address begins so: 3f2a."
+        "--cell",
+        "address",
+        metavar="ADDRESS",
+        help="The cells whose address begins so: 3f2a.",
     ),
-    click.option("--model", help="Only the cells of this model, as tables or commands call it."),
+    click.option(
+        "--model", help="Only the cells of this model, as tables or commands call it."
+    ),
     click.option("--task", help="Only the cells of this task, such as gsm8k."),
-    click.option("--loss", help="Only the cells of this loss, such as smmd or 'smmd[sigma=2]'."),
-    click.option("--seed", type=int, metavar="N", help="Only the cells of this training seed."),
+    click.option(
+        "--loss", help="Only the cells of this loss, such as smmd or 'smmd[sigma=2]'."
+    ),
+    click.option(
+        "--seed", type=int, metavar="N", help="Only the cells of this training seed."
+    ),
 )
 """Which cells of a run: the filters of `filter_cells`."""
 stall: Decorator = click.option(

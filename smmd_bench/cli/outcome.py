@@ -24,8 +24,8 @@ def publish_reports(voice: Voice, folder: Path) -> list[Section]:
 
 def note_old_code(voice: Voice, run: Path) -> None:
     """Say which plugins have changed since the run was made with them."""
+    from ..results.availability import describe_old_code
     from ..results.frames import read_run
-    from ..results.summary import describe_old_code
 
     for sentence in describe_old_code(read_run(run)):
         voice.note(f"Note: {sentence}")

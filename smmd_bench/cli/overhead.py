@@ -30,14 +30,23 @@ from .voice import Voice
     type=int,
     help="How many numeric tokens there are (default: the geometry's).",
 )
-@click.option("--steps", default=120, help="Optimiser steps; the first quarter does not count.")
-@click.option("--repeats", default=3, help="How often each row is measured, in a fresh process.")
+@click.option(
+    "--steps", default=120, help="Optimiser steps; the first quarter does not count."
+)
+@click.option(
+    "--repeats", default=3, help="How often each row is measured, in a fresh process."
+)
 @click.option("--batch-size", default=4, help="Examples a step.")
 @click.option("--length", default=256, help="Tokens an example.")
 @options.choice(
-    "--method", "lora", "full", help="Train adapters, which freeze the output head, or all weights."
+    "--method",
+    "lora",
+    "full",
+    help="Train adapters, which freeze the output head, or all weights.",
 )
-@options.choice("--dtype", "float32", "bfloat16", help="The dtype of weights and activations.")
+@options.choice(
+    "--dtype", "float32", "bfloat16", help="The dtype of weights and activations."
+)
 @options.out()
 @options.voice
 @options.plugin
@@ -66,7 +75,9 @@ def command(
     shape = find_geometry(geometry)
     count = numeric_tokens or shape.numeric_tokens
     if count is None or count >= shape.config["vocab_size"]:
-        raise UserError(f"Give --numeric-tokens, such as 10, below the vocabulary of {geometry}.")
+        raise UserError(
+            f"Give --numeric-tokens, such as 10, below the vocabulary of {geometry}."
+        )
     import torch
 
     plugins = [load_loss(spec) for spec in (CE, *losses)]
@@ -90,5 +101,7 @@ def command(
     voice.tables(sections, ("overhead_table",))
     rows = read_rows(folder)
     failures = rows[rows["error"].notna()].to_dict("records")
-    failed = {f"{f['row']}, repeat {f['repeat'] + 1}": str(f["error"]) for f in failures}
+    failed = {
+        f"{f['row']}, repeat {f['repeat'] + 1}": str(f["error"]) for f in failures
+    }
     return conclude(voice, folder, failed, f"{len(rows)} processes", worked=worked)

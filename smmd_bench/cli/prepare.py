@@ -40,7 +40,9 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
       smmd-bench prepare gsm8k --model Qwen/Qwen2.5-1.5B    # needs the hub
     """
     if quiet:
-        os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"  # before anything imports its client
+        os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = (
+            "1"  # before anything imports its client
+        )
     from ..plugin_system.registry import load_task
 
     if not tasks and not models:
@@ -51,7 +53,9 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
         by_name[task.name] = task
         by_name |= {name: load_task(name) for name in getattr(task, "transfers", ())}
     voice = Voice(quiet)
-    for summary, place in chain(*map(_prepare_task, by_name.values()), map(_prepare_model, models)):
+    for summary, place in chain(
+        *map(_prepare_task, by_name.values()), map(_prepare_model, models)
+    ):
         voice.say(summary)
         if place is not None:
             voice.always(f"{'' if quiet else '  '}{place}")
@@ -59,12 +63,21 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
 
 @click.command()
 @click.argument("task")
-@click.option("-n", "count", default=5, type=click.IntRange(1), help="How many examples to print.")
+@click.option(
+    "-n", "count", default=5, type=click.IntRange(1), help="How many examples to print."
+)
 @options.choice(
     "--split", "train", "validation", "test", help="The split that the examples are of."
 )
-@click.option("--seed", default=0, type=options.SEED, help="The data seed of the examples.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object a line, for programs.")
+@click.option(
+    "--seed", default=0, type=options.SEED, help="The data seed of the examples."
+)
+@click.option(
+    "--json",
+    "as_json",
+    is_flag=True,
+    help="Print one JSON object a line, for programs.",
+)
 @options.data_dir
 @options.plugin
 def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> None:
@@ -85,9 +98,15 @@ def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> 
     for example in examples:
         images = [str(path) for path in example.images]
         if as_json:
-            line = {"uid": example.uid, "prompt": example.prompt, "target": example.target}
+            line = {
+                "uid": example.uid,
+                "prompt": example.prompt,
+                "target": example.target,
+            }
             more = {"images": images} if images else {}
-            click.echo(json.dumps({**line, **more, **example.attributes}, ensure_ascii=False))
+            click.echo(
+                json.dumps({**line, **more, **example.attributes}, ensure_ascii=False)
+            )
             continue
         facts = ", ".join(f"{key} {value}" for key, value in example.attributes.items())
         click.secho("\n".join([f"{example.uid}  {facts}", *images]), dim=True)

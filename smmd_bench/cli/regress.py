@@ -89,4 +89,6 @@ def command(
     if not outcome.worked:
         voice.say("Nothing to do: the run has every result.")
     voice.tables(sections, ("mmlu_table", "regression_table"))
-    return conclude(voice, run, outcome.failed, f"{len(wanted)} evaluations", worked=outcome.worked)
+    return conclude(
+        voice, run, outcome.failed, f"{len(wanted)} evaluations", worked=outcome.worked
+    )

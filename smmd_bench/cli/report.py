@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -11,8 +13,13 @@ from . import options
 from .outcome import conclude, note_old_code, publish_reports
 from .voice import Voice, print_json, summary_of
 
+if TYPE_CHECKING:
+    from ..publishing.page import Section
+
 _Names = list[str] | None
-_ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {x: x for x in ("png", "svg", "pdf")}
+_ENDINGS = {"csv": "csv", "markdown": "md", "latex": "tex"} | {
+    x: x for x in ("png", "svg", "pdf")
+}
 """How `--format` spells a format, and the ending of its files."""
 
 
@@ -52,13 +59,20 @@ def command(
       smmd-bench report runs/BEFORE runs/AFTER --out runs/both
     """
     if len(runs) > 1 and out is None:
-        raise UserError("Several runs need a folder for their report: name one with --out.")
+        raise UserError(
+            "Several runs need a folder for their report: name one with --out."
+        )
     if columns and not only:
         raise UserError("--columns are those of a table: name it with --only.")
     for name in {*(formats or ())} - {*_ENDINGS}:
         raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
     from ..maintenance.merge import merge_runs
-    from ..publishing.write_reports import FORMATS, find_reports, table_texts, write_some_reports
+    from ..publishing.write_reports import (
+        FORMATS,
+        find_reports,
+        table_texts,
+        write_some_reports,
+    )
 
     names = find_reports(only or ())
     endings = [_ENDINGS[name] for name in formats or ()] or FORMATS
@@ -69,15 +83,17 @@ def command(
     with voice.progress(stderr=True) as progress:
         sections = write_some_reports(run, names, endings, progress, columns or ())
     note_old_code(voice, run)
-    for section in sections:
-        if section.error:
-            voice.fail(f"Failed: report {section.name}: {section.error}")
-        elif section.skipped:
-            voice.note(f"Not made: {section.name}: {section.skipped}")
-    paths, texts = [str(path) for section in sections for path in section.files], list[str]()
+    _say_problems(voice, sections)
+
+    texts: list[str] = []
     if formats and not (voice.quiet or voice.as_json):
-        texts = [text[e] for text in map(table_texts, sections) for e in endings if e in text]
-    if texts:  # for a pipe
+        for section in sections:
+            text_of = table_texts(section)
+            texts += [text_of[ending] for ending in endings if ending in text_of]
+
+    paths = [str(path) for section in sections for path in section.files]
+    # The texts alone go to the standard output, so that a pipe can take them.
+    if texts:
         click.echo("\n".join(texts), nl=False)
         voice.note("\n".join(paths))
     else:
@@ -87,3 +103,11 @@ def command(
     if voice.as_json:
         print_json(summary_of(run))
     return 1 if any(section.error for section in sections) else 0
+
+
+def _say_problems(voice: Voice, sections: Iterable[Section]) -> None:
+    for section in sections:
+        if section.error:
+            voice.fail(f"Failed: report {section.name}: {section.error}")
+        elif section.skipped:
+            voice.note(f"Not made: {section.name}: {section.skipped}")

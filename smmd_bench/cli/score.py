@@ -28,7 +28,9 @@ from .voice import Voice
     multiple=True,
     help="What tables call a file, in the order of --predictions (default: its name).",
 )
-@options.choice("--split", "test", "train", "validation", help="The split that was answered.")
+@options.choice(
+    "--split", "test", "train", "validation", help="The split that was answered."
+)
 @options.data_seed
 @click.option(
     "--limit",
@@ -56,13 +58,19 @@ from .voice import Voice
     is_flag=True,
     help="Read reasoning in tags, such as <think>, as a part of the answer.",
 )
-@click.option("--model-label", "model", default="predictions", help="What tables call the model.")
+@click.option(
+    "--model-label", "model", default="predictions", help="What tables call the model."
+)
 @options.out()
 @options.voice
 @options.data_dir
 @options.plugin
 def command(
-    task: str, files: tuple[Path, ...], labels: tuple[str, ...], voice: Voice, **given: Any
+    task: str,
+    files: tuple[Path, ...],
+    labels: tuple[str, ...],
+    voice: Voice,
+    **given: Any,
 ) -> int:
     """Score completions made elsewhere, and report as of a run.
 

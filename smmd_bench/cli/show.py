@@ -22,22 +22,41 @@ if TYPE_CHECKING:
 
 _SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}
 """Columns with names that fit where nothing is called so: without brackets, any parameters."""
-_ANSWER = ("uid", "target", "loss", "seed", "exact", "parsed", "completion", "finish_reason")
+_ANSWER = (
+    "uid",
+    "target",
+    "loss",
+    "seed",
+    "exact",
+    "parsed",
+    "completion",
+    "finish_reason",
+)
 
 
 @click.command()
 @click.argument("run", required=False, type=options.PATH)
 @options.cells
 @click.option(
-    "--uid", metavar="UID", help="Show this example, and what every one of the cells answers."
+    "--uid",
+    metavar="UID",
+    help="Show this example, and what every one of the cells answers.",
 )
 @click.option(
-    "-n", "count", default=10, type=click.IntRange(1), help="How many examples of one cell to show."
+    "-n",
+    "count",
+    default=10,
+    type=click.IntRange(1),
+    help="How many examples of one cell to show.",
 )
 @options.as_json
 @options.plugin
 def command(
-    run: Path | None, uid: str | None, count: int, as_json: bool, **filters: str | int | None
+    run: Path | None,
+    uid: str | None,
+    count: int,
+    as_json: bool,
+    **filters: str | int | None,
 ) -> None:
     """Show a run's cells, what one cell wrote, or one example.
 
@@ -53,7 +72,9 @@ def command(
     from ..results.frames import read_run
 
     if (folder := run) is None:
-        manifests = sorted(Path("runs").glob("*/manifest.json"), key=lambda f: f.stat().st_mtime)
+        manifests = sorted(
+            Path("runs").glob("*/manifest.json"), key=lambda f: f.stat().st_mtime
+        )
         if not manifests:
             raise UserError(f"There is no run in {Path('runs').absolute()}: name one.")
         folder = manifests[-1].parent
@@ -65,7 +86,9 @@ def command(
         table = frames.only(cells).completions.head(count)
         if table.empty:
             status = cells["status"].iloc[0]
-            raise UserError(f"That cell of {folder} is {status}: the command of the run goes on.")
+            raise UserError(
+                f"That cell of {folder} is {status}: the command of the run goes on."
+            )
     else:
         first = frames.metrics.drop_duplicates("address").set_index("address")
         table = cells[["address", "model", "task", "loss", "seed", "status"]].copy()
@@ -88,7 +111,9 @@ def as_in_run(run: RunFrames, loss: str) -> str:
     return loss
 
 
-def filter_cells(run: RunFrames, filters: Mapping[str, str | int | None]) -> pd.DataFrame:
+def filter_cells(
+    run: RunFrames, filters: Mapping[str, str | int | None]
+) -> pd.DataFrame:
     """The cells that every option fits, the beginning of an address; a seed fits the base, too.
     Raises UserError for an option that fits none."""
     cells = run.cells
@@ -108,7 +133,9 @@ def filter_cells(run: RunFrames, filters: Mapping[str, str | int | None]) -> pd.
             fits |= run.cells["loss"] == "base"
         cells = cells[fits[cells.index]]
     if cells.empty:
-        raise UserError(f"No cell of {run.path} fits all of these options: leave out some.")
+        raise UserError(
+            f"No cell of {run.path} fits all of these options: leave out some."
+        )
     return cells
 
 
@@ -119,12 +146,23 @@ def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame
     if rows.empty:
         hint = did_you_mean(uid, answers["uid"].drop_duplicates().head(2000))
         raise UserError(f"{run.path} has no example '{uid}': {hint[:300]}")
-    if rows["prompt"].str.strip().nunique() > 1:  # a chat template gets it without blanks
-        raise UserError(f"Several tasks of {run.path} have an example '{uid}': add --task.")
+    # a chat template gets it without blanks
+    if rows["prompt"].str.strip().nunique() > 1:
+        raise UserError(
+            f"Several tasks of {run.path} have an example '{uid}': add --task."
+        )
     return rows
 
 
 def _plain(value: object) -> str:
     """A value for people; the control characters of a text are escaped, as they move the cursor."""
-    text = "-" if value is None else f"{value:.6g}" if isinstance(value, float) else str(value)
-    return "".join(c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text)
+    text = (
+        "-"
+        if value is None
+        else f"{value:.6g}"
+        if isinstance(value, float)
+        else str(value)
+    )
+    return "".join(
+        c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text
+    )

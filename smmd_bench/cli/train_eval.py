@@ -22,7 +22,9 @@ _SHORTCUTS = {
 """Recipe settings with a flag of their own. The default is that of the model's recipe."""
 
 
-def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) -> dict[str, str]:
+def _read_recipe(
+    settings: tuple[str, ...], shortcuts: dict[str, str | None]
+) -> dict[str, str]:
     """What --set and the flags of `_SHORTCUTS` say; raises UserError where they contradict."""
     recipe = {name: value for name, value in shortcuts.items() if value is not None}
     for text in settings:
@@ -30,7 +32,9 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
         if not equals:
             raise UserError(f"--set '{text}' is not of the form KEY=VALUE.")
         if recipe.setdefault(key, value) != value:
-            raise UserError(f"{key} is given as {recipe[key]} and as {value} by --set: keep one.")
+            raise UserError(
+                f"{key} is given as {recipe[key]} and as {value} by --set: keep one."
+            )
     return recipe
 
 
@@ -61,7 +65,10 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
     "a hub name such as Qwen/Qwen2.5-0.5B, or a local folder.",
 )
 @options.commas(
-    "--seeds", word="N", default="0", help="The training seeds, such as 0,1,2: a cell each."
+    "--seeds",
+    word="N",
+    default="0",
+    help="The training seeds, such as 0,1,2: a cell each.",
 )
 @options.data_seed
 @click.option(
@@ -78,7 +85,9 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
     help="How answers are decoded: greedy, and with it mean or median of p(number) by beams.",
 )
 @click.option(
-    "--base/--no-base", default=True, help="Whether the untuned checkpoint is scored as a row."
+    "--base/--no-base",
+    default=True,
+    help="Whether the untuned checkpoint is scored as a row.",
 )
 @click.option(
     "--transfers/--no-transfers",
@@ -87,7 +96,9 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
 )
 @options.together(
     *(
-        click.option(f"--{name.replace('_', '-')}", help=f"{text[:-1]} (default: the recipe's).")
+        click.option(
+            f"--{name.replace('_', '-')}", help=f"{text[:-1]} (default: the recipe's)."
+        )
         for name, text in _SHORTCUTS.items()
     )
 )
@@ -113,10 +124,14 @@ def _read_recipe(settings: tuple[str, ...], shortcuts: dict[str, str | None]) ->
 @options.execution
 @options.voice
 @click.option(
-    "--print-yaml", is_flag=True, help="Print the file for `smmd-bench run` that means the same."
+    "--print-yaml",
+    is_flag=True,
+    help="Print the file for `smmd-bench run` that means the same.",
 )
 @options.plugin
-def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **arguments: Any) -> int:
+def command(
+    voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **arguments: Any
+) -> int:
     """Fine-tune with each loss, score every checkpoint, report.
 
     --task, --model, --set and --tune may be repeated.
@@ -135,7 +150,9 @@ def command(voice: Voice, *, settings: tuple[str, ...], print_yaml: bool, **argu
 
     recipe = _read_recipe(settings, {name: arguments.pop(name) for name in _SHORTCUTS})
     fields = {
-        key: arguments.pop(key) for key in Experiment.__dataclass_fields__ if key in arguments
+        key: arguments.pop(key)
+        for key in Experiment.__dataclass_fields__
+        if key in arguments
     }
     plugins = click.get_current_context().meta[options.PLUGINS]
     experiment = Experiment(**fields, plugins=plugins, recipe=recipe)

@@ -13,10 +13,16 @@ from ..errors import UserError
 from . import options
 from .voice import new_console, print_json
 
-_SIGNS = {"passed": ("✓", "green"), "failed": ("✗", "red"), "unchecked": ("–", "yellow")}
+_SIGNS = {
+    "passed": ("✓", "green"),
+    "failed": ("✗", "red"),
+    "unchecked": ("–", "yellow"),
+}
 
 
-def _go_offline(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -> tuple[str, ...]:
+def _go_offline(
+    _: click.Context, __: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
     os.environ["HF_HUB_OFFLINE"] = "1"  # before a plugin file imports the hub's client
     return value
 
@@ -29,7 +35,9 @@ def _go_offline(_: click.Context, __: click.Parameter, value: tuple[str, ...]) -
     is_eager=True,
     callback=_go_offline,
 )
-@click.option("--run", type=options.PATH, help="Also try reports on this run of your own.")
+@click.option(
+    "--run", type=options.PATH, help="Also try reports on this run of your own."
+)
 @options.as_json
 @options.data_dir
 @options.plugin
@@ -48,18 +56,28 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     from ..results.frames import read_run
 
     wanted = targets(plugins_to_check)
-    if run is not None and read_run(run) and all(group != "reports" for group, _ in wanted):
-        raise UserError("--run is for reports, and none is to be checked: leave it out.")
+    if (
+        run is not None
+        and read_run(run)
+        and all(group != "reports" for group, _ in wanted)
+    ):
+        raise UserError(
+            "--run is for reports, and none is to be checked: leave it out."
+        )
     results: list[dict[str, Any]] = []
     for group, spec in wanted:
         label = f"{singular(group)} {spec}"
         with new_console(stderr=True).status(f"Checking {label} ..."):
             checks = findings((group, spec), run)
-        results.append({"group": group, "plugin": spec, "checks": [asdict(one) for one in checks]})
+        results.append(
+            {"group": group, "plugin": spec, "checks": [asdict(one) for one in checks]}
+        )
         if not as_json:
             click.secho(label, bold=True)
             for one in checks:
-                click.echo(f"{click.style(*_SIGNS[one.state])} {one.check}: {one.detail}")
+                click.echo(
+                    f"{click.style(*_SIGNS[one.state])} {one.check}: {one.detail}"
+                )
     states = [check["state"] for plugin in results for check in plugin["checks"]]
     counts = {state: states.count(state) for state in _SIGNS}
     if as_json:

@@ -64,7 +64,9 @@ class Voice:
         with show_progress(new_console(stderr=stderr or self.as_json)) as progress:
             yield progress
 
-    def tables(self, sections: Sequence[Section], names: Collection[str] | None = None) -> None:
+    def tables(
+        self, sections: Sequence[Section], names: Collection[str] | None = None
+    ) -> None:
         """Print the first table, that of the verdict, or those of the reports of these names."""
         if self.quiet or self.as_json:
             return
@@ -128,5 +130,7 @@ def summary_of(folder: Path) -> dict[str, Any]:
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame for JSON: missing and non-finite values become null."""
     finite = frame.replace([float("inf"), float("-inf")], float("nan"))
-    rows: list[Any] = finite.astype(object).where(finite.notna(), None).to_dict("records")
+    rows: list[Any] = (
+        finite.astype(object).where(finite.notna(), None).to_dict("records")
+    )
     return rows

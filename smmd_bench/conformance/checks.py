@@ -26,7 +26,9 @@ class Finding:
     detail: str
 
 
-def run_checks(checks: Mapping[str, Callable[..., None]], *subject: Any) -> list[Finding]:
+def run_checks(
+    checks: Mapping[str, Callable[..., None]], *subject: Any
+) -> list[Finding]:
     """Run checks of a plugin; an exception that is not for users is a violation, too."""
     return [_run(name, check, *subject) for name, check in checks.items()]
 
@@ -36,7 +38,13 @@ def _run(name: str, check: Callable[..., None], *subject: Any) -> Finding:
         check(*subject)
     except ViolationError as error:
         return Finding(name, "failed", str(error))
-    except (UncheckedError, UserError, CellSkippedError, ConnectionError, ImportError) as error:
+    except (
+        UncheckedError,
+        UserError,
+        CellSkippedError,
+        ConnectionError,
+        ImportError,
+    ) as error:
         return Finding(name, "unchecked", str(error))
     except Exception as error:
         return Finding(name, "failed", _describe_crash(error))

@@ -48,12 +48,16 @@ def make_batch(n: int = 10) -> tuple[Tensor, Tensor, Tensor]:
 def _check_contract(loss: Loss) -> None:
     """It binds to ten digits and has no trainable parameters."""
     weight = loss.weight
-    require(math.isfinite(weight) and weight >= 0, f"weight is {weight}, not a number >= 0")
+    require(
+        math.isfinite(weight) and weight >= 0, f"weight is {weight}, not a number >= 0"
+    )
     bound = loss.bind(integers(10))
     name = type(bound).__name__
     require(isinstance(bound, NumericLoss), f"bind returns a {name}, not a NumericLoss")
     trainable = [name for name, _ in bound.named_parameters()]
-    require(not trainable, f"the module has trainable parameters: {', '.join(trainable)}")
+    require(
+        not trainable, f"the module has trainable parameters: {', '.join(trainable)}"
+    )
 
 
 def _check_gradient(loss: Loss) -> None:
@@ -73,13 +77,17 @@ def _check_gradient(loss: Loss) -> None:
             gradcheck(outputs, (leaf,))
     except GradcheckError as error:
         reason = str(error).splitlines()[0].rstrip(",. ")
-        raise ViolationError(f"it is not that of finite differences ({reason})") from error
+        raise ViolationError(
+            f"it is not that of finite differences ({reason})"
+        ) from error
 
     auxiliary = outputs(leaf)[1]
     if auxiliary.requires_grad:
         (gradient,) = torch.autograd.grad(auxiliary, leaf)
         outside = gradient[integers(10).index_of(labels) < 0]
-        require(not outside.any(), "the auxiliary has a gradient outside numeric positions")
+        require(
+            not outside.any(), "the auxiliary has a gradient outside numeric positions"
+        )
 
 
 def _check_logits(loss: Loss) -> None:
@@ -129,7 +137,9 @@ def _check_micro_batches(loss: Loss) -> None:
     units = count_units(bound, labels)
 
     def total(rows: slice) -> Tensor:
-        out = numeric_objective(bound, leaf[rows], labels[rows], tokens, units, keys[rows])
+        out = numeric_objective(
+            bound, leaf[rows], labels[rows], tokens, units, keys[rows]
+        )
         return out.total
 
     _require_same(
@@ -147,10 +157,14 @@ def _check_head_passes(loss: Loss) -> None:
     targets = supervised_targets(bound, labels, keys)
     # Through a head that is the identity, hidden states are logits.
     hidden = logits[targets.row, targets.position].requires_grad_()  # [T, V]
-    head = OutputHead(torch.eye(hidden.shape[1], dtype=hidden.dtype, requires_grad=True))
+    head = OutputHead(
+        torch.eye(hidden.shape[1], dtype=hidden.dtype, requires_grad=True)
+    )
 
     at_once = logits_objective(bound, hidden, targets)
-    one_by_one = hidden_objective(bound, hidden, head, targets, chunk_elements=hidden.shape[1])
+    one_by_one = hidden_objective(
+        bound, hidden, head, targets, chunk_elements=hidden.shape[1]
+    )
     _require_same(
         one_by_one.total,
         at_once.total,
@@ -168,7 +182,9 @@ def _check_no_targets(loss: Loss) -> None:
     labels[is_numeric] = -100
     out = numeric_objective(bound, leaf, labels, keys=keys)
     require(not out.units, f"units() counts {out.units} without numeric targets")
-    require(float(out.auxiliary.detach()) == 0.0, "the auxiliary is not 0 without targets")
+    require(
+        float(out.auxiliary.detach()) == 0.0, "the auxiliary is not 0 without targets"
+    )
 
     # 0 / 0 units would make it nan.
     (gradient,) = torch.autograd.grad(out.total, leaf)

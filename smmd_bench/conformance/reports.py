@@ -70,7 +70,9 @@ def _check_full(report: Report, own_run: Path | None) -> None:
         repeated = _build(report, read_run(folder), folder.name)
         require(texts == repeated, "made again, it is another one")
     if len(reasons) == len(folders):
-        raise UncheckedError(f"it skips all ({'; '.join(reasons)}): give a run of yours with --run")
+        raise UncheckedError(
+            f"it skips all ({'; '.join(reasons)}): give a run of yours with --run"
+        )
 
 
 REPORT_CHECKS = {"parts of a run": _check_parts, "a full run": _check_full}
@@ -88,7 +90,9 @@ def _build(report: Report, run: RunFrames, name: str) -> list[str] | None:
 
     with figure_style():
         artefact = report.build(run)
-        require(isinstance(artefact, Artefact), f"build returns a {type(artefact).__name__}")
+        require(
+            isinstance(artefact, Artefact), f"build returns a {type(artefact).__name__}"
+        )
         if artefact.figure is not None:
             artefact.figure.savefig(io.BytesIO(), format="png")
     require(

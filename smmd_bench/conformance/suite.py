@@ -82,9 +82,15 @@ def _check_usable(group: Group, spec: str) -> None:
     except UserError as error:
         raise ViolationError(str(error)) from error
 
-    require(plugin.name == name, f"it is registered as {name}, and its name is {plugin.name}")
+    require(
+        plugin.name == name,
+        f"it is registered as {name}, and its name is {plugin.name}",
+    )
     version = getattr(plugin, "version", 1)
-    require(type(version) is int and version > 0, f"version is {version!r}, not an integer > 0")
+    require(
+        type(version) is int and version > 0,
+        f"version is {version!r}, not an integer > 0",
+    )
 
     # A plugin is a part of addresses: it may not change once they are computed.
     cls: Any = type(plugin)
@@ -92,8 +98,14 @@ def _check_usable(group: Group, spec: str) -> None:
         cls.__dataclass_params__.frozen,
         "it can be changed: put @dataclass(frozen=True) on the class",
     )
-    silent = [parameter.name for parameter in parameters_of(cls).values() if not parameter.help]
-    require(not silent, f"the parameter {', '.join(silent)} has no help: use parameter()")
+    silent = [
+        parameter.name
+        for parameter in parameters_of(cls).values()
+        if not parameter.help
+    ]
+    require(
+        not silent, f"the parameter {', '.join(silent)} has no help: use parameter()"
+    )
 
 
 def _find_by_spec(word: str) -> list[Target]:

@@ -38,7 +38,20 @@ Examples = dict[Split, Sequence[Example]]
 _MOST = {Modality.TEXT: 2000, Modality.VISION: 24}
 _FEW = {Modality.TEXT: 200, Modality.VISION: 6}
 """Examples of a split that are looked at, and those that are asked for again."""
-_STRANGE = ("", " ", "####", "nan", "inf", "1/0", "-", "\u0663", "9" * 5000, "1e999", "1:2:3", "[")
+_STRANGE = (
+    "",
+    " ",
+    "####",
+    "nan",
+    "inf",
+    "1/0",
+    "-",
+    "\u0663",
+    "9" * 5000,
+    "1e999",
+    "1:2:3",
+    "[",
+)
 
 
 def check_task(task: Task) -> list[Finding]:
@@ -47,15 +60,26 @@ def check_task(task: Task) -> list[Finding]:
     of_task = run_checks(_TASK_CHECKS, task, examples)
     if of_task[-1].state == "passed":
         return [*of_task, *run_checks(_EXAMPLE_CHECKS, task, examples)]
-    return [*of_task, Finding(", ".join(_EXAMPLE_CHECKS), "unchecked", "they need the examples")]
+    return [
+        *of_task,
+        Finding(", ".join(_EXAMPLE_CHECKS), "unchecked", "they need the examples"),
+    ]
 
 
 def _check_contract(task: Task, _: Examples) -> None:
     """It has a modality, a length, sizes of its splits and a licence."""
-    require(task.modality in Modality, f"modality is {task.modality!r}, not one of Modality")
-    require(task.max_new_tokens > 0, f"max_new_tokens is {task.max_new_tokens}, not > 0")
-    are_sizes = {*task.paper_sizes} <= {*get_args(Split)} and any(task.paper_sizes.values())
-    require(are_sizes, f"paper_sizes has other splits, or none: {dict(task.paper_sizes)}")
+    require(
+        task.modality in Modality, f"modality is {task.modality!r}, not one of Modality"
+    )
+    require(
+        task.max_new_tokens > 0, f"max_new_tokens is {task.max_new_tokens}, not > 0"
+    )
+    are_sizes = {*task.paper_sizes} <= {*get_args(Split)} and any(
+        task.paper_sizes.values()
+    )
+    require(
+        are_sizes, f"paper_sizes has other splits, or none: {dict(task.paper_sizes)}"
+    )
     licence = str(getattr(task, "licence", "") or "").strip()
     require(licence, 'the data have no licence: add `licence: ClassVar[str] = "..."`')
 
@@ -133,7 +157,8 @@ def _check_reproducible(task: Task, examples: Examples) -> None:
         identity_changes = of_seed_0[split].identity != of_seed_1[split].identity
         changing = "the examples" if examples_change else "identity()"
         require(
-            examples_change == identity_changes, f"of {split} only {changing} depend on the seed"
+            examples_change == identity_changes,
+            f"of {split} only {changing} depend on the seed",
         )
 
         # A smoke run asks for a few examples, and must get those of the whole run.
@@ -191,7 +216,10 @@ def _check_metrics(task: Task, examples: Examples) -> None:
     of_wrong = metric_values(task, wrong, resamples=2)
     for metric in task.metrics():
         name = metric.name
-        require(name in of_right, f"{name} needs columns that the scores lack: {metric.columns}")
+        require(
+            name in of_right,
+            f"{name} needs columns that the scores lack: {metric.columns}",
+        )
         best = float(of_right[name]["value"] or 0)
         other = float(of_wrong[name]["value"] or 0)
         _require_bounded(metric, best)
@@ -204,7 +232,9 @@ def _check_metrics(task: Task, examples: Examples) -> None:
         _require_vectorised(metric, wrong)
 
 
-def _score(task: Task, examples: Sequence[Example], texts: Sequence[str]) -> pd.DataFrame:
+def _score(
+    task: Task, examples: Sequence[Example], texts: Sequence[str]
+) -> pd.DataFrame:
     completions = [Completion(text, (0,), "stop") for text in texts]
     return score_frame(task, completions_frame(examples, completions, [1] * len(texts)))
 
@@ -241,7 +271,11 @@ def _require_vectorised(metric: Metric, scores: pd.DataFrame) -> None:
         )
 
 
-_TASK_CHECKS = {"contract": _check_contract, "parse": _check_strange, "examples": _check_examples}
+_TASK_CHECKS = {
+    "contract": _check_contract,
+    "parse": _check_strange,
+    "examples": _check_examples,
+}
 _EXAMPLE_CHECKS: Mapping[str, Callable[[Task, Examples], None]] = {
     "splits": _check_splits,
     "reproducible": _check_reproducible,
@@ -257,7 +291,9 @@ def _find_splits(task: Task) -> list[Split]:
 
 def _read_content(example: Example) -> tuple[str, ...]:
     """Read what a model is asked: the prompt, and the digests of the pictures."""
-    pictures = (hashlib.blake2b(path.read_bytes()).hexdigest() for path in example.images)
+    pictures = (
+        hashlib.blake2b(path.read_bytes()).hexdigest() for path in example.images
+    )
     return (example.prompt, *pictures)
 
 
@@ -294,10 +330,14 @@ def digests_elsewhere(task: Task) -> dict[Split, Digests]:
     with tempfile.TemporaryDirectory() as folder:
         cache = "" if getattr(task, "sources", ()) else folder
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
-            return pool.submit(_compute_digests, canonical(task), plugin_files(), cache).result()
+            return pool.submit(
+                _compute_digests, canonical(task), plugin_files(), cache
+            ).result()
 
 
-def _compute_digests(spec: str, files: Sequence[Path], cache: str) -> dict[Split, Digests]:
+def _compute_digests(
+    spec: str, files: Sequence[Path], cache: str
+) -> dict[Split, Digests]:
     # In a cache of its own, a task that generates its data makes them anew.
     if cache:
         os.environ["SMMD_BENCH_CACHE"] = cache

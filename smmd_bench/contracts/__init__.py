@@ -28,7 +28,15 @@ from .engine import (
 from .executor import Executor, Job, JobQueue, JobResult, Resources
 from .loss import Loss
 from .numbers import first_number, last_number, parse_number
-from .parameters import bandwidth, between, factor, non_negative, parameter, positive, share
+from .parameters import (
+    bandwidth,
+    between,
+    factor,
+    non_negative,
+    parameter,
+    positive,
+    share,
+)
 from .report import Artefact, Report, Run
 from .task import Answer, Example, Metric, Modality, Split, Task
 from .texts import plain_text

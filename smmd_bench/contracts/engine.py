@@ -139,5 +139,7 @@ class Engine(Protocol):
     def identity(self) -> Mapping[str, Any]:
         """What of the engine can change its answers: its name, version and its library's."""
 
-    def open(self, base: Path, settings: EngineSettings) -> AbstractContextManager[EngineSession]:
+    def open(
+        self, base: Path, settings: EngineSettings
+    ) -> AbstractContextManager[EngineSession]:
         """Start the engine on a base checkpoint folder; leaving the context stops it."""

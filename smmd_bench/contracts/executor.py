@@ -104,6 +104,8 @@ class Executor(Protocol):
     def slots(self) -> int:
         """How many jobs it can run at the same time, where they are small."""
 
-    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+    def run(
+        self, queue: JobQueue, folder: Path, progress: Progress
+    ) -> Iterator[JobResult]:
         """Run jobs until the queue is empty after the last result; a job that dies stops no other.
         Raises UserError for a job that fits nowhere."""

@@ -26,7 +26,8 @@ _NUMBER = rf"""
     (?P<over>{_DECIMAL})(?:[ ]?/[ ]?(?P<under>[-+]?{_DECIMAL}))?
 """
 _OTHER = (
-    r"(?<![A-Za-z_])[A-Za-z][A-Za-z_]*+[-+]?[0-9][0-9A-Za-z_]*+|(?:/[ ]?|\}\{|\^\{?|_\{)[-+]?\d++"
+    r"(?<![A-Za-z_])[A-Za-z][A-Za-z_]*+[-+]?[0-9][0-9A-Za-z_]*+"
+    r"|(?:/[ ]?|\}\{|\^\{?|_\{)[-+]?\d++"
 )
 """An identifier such as x5 or GPT-4; what is under a fraction, raised or lowered."""
 _UNREADABLE = r"""
@@ -41,7 +42,8 @@ _ADJOINING = r"""
 """
 """What makes a number before it unreadable."""
 _NEXT = re.compile(
-    rf"(?:(?P<other>{_OTHER})|{_UNREADABLE}|{_NUMBER})(?P<adjoining>{_ADJOINING})?+", re.VERBOSE
+    rf"(?:(?P<other>{_OTHER})|{_UNREADABLE}|{_NUMBER})(?P<adjoining>{_ADJOINING})?+",
+    re.VERBOSE,
 )
 _LONGEST = 400
 
@@ -55,7 +57,9 @@ _BLANKS = r"""(?x)
 """Digits that blanks group by three, as in 10 000; `broken`: by other groups, too."""
 _SPELLINGS: dict[str, str | Callable[[re.Match[str]], str]] = {
     rf"(?<=[0-9A-Za-z}}])(?=[¼-¾⅐-⅞]|{_FRAC})": " ",  # 2½ is 2 ½
-    "[¼-¾⅐-⅞]|([⁰¹²³⁴-⁹⁺⁻]++)": lambda match: "^" * bool(match[1]) + normalize("NFKC", match[0]),
+    "[¼-¾⅐-⅞]|([⁰¹²³⁴-⁹⁺⁻]++)": lambda match: (
+        "^" * bool(match[1]) + normalize("NFKC", match[0])
+    ),
     "[\u2010-\u2013\u2212\ufe63\uff0d]": "-",
     "[\u2044\u2215]": "/",
     r"[\u00d7\u2715\u22c5\u00b7]|\\(?:times|cdot)(?![A-Za-z])": "*",
@@ -115,7 +119,11 @@ def _rewritten(text: str) -> str:
 
 def _value(match: re.Match[str]) -> Fraction | None:
     """The exact value of a match of _NEXT; None where it is no number."""
-    if not match["over"] or match["adjoining"] or (match["sign"] and match["inner_sign"]):
+    if (
+        not match["over"]
+        or match["adjoining"]
+        or (match["sign"] and match["inner_sign"])
+    ):
         return None
     integer = _decimal(match["whole"] or "0")
     over = _decimal(match["over"])
@@ -139,4 +147,6 @@ def _decimal(text: str) -> Fraction | None:
     # A short text such as 1e999999999 would fill the memory.
     if len(mantissa) > _LONGEST or len(power) > 3 or int(power) > _LONGEST:
         return None
-    return Fraction(mantissa) * Fraction(10) ** (-int(power) if "-" in exponent else int(power))
+    return Fraction(mantissa) * Fraction(10) ** (
+        -int(power) if "-" in exponent else int(power)
+    )

@@ -109,7 +109,9 @@ class NumericTargets(NumericPlaces):
 
     def partition(self, support: str) -> Tensor:
         """logsumexp over the whole `vocabulary`, or over V_num (`numeric`): [M], differentiable."""
-        return self.log_partition if support == "vocabulary" else self.logits.logsumexp(-1)
+        return (
+            self.log_partition if support == "vocabulary" else self.logits.logsumexp(-1)
+        )
 
     def residual(self) -> Tensor:
         """p - e_{pi(y)} with p = softmax(l[V_num]) (eq:pq_p), differentiable: [M, N]."""
@@ -218,7 +220,9 @@ def mixed(*parts: Tensor | int) -> Tensor:
 
 def gumbel(key: Tensor) -> Tensor:
     """A standard Gumbel variate for every key: float64 of its shape, on its device."""
-    uniform = (_shifted(_splitmix(key), 12).double() + 0.5) * 2.0**-52  # in (0, 1), both open
+    uniform = (
+        _shifted(_splitmix(key), 12).double() + 0.5
+    ) * 2.0**-52  # in (0, 1), both open
     return -(-uniform.log()).log()
 
 

@@ -30,7 +30,9 @@ def parameter(
 
 def factor(default: float) -> Any:
     """The parameter `lambda` of a loss."""
-    return parameter(default, "weight of the auxiliary", name="lambda", check=non_negative)
+    return parameter(
+        default, "weight of the auxiliary", name="lambda", check=non_negative
+    )
 
 
 def positive(value: float) -> str | None:
@@ -45,7 +47,9 @@ def non_negative(value: float) -> str | None:
 
 def between(low: float, high: float) -> Callable[[float], str | None]:
     """A check: from low to high."""
-    return lambda value: None if low <= value <= high else f"must be from {low:,} to {high:,}"
+    return lambda value: (
+        None if low <= value <= high else f"must be from {low:,} to {high:,}"
+    )
 
 
 bandwidth = between(0.001, 1_000_000)

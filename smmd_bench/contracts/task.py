@@ -68,7 +68,9 @@ class Metric(Protocol):
     columns: ClassVar[tuple[str, ...]]
     subset: ClassVar[str | None]
 
-    def statistic(self, *columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    def statistic(
+        self, *columns: NDArray[np.float64], axis: int = -1
+    ) -> NDArray[np.float64]:
         """Reduce `axis` of every column (all of one shape) to the metric."""
 
 
@@ -82,7 +84,9 @@ class Task(Protocol):
     max_new_tokens: ClassVar[int]
     paper_sizes: ClassVar[Mapping[Split, int]]
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         """The first `limit` examples of a split (None: the paper's number of them)."""
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:

@@ -29,7 +29,9 @@ _REASONING_TAG = re.compile(
     """,
     re.VERBOSE,
 )
-_REASONING_OR_END = re.compile(rf"(?P<open><think>)|(?P<close></think>)|{_END}", re.VERBOSE)
+_REASONING_OR_END = re.compile(
+    rf"(?P<open><think>)|(?P<close></think>)|{_END}", re.VERBOSE
+)
 _NARROW = "\u00a0\u2007\u2009\u202f"  # spaces that do not break a line, or thin ones
 _GROUPING = re.compile(rf"(?<=[0-9])(?<![0-9]{{4}})[{_NARROW}](?=[0-9]{{3}}(?![0-9]))")
 _SPACES = str.maketrans(dict.fromkeys(_NARROW, " "))

@@ -54,7 +54,13 @@ def find_beams(
         block = slice(start, start + BLOCK)
         rows = images[block] if images else None
         searched += _search(
-            session, checkpoint, prompts[block], stop, max_new_tokens, never=never, images=rows
+            session,
+            checkpoint,
+            prompts[block],
+            stop,
+            max_new_tokens,
+            never=never,
+            images=rows,
         )
         progress("beams", len(searched), len(prompts))
     return searched
@@ -87,7 +93,10 @@ def _search(
         if not beginnings:
             break
         likeliest = session.likeliest_tokens(
-            [[*prompts[index], *ids] for index, (_, ids) in zip(places, beginnings, strict=True)],
+            [
+                [*prompts[index], *ids]
+                for index, (_, ids) in zip(places, beginnings, strict=True)
+            ],
             checkpoint,
             most=WIDTH,
             images=[images[index] for index in places] if images else None,
@@ -106,7 +115,9 @@ def _search(
     return [sorted([*complete, *cut], reverse=True) for complete, cut in pairs]
 
 
-def _extend(beginning: Beam, tokens: Mapping[int, float], never: Collection[int]) -> Iterator[Beam]:
+def _extend(
+    beginning: Beam, tokens: Mapping[int, float], never: Collection[int]
+) -> Iterator[Beam]:
     """The beams that go on with one of these tokens, those below `LEAST` dropped."""
     log_p, ids = beginning
     for token, log_p_of_token in tokens.items():
@@ -125,7 +136,9 @@ def beams_frame(
     import pandas as pd
 
     all_beams = list(chain.from_iterable(beams_each))
-    uid_of_beam = [uid for uid, beams in zip(uids, beams_each, strict=True) for _ in beams]
+    uid_of_beam = [
+        uid for uid, beams in zip(uids, beams_each, strict=True) for _ in beams
+    ]
     return pd.DataFrame(
         {
             "uid": uid_of_beam,

@@ -83,7 +83,11 @@ def indistinguishable(canary: Canary, dtype: str) -> list[str]:
     """The rivals whose weights the rule could take for the canary's own, by name."""
     rule = Rule(canary, dtype)
     alike = rule.passes(rule.rivals - rule.exact, times=2)
-    return [name for (name, _), is_alike in zip(canary.rivals, alike, strict=True) if is_alike]
+    return [
+        name
+        for (name, _), is_alike in zip(canary.rivals, alike, strict=True)
+        if is_alike
+    ]
 
 
 def resolution(canary: Canary, dtype: str) -> float:
@@ -102,7 +106,8 @@ class Rule:
         self.dtype = dtype
         self.exact = _flat(canary.log_probabilities)  # [n]
         rivals = [_flat(rows) for _, rows in canary.rivals]
-        self.rivals = np.stack(rivals) if rivals else np.empty((0, len(self.exact)))  # [R, n]
+        # [R, n]
+        self.rivals = np.stack(rivals) if rivals else np.empty((0, len(self.exact)))
         self.kind = _kinds_of_tokens(canary)  # [n]
         self.parts = [self.kind == kind for kind in np.unique(self.kind)]
         self.noise = self._measure_noise()  # [n], that of its part
@@ -131,7 +136,9 @@ class Rule:
         if self.dtype in LARGEST:
             return np.asarray((np.abs(off) <= times * LARGEST[self.dtype]).all(axis=1))
         deviation, towards_rival = self.sizes(off)
-        return np.asarray((deviation <= times * WHOLE) & (towards_rival <= times * ALONG))
+        return np.asarray(
+            (deviation <= times * WHOLE) & (towards_rival <= times * ALONG)
+        )
 
     def sizes(self, off: Array) -> tuple[Array, Array]:
         """Of each deviation of `off` [K, n], in units of the noise: the largest whole of a part,

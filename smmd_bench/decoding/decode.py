@@ -36,16 +36,24 @@ def decode_checkpoint(
     prompts = encode_examples(tokenizer, processor, examples, chat=chat)
     images = images_of(examples)
     completions = session.generate(
-        prompts, checkpoint, max_new_tokens=max_new_tokens, images=images, progress=progress
+        prompts,
+        checkpoint,
+        max_new_tokens=max_new_tokens,
+        images=images,
+        progress=progress,
     )
-    frame = completions_frame(examples, completions, expanded_lengths(processor, prompts, images))
+    frame = completions_frame(
+        examples, completions, expanded_lengths(processor, prompts, images)
+    )
     if chat:
         frame["prompt"] = frame["prompt"].map(user_turn)
     return frame
 
 
 def completions_frame(
-    examples: Sequence[Example], completions: Sequence[Completion], prompt_tokens: Sequence[int]
+    examples: Sequence[Example],
+    completions: Sequence[Completion],
+    prompt_tokens: Sequence[int],
 ) -> pd.DataFrame:
     """The frame of `decode_checkpoint`."""
     columns: dict[str, Sequence[Any]] = {

@@ -20,7 +20,14 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from ..contracts import Checkpoint, EngineSession, Example, Images, NumericVocabulary, Progress
+from ..contracts import (
+    Checkpoint,
+    EngineSession,
+    Example,
+    Images,
+    NumericVocabulary,
+    Progress,
+)
 
 BLOCK = 8192
 """Prefixes whose distributions are held at a time: 64 MiB at N = 1000."""
@@ -28,7 +35,13 @@ OUTSIDE = -1
 """What stands for a token outside the answer, as those of a rationale."""
 _DIGIT = re.compile("[0-9]")
 
-_DISTRIBUTION = ("p_target", "maximum", "argmax_value", "mean", *(f"p{d}" for d in range(10)))
+_DISTRIBUTION = (
+    "p_target",
+    "maximum",
+    "argmax_value",
+    "mean",
+    *(f"p{d}" for d in range(10)),
+)
 
 
 def probe(
@@ -59,22 +72,22 @@ def probe(
     index_of = {token: index for index, token in enumerate(token_ids)}
     where = _find_numeric(targets_ids, index_of)  # M of them
     numeric_tokens = [targets_ids[e][at] for e, _, at in where]
-    targets = np.array([index_of[token] for token in numeric_tokens], dtype=np.int64)  # [M]
+    # [M]
+    targets = np.array([index_of[token] for token in numeric_tokens], dtype=np.int64)
 
     reduced = [np.empty((0, len(_DISTRIBUTION)))]
     vectors: list[list[float] | None] = []
     for start in range(0, len(where), BLOCK):
         block = where[start : start + BLOCK]
         prefixes = [[*prompts_ids[e], *targets_ids[e][:at]] for e, _, at in block]
-        images_of_block = None
-        if images:
-            images_of_block = [images[e] for e, _, _ in block]
+        pictures = [images[e] for e, _, _ in block] if images else None
         report = None
         if progress is not None:
             report = shifted(progress, start, len(where))
+        # [m, N]
         p = session.next_token_probabilities(
-            prefixes, token_ids, checkpoint, images=images_of_block, progress=report
-        )  # [m, N]
+            prefixes, token_ids, checkpoint, images=pictures, progress=report
+        )
 
         reduced.append(_reduce(p, targets[start : start + BLOCK], values))
         for row, (example, _, _) in zip(p, block, strict=True):
@@ -118,7 +131,9 @@ def answer_digits(
     """
     digits_of: dict[int, int] = {int(tokenizer.eos_token_id): 0}
     pairs = zip(examples, targets_ids, strict=True)
-    return [_answer_digits(tokenizer, example, ids, digits_of) for example, ids in pairs]
+    return [
+        _answer_digits(tokenizer, example, ids, digits_of) for example, ids in pairs
+    ]
 
 
 def _answer_digits(
@@ -133,7 +148,9 @@ def _answer_digits(
     counts = [digits_of[token] for token in ids]
     outside = 0
     if example.answer_start:
-        outside = sum(counts) - len(_DIGIT.findall(example.target[example.answer_start :]))
+        outside = sum(counts) - len(
+            _DIGIT.findall(example.target[example.answer_start :])
+        )
 
     # [n + 1], the digits of the target before each token.
     digits_before = accumulate(counts, initial=-outside)
@@ -146,7 +163,8 @@ def _reduce(
     """The columns of `_DISTRIBUTION` of p [m, N]: [m, 14]."""
     best, rows = p.argmax(axis=1), np.arange(len(p))
     numbers = p[rows, targets], p[rows, best], values[best], p @ values
-    leading = [int(f"{abs(value):e}"[0]) for value in values]  # [N], significant digits; 0 has 0
+    # [N], significant digits; 0 has 0
+    leading = [int(f"{abs(value):e}"[0]) for value in values]
     return np.column_stack([*numbers, p @ np.eye(10)[leading]])
 
 

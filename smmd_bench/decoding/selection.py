@@ -25,7 +25,13 @@ from ..scoring.score import score_frame
 from ..scoring.statistics import interval
 from ..storage.addresses import digest_of_weights
 from ..storage.cell import StoredCell
-from ..storage.files import DamagedError, read_parquet, remove_tree, write_folder, write_json
+from ..storage.files import (
+    DamagedError,
+    read_parquet,
+    remove_tree,
+    write_folder,
+    write_json,
+)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -40,7 +46,9 @@ def select(cell: Cell, validation: pd.DataFrame) -> dict[str, Any]:
     ranks: list[tuple[float, ...]] = []
 
     for epoch, completions in validation.groupby("epoch", sort=True):
-        scores = score_frame(task, completions.drop(columns="epoch").reset_index(drop=True))
+        scores = score_frame(
+            task, completions.drop(columns="epoch").reset_index(drop=True)
+        )
         values = {metric.name: _value(metric, scores) for metric in task.metrics()}
         lines.append({"epoch": int(str(epoch)), "n": len(scores), **values})
         ranks.append(rank(metrics, scores))
@@ -66,7 +74,9 @@ def rank(metrics: Sequence[Metric], scores: pd.DataFrame) -> tuple[float, ...]:
     return _signed(metrics, values)
 
 
-def _signed(metrics: Sequence[Metric], values: Sequence[float | None]) -> tuple[float, ...]:
+def _signed(
+    metrics: Sequence[Metric], values: Sequence[float | None]
+) -> tuple[float, ...]:
     """The values with a sign by which larger is better; a missing one is the worst."""
     signs = [1 if metric.better == "higher" else -1 for metric in metrics]
     return tuple(
@@ -76,7 +86,9 @@ def _signed(metrics: Sequence[Metric], values: Sequence[float | None]) -> tuple[
 
 
 def _describe_floor(
-    metrics: Sequence[Metric], lines: Sequence[dict[str, Any]], answers: NDArray[np.float64]
+    metrics: Sequence[Metric],
+    lines: Sequence[dict[str, Any]],
+    answers: NDArray[np.float64],
 ) -> list[str]:
     """A note where no epoch is better than answering nothing, or always the same."""
     best = metrics[0]
@@ -85,10 +97,14 @@ def _describe_floor(
         if any(value is None or value > 0 for value in values):
             return []
         by = f"by {metrics[1].label}" if len(metrics) > 1 else "as the first"
-        return [f"{best.label} is 0 on validation at every epoch: one was selected {by}."]
+        return [
+            f"{best.label} is 0 on validation at every epoch: one was selected {by}."
+        ]
 
     constant = constant_value(best, answers)
-    if constant is None or any(value is not None and value < constant for value in values):
+    if constant is None or any(
+        value is not None and value < constant for value in values
+    ):
         return []
     return [
         f"No epoch's {best.label} on validation is below {constant:.4g}, that of the best constant "
@@ -150,7 +166,9 @@ def _choose(cell: Cell, stored: StoredCell) -> dict[str, Any]:
     for configuration, trial in zip(cell.grid, stored.trials, strict=True):
         assert trial.selection is not None
         best_epoch = int(trial.selection["best_epoch"])
-        (epoch_line,) = (line for line in trial.selection["epochs"] if line["epoch"] == best_epoch)
+        (epoch_line,) = (
+            line for line in trial.selection["epochs"] if line["epoch"] == best_epoch
+        )
         interval_of_trial: dict[str, float | None] = {"low": None, "high": None}
         trial_rank = _signed(metrics, [epoch_line[metric.name] for metric in metrics])
 
@@ -185,7 +203,9 @@ def _score_epoch(cell: Cell, stored: StoredCell, epoch: int) -> pd.DataFrame:
 
 def _read_validation(stored: StoredCell) -> pd.DataFrame:
     assert stored.validated is not None
-    frame: pd.DataFrame = read_parquet(stored.validated / "validation.parquet").to_pandas()
+    frame: pd.DataFrame = read_parquet(
+        stored.validated / "validation.parquet"
+    ).to_pandas()
     return frame
 
 
@@ -197,7 +217,8 @@ def _keep_selected(stored: StoredCell) -> None:
         if epoch != stored.tested.epoch:
             remove_tree(stored.epoch(epoch))
 
-    for half in stored.trained.glob("epochs/.*.part"):  # a kill left what was being removed
+    # a kill left what was being removed
+    for half in stored.trained.glob("epochs/.*.part"):
         shutil.rmtree(half)
 
 

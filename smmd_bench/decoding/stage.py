@@ -24,7 +24,14 @@ from typing import Any
 
 import pandas as pd
 
-from ..contracts import Canary, Checkpoint, EngineSession, EngineSettings, Example, Progress
+from ..contracts import (
+    Canary,
+    Checkpoint,
+    EngineSession,
+    EngineSettings,
+    Example,
+    Progress,
+)
 from ..contracts.engine import CheckpointKind
 from ..encoding.numbers import numeric_vocabulary
 from ..encoding.prompts import encode_examples, encode_targets, images_of
@@ -34,8 +41,7 @@ from ..experiment.compatibility import INSTEAD
 from ..experiment.provenance import describe_stage
 from ..models.checkpoints import stop_token_ids
 from ..models.loading import quiet_libraries
-from ..models.processor import load_processor
-from ..models.tokenizers import load_tokenizer
+from ..models.tokenizers import load_processor, load_tokenizer
 from ..plugin_system.registry import load_engine
 from ..storage.cell import StoredCell
 from ..storage.files import write_folder, write_json, write_parquet
@@ -61,7 +67,11 @@ class _Open:
         return self.processor if cell.reads_images else None
 
     def decode(
-        self, cell: Cell, checkpoint: Checkpoint, examples: Sequence[Example], report: Progress
+        self,
+        cell: Cell,
+        checkpoint: Checkpoint,
+        examples: Sequence[Example],
+        report: Progress,
     ) -> pd.DataFrame:
         """Completions of the examples of a cell's task."""
         return decode_checkpoint(
@@ -70,7 +80,9 @@ class _Open:
         )  # fmt: skip
 
 
-def decode_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[Cell, Exception]:
+def decode_cells(
+    cells: Sequence[Cell], run: Path, progress: Progress
+) -> dict[Cell, Exception]:
     """Decode cells of one base; returns the error of each cell that failed. One engine start serves
     all cells with the same limits on the pixels of an image. If it fails, all of its cells fail."""
     quiet_libraries()
@@ -80,7 +92,9 @@ def decode_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[C
     for group in by_pixels(cells):
         ended: set[Cell] = set()
         try:
-            for cell, failure in _decode_group(group, run, tokenizer, progress, several=several):
+            for cell, failure in _decode_group(
+                group, run, tokenizer, progress, several=several
+            ):
                 ended.add(cell)
                 if failure is not None:
                     failures[cell] = failure
@@ -91,7 +105,12 @@ def decode_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[C
 
 
 def _decode_group(
-    cells: Sequence[Cell], run: Path, tokenizer: Any, progress: Progress, *, several: bool
+    cells: Sequence[Cell],
+    run: Path,
+    tokenizer: Any,
+    progress: Progress,
+    *,
+    several: bool,
 ) -> Iterator[tuple[Cell, Exception | None]]:
     """Decode cells in one engine; each one once it has ended, with its error."""
     engine, base = cells[0].engine, cells[0].card.folder
@@ -104,7 +123,9 @@ def _decode_group(
         canaries = session_canaries(cells, run)
         running = _Open(session, tokenizer, processor, progress, canaries)
         # The base comes first, and a test of transfer after the cell that it tests.
-        for cell in sorted(cells, key=lambda cell: (not cell.is_base, cell.source is not None)):
+        for cell in sorted(
+            cells, key=lambda cell: (not cell.is_base, cell.source is not None)
+        ):
             failure = None
             name = cell.short_label
             if several:
@@ -118,7 +139,9 @@ def _decode_group(
 
 
 @contextmanager
-def start_engine(name: str, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
+def start_engine(
+    name: str, base: Path, settings: EngineSettings
+) -> Iterator[EngineSession]:
     """A session of an engine on a base. Raises RuntimeError, which names the engine to choose
     instead, if it cannot start."""
     with ExitStack() as stack:
@@ -153,7 +176,9 @@ def settings_together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
     """The settings of one engine that serves all the cells."""
     settings = [cell.engine_settings for cell in cells]
     vision = [s for s in settings if s.images] or settings[:1]
-    vocabularies = [numeric_vocabulary(tokenizer, cell.recipe.numeric_rule) for cell in cells]
+    vocabularies = [
+        numeric_vocabulary(tokenizer, cell.recipe.numeric_rule) for cell in cells
+    ]
     return dataclasses.replace(
         vision[0],
         images=max(s.images for s in settings),
@@ -220,11 +245,17 @@ def _test(
     receipt: dict[str, Any] = {"notes": []}
     if checkpoint.canary is not None:
         receipt = decode_receipt(checkpoint.canary, recipe.dtype)
-    write_json(folder / "decode.json", {**receipt, "made_with": describe_stage("decode")})
+    write_json(
+        folder / "decode.json", {**receipt, "made_with": describe_stage("decode")}
+    )
 
 
 def _beams(
-    cell: Cell, checkpoint: Checkpoint, examples: Sequence[Example], running: _Open, name: str
+    cell: Cell,
+    checkpoint: Checkpoint,
+    examples: Sequence[Example],
+    running: _Open,
+    name: str,
 ) -> pd.DataFrame:
     require_beams(cell.engine, running.session)
     tokenizer, processor = running.tokenizer, running.processor_for(cell)
@@ -263,16 +294,24 @@ def _select(cell: Cell, run: Path, running: _Open, name: str) -> Checkpoint:
     stored = cell.stored(run)
     assert stored.tested is not None
     if stored.checkpoint is None:
-        raise RuntimeError(f"The weights of {cell.label} are gone: run the same command again.")
+        raise RuntimeError(
+            f"The weights of {cell.label} are gone: run the same command again."
+        )
     require_whole(stored.checkpoint, stored.tested.digest)
     epoch = stored.tested.epoch
     return Checkpoint(f"{cell.address}-best", kind, stored.checkpoint, canaries[epoch])
 
 
 def _validate(
-    cell: Cell, stored: StoredCell, canaries: dict[int, Canary], running: _Open, name: str
+    cell: Cell,
+    stored: StoredCell,
+    canaries: dict[int, Canary],
+    running: _Open,
+    name: str,
 ) -> pd.DataFrame:
-    examples = cell.task_plugin.examples("validation", cell.data_seed, cell.size("validation"))
+    examples = cell.task_plugin.examples(
+        "validation", cell.data_seed, cell.size("validation")
+    )
     report = partial(_named, running.progress, f"validate {name}")
     total = len(examples) * len(canaries)
     frames = []

@@ -84,7 +84,9 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
                 progress("tokenise", min(start + _CHUNK, len(examples)), len(examples))
 
         self.processor = processor
-        self.images = [example.images for example in examples] if processor is not None else []
+        self.images = (
+            [example.images for example in examples] if processor is not None else []
+        )
         self.ids = np.concatenate(ids)
         self.lengths = np.asarray(lengths)
         self.prompts = np.asarray(prompts)
@@ -144,7 +146,9 @@ class RightPaddingCollator:
         return pad_rows(rows, self.pad_token_id, "right")
 
 
-def expand(processor: Any, token_ids: Sequence[int], images: Sequence[Path]) -> dict[str, Tensor]:
+def expand(
+    processor: Any, token_ids: Sequence[int], images: Sequence[Path]
+) -> dict[str, Tensor]:
     """What the model takes for one row of token ids with its pictures, read from their files.
 
     {input_ids, attention_mask [1, T]} int64, with mm_token_type_ids [1, T] or cross_attention_mask
@@ -165,7 +169,12 @@ def expand(processor: Any, token_ids: Sequence[int], images: Sequence[Path]) -> 
         return _cross(processor, list(token_ids), pictures)
 
     pieces = [
-        processor(text=[processor.image_token], images=[[p]], add_special_tokens=False, **_TENSORS)
+        processor(
+            text=[processor.image_token],
+            images=[[p]],
+            add_special_tokens=False,
+            **_TENSORS,
+        )
         for p in pictures
     ]
 
@@ -186,7 +195,9 @@ def expand(processor: Any, token_ids: Sequence[int], images: Sequence[Path]) -> 
 
 
 def pad_rows(
-    rows: Sequence[Mapping[str, Tensor]], pad_token_id: int, side: Literal["left", "right"]
+    rows: Sequence[Mapping[str, Tensor]],
+    pad_token_id: int,
+    side: Literal["left", "right"],
 ) -> dict[str, Tensor]:
     """A batch of rows such as those of `expand`, padded to the longest on one side.
 
@@ -202,7 +213,9 @@ def pad_rows(
     for key in keys:
         parts = [row[key] for row in rows if key in row]
         if len(parts) < len(rows) and key == CROSS_ATTENTION:
-            raise ValueError("Some rows of Mllama have no picture: put them in another batch.")
+            raise ValueError(
+                "Some rows of Mllama have no picture: put them in another batch."
+            )
         if key in _ALONG_TEXT:
             fill = fills.get(key, 0)
             parts = [_pad_text(tensor, width, fill, side) for tensor in parts]
@@ -219,7 +232,9 @@ def _pad_text(part: Tensor, width: int, fill: int, side: str) -> Tensor:
     return pad(part, gaps, value=fill)
 
 
-def _cross(processor: Any, token_ids: list[int], pictures: list[Any]) -> dict[str, Tensor]:
+def _cross(
+    processor: Any, token_ids: list[int], pictures: list[Any]
+) -> dict[str, Tensor]:
     """`expand` where the pictures stand beside the text."""
     from transformers.models.mllama.processing_mllama import (
         convert_sparse_cross_attention_mask_to_dense,
@@ -242,7 +257,10 @@ def _cross(processor: Any, token_ids: list[int], pictures: list[Any]) -> dict[st
 
 def _stack(parts: Sequence[Tensor]) -> Tensor:
     """One after another; with zeros beyond the smaller ones where other dimensions differ."""
-    shape = [max(sizes) for sizes in zip(*(tensor.shape[1:] for tensor in parts), strict=True)]
+    shape = [
+        max(sizes)
+        for sizes in zip(*(tensor.shape[1:] for tensor in parts), strict=True)
+    ]
     wide = []
     for tensor in parts:
         gaps = [most - size for most, size in zip(shape, tensor.shape[1:], strict=True)]

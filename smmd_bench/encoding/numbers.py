@@ -88,10 +88,18 @@ def _find_others(
     return dict(by_count)
 
 
-def _tokens_of(tokenizer: Any, texts: Iterable[str], signs: Iterable[str]) -> tuple[int, ...]:
+def _tokens_of(
+    tokenizer: Any, texts: Iterable[str], signs: Iterable[str]
+) -> tuple[int, ...]:
     """The tokens that are one of these signs, with a space before it or without, in these texts."""
-    ids = {int(token) for x in texts for token in tokenizer.encode(x, add_special_tokens=False)}
-    return tuple(sorted(token for token in ids if tokenizer.decode([token]).strip() in {*signs}))
+    ids = {
+        int(token)
+        for x in texts
+        for token in tokenizer.encode(x, add_special_tokens=False)
+    }
+    return tuple(
+        sorted(token for token in ids if tokenizer.decode([token]).strip() in {*signs})
+    )
 
 
 @lru_cache(8)
@@ -118,7 +126,11 @@ def _integer_tokens(tokenizer: Any) -> dict[int, float]:
     lengths = {len(str(number)) for number in emitted}
     spelled = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
     for number in range(1000):
-        if number not in emitted and len(str(number)) in lengths and str(number) in spelled:
+        if (
+            number not in emitted
+            and len(str(number)) in lengths
+            and str(number) in spelled
+        ):
             emitted[number] = int(spelled[str(number)])
     return {token_id: float(number) for number, token_id in emitted.items()}
 
@@ -136,7 +148,11 @@ def _digit_tokens(tokenizer: Any) -> dict[int, tuple[int, bool, bool]]:
         if _HAS_DIGIT.search(_spelling(tokenizer, token)):
             text = tokenizer.decode([*context, token])[start:]
             if match := _AT_THE_END.search(text) or _AT_THE_START.match(text):
-                digits_of[token] = len(match[0]), match.start() > 0, match.end() < len(text)
+                digits_of[token] = (
+                    len(match[0]),
+                    match.start() > 0,
+                    match.end() < len(text),
+                )
     return digits_of
 
 

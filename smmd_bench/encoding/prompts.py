@@ -35,19 +35,25 @@ def user_turn(prompt: str) -> str:
     return prompt.strip()
 
 
-def encode_prompts(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) -> list[list[int]]:
+def encode_prompts(
+    tokenizer: Any, texts: Sequence[str], *, chat: bool = False
+) -> list[list[int]]:
     """Token ids of prompts, each with a leading special token where the tokenizer adds one.
 
     With `chat` each is the turn of a user (`user_turn`), in the tokenizer's chat template, up to
     where the assistant writes. Raises UserError if the tokenizer has no chat template.
     """
     if chat:
-        _require_template(tokenizer.chat_template, f"tokenizer {tokenizer.name_or_path}")
+        _require_template(
+            tokenizer.chat_template, f"tokenizer {tokenizer.name_or_path}"
+        )
         texts = [_chat(tokenizer, user_turn(text)) for text in texts]
     return _encode(tokenizer, texts, special=not chat)
 
 
-def encode_targets(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) -> list[list[int]]:
+def encode_targets(
+    tokenizer: Any, texts: Sequence[str], *, chat: bool = False
+) -> list[list[int]]:
     """Token ids of targets, each with the end-of-sequence token that closes it.
 
     With `chat` a target begins an assistant's turn, so it has no leading space. Raises UserError if
@@ -63,12 +69,18 @@ def encode_targets(tokenizer: Any, texts: Sequence[str], *, chat: bool = False) 
     return [[*row, int(tokenizer.eos_token_id)] for row in rows]
 
 
-def decode_texts(tokenizer: Any, rows: Sequence[Sequence[int]], stop: Collection[int]) -> list[str]:
+def decode_texts(
+    tokenizer: Any, rows: Sequence[Sequence[int]], stop: Collection[int]
+) -> list[str]:
     """The texts of completions, without padding, begin-of-text and the tokens of `stop`. Other
     special tokens stay, because a tokenizer may have its digits among them."""
     dropped = {*stop, tokenizer.pad_token_id, tokenizer.bos_token_id}
     rows = [[token for token in row if token not in dropped] for row in rows]
-    return list(tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False)) if rows else []
+    return (
+        list(tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False))
+        if rows
+        else []
+    )
 
 
 def encode_image_prompts(
@@ -93,11 +105,15 @@ def encode_image_prompts(
         texts = [_chat(processor, turn, chat_template=template) for turn in turns]
         rows = _encode(tokenizer, texts, special=False)
     elif pictures_cross(processor):  # its pictures stand before the first token
-        texts = [processor.image_token * n + tokenizer.bos_token + text for text, n in counts]
+        texts = [
+            processor.image_token * n + tokenizer.bos_token + text for text, n in counts
+        ]
         rows = _encode(tokenizer, texts, special=False)
     else:
         image = _WRAPPED.get(processor.image_token, processor.image_token)
-        rows = _encode(tokenizer, [image * n + text for text, n in counts], special=True)
+        rows = _encode(
+            tokenizer, [image * n + text for text, n in counts], special=True
+        )
 
     # A text may hold a placeholder, and a chat template may drop the picture's.
     for at, (row, pictures) in enumerate(zip(rows, images_each, strict=True)):
@@ -117,7 +133,11 @@ def encode_image_prompts(
 
 
 def encode_examples(
-    tokenizer: Any, processor: Any | None, examples: Sequence[Example], *, chat: bool = False
+    tokenizer: Any,
+    processor: Any | None,
+    examples: Sequence[Example],
+    *,
+    chat: bool = False,
 ) -> list[list[int]]:
     """Token ids of the examples' prompts, with one placeholder an image.
 
@@ -192,7 +212,9 @@ def require_round_trip(
     stop = [tokenizer.eos_token_id]
 
     prompts = encode_examples(tokenizer, processor, examples, chat=chat)
-    targets = encode_targets(tokenizer, [example.target for example in examples], chat=chat)
+    targets = encode_targets(
+        tokenizer, [example.target for example in examples], chat=chat
+    )
 
     images = set() if processor is None else {processor.image_token_id}
     ids = {token for row in [*prompts, *targets] for token in row} - images
@@ -204,7 +226,9 @@ def require_round_trip(
         )
 
     for rows, kind in ((prompts, "prompt"), (targets, "target")):
-        for example, text in zip(examples, decode_texts(tokenizer, rows, stop), strict=True):
+        for example, text in zip(
+            examples, decode_texts(tokenizer, rows, stop), strict=True
+        ):
             # A token for the unknown is no text of the task's.
             readable = text.replace(tokenizer.unk_token or "\0", "")
             expected = _plain(getattr(example, kind))
@@ -223,9 +247,15 @@ def require_round_trip(
             )
 
 
-def _token_ids(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list[int]]:
+def _token_ids(
+    tokenizer: Any, texts: Sequence[str], *, special: bool
+) -> list[list[int]]:
     """As the tokenizer gives them; it refuses an empty list of texts."""
-    return list(tokenizer([*texts], add_special_tokens=special)["input_ids"]) if texts else []
+    return (
+        list(tokenizer([*texts], add_special_tokens=special)["input_ids"])
+        if texts
+        else []
+    )
 
 
 def _encode(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list[int]]:
@@ -239,7 +269,11 @@ def _encode(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list
 def _chat(owner: Any, content: Any, **options: Any) -> str:
     """A user's turn in the template of a tokenizer or processor, whose clock stands still."""
     turns = [{"role": "user", "content": content}]
-    options |= {"tokenize": False, "add_generation_prompt": True, "strftime_now": TODAY.strftime}
+    options |= {
+        "tokenize": False,
+        "add_generation_prompt": True,
+        "strftime_now": TODAY.strftime,
+    }
     try:
         text = str(owner.apply_chat_template(turns, **options))
         text.encode()  # a template may hold half a surrogate pair
@@ -254,7 +288,9 @@ def _chat(owner: Any, content: Any, **options: Any) -> str:
 
 def _require_template(template: Any, owner: str) -> None:
     if not template:
-        raise UserError(f"The {owner} has no chat template: leave out chat_template=true.")
+        raise UserError(
+            f"The {owner} has no chat template: leave out chat_template=true."
+        )
 
 
 def _plain(text: str) -> str:

@@ -12,7 +12,12 @@ from typing import Any
 from ..contracts import EngineSettings, Loss, Modality, Split, Task
 from ..models.cards import ModelCard, card_at
 from ..models.recipe import TRAINING_VERSION, Recipe, training_settings
-from ..plugin_system.checked_task import label_of, reads_files, take_examples, take_identity
+from ..plugin_system.checked_task import (
+    label_of,
+    reads_files,
+    take_examples,
+    take_identity,
+)
 from ..plugin_system.parameters import parameters_of, spell
 from ..plugin_system.plugin_source import with_source
 from ..plugin_system.registry import engine_identity, load_loss, load_task
@@ -108,7 +113,9 @@ class Cell:
             recipe = self.recipe.changed(dict(point.settings))
             settings = [f"{key}={spell(value)}" for key, value in point.settings]
             trial = ",".join(settings)
-            trials.append(dataclasses.replace(plain, loss=point.loss, recipe=recipe, trial=trial))
+            trials.append(
+                dataclasses.replace(plain, loss=point.loss, recipe=recipe, trial=trial)
+            )
         return tuple(trials)
 
     @cached_property
@@ -147,7 +154,8 @@ class Cell:
         wanted = getattr(self.recipe, f"{split}_examples")
         if wanted is None:
             return all_examples
-        is_finite = getattr(task, "finite", reads_files(task))  # there are no more than that
+        # there are no more than that
+        is_finite = getattr(task, "finite", reads_files(task))
         return min(int(wanted), all_examples) if is_finite else int(wanted)
 
     @property
@@ -199,7 +207,9 @@ class Cell:
             **self._pixels,
         }
 
-        content: dict[str, Mapping[str, Any]] = {"train": self._training} if trains else {}
+        content: dict[str, Mapping[str, Any]] = (
+            {"train": self._training} if trains else {}
+        )
         if trains and not self.is_base:
             content["validate"] = {"data": self._data("validation"), **greedy}
         if self.source is None and not self.is_base:
@@ -210,7 +220,11 @@ class Cell:
         if self.trial is None:
             test = {"data": self._data("test"), **greedy}
             content["decode"] = {
-                "probes": [PROBE_VERSION, self.recipe.probe_examples, self.recipe.probe_vectors],
+                "probes": [
+                    PROBE_VERSION,
+                    self.recipe.probe_examples,
+                    self.recipe.probe_vectors,
+                ],
                 "numbers": self.recipe.numeric_rule,
                 **test,
             }
@@ -226,7 +240,11 @@ class Cell:
     @property
     def _training(self) -> dict[str, Any]:
         """What the weights follow from; of the base, what its canary does."""
-        made_from = {"model": self.card.identity, "code": TRAINING_VERSION, **self._pixels}
+        made_from = {
+            "model": self.card.identity,
+            "code": TRAINING_VERSION,
+            **self._pixels,
+        }
         if self.is_base:
             # A task in files is known by its data, wherever they lie.
             task = self.task if self.task_label == self.task else self._data("test")
@@ -255,7 +273,9 @@ class Cell:
             dtype=recipe.dtype,
             max_model_length=recipe.max_length + task.max_new_tokens,
             # A tuned cell may test any of its trials, of which the rank can be tuned.
-            max_lora_rank=max(cell.recipe.lora_rank for cell in (self, *self.owner.trials)),
+            max_lora_rank=max(
+                cell.recipe.lora_rank for cell in (self, *self.owner.trials)
+            ),
             adapters=recipe.method == "lora",
             images=0,
         )
@@ -277,7 +297,9 @@ class Cell:
 
     def _data(self, split: Split) -> dict[str, Any]:
         identity = take_identity(self.task_plugin, split, self.data_seed)
-        return with_source({"identity": identity, "count": self.size(split)}, self.task_plugin)
+        return with_source(
+            {"identity": identity, "count": self.size(split)}, self.task_plugin
+        )
 
 
 def _plugin_identity(plugin: Any) -> dict[str, Any]:

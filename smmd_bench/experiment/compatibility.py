@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from ..contracts import Modality
 from ..errors import UserError
 from ..models.cards import ModelCard
-from ..models.processor import reads_images
+from ..models.tokenizers import reads_images
 from ..plugin_system.registry import load_engine, load_task
 
 INSTEAD = "transformers"

@@ -34,7 +34,9 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 def _as_axes(value: Any) -> tuple[Any, ...]:
     """The same; `ce: learning_rate=1,2` without quotes, a mapping in YAML, as a text."""
     return tuple(
-        ": ".join(map(str, *item.items())) if isinstance(item, dict) and len(item) == 1 else item
+        ": ".join(map(str, *item.items()))
+        if isinstance(item, dict) and len(item) == 1
+        else item
         for item in _as_tuple(value)
     )
 
@@ -42,9 +44,12 @@ def _as_axes(value: Any) -> tuple[Any, ...]:
 Name = Annotated[str, Field(pattern=r"\S")]
 Names = Annotated[tuple[Name, ...], BeforeValidator(_as_tuple)]
 Axes = Annotated[tuple[Name, ...], BeforeValidator(_as_axes)]
-Decoders = Annotated[tuple[Literal["greedy", "mean", "median"], ...], BeforeValidator(_as_tuple)]
+Decoders = Annotated[
+    tuple[Literal["greedy", "mean", "median"], ...], BeforeValidator(_as_tuple)
+]
 RecipeSettings = Annotated[dict[str, Any], BeforeValidator(checked_settings)]
-Seed = Annotated[int, Field(ge=0, le=2**32 - 1, strict=False)]  # NumPy takes no larger one
+# NumPy takes no larger one
+Seed = Annotated[int, Field(ge=0, le=2**32 - 1, strict=False)]
 Seeds = Annotated[tuple[Seed, ...], BeforeValidator(_as_tuple)]
 
 
@@ -82,7 +87,9 @@ class Experiment(Settings):
 
         # What means the same is spelled the same, since the name of the run's folder follows
         # from it. A bare name is not loaded, which would import torch.
-        losses = [canonical(load_loss(s)) if "[" in s else s.strip() for s in self.losses]
+        losses = [
+            canonical(load_loss(s)) if "[" in s else s.strip() for s in self.losses
+        ]
         read = {
             "models": self.models or (default_model(self.tasks),),
             "tasks": map(_resolved, self.tasks),
@@ -95,7 +102,9 @@ class Experiment(Settings):
 
         read_axes(self.tune)
         if self.tune_trials is not None and not self.tune:
-            raise UserError("--tune-trials draws from the values of --tune: give these, too.")
+            raise UserError(
+                "--tune-trials draws from the values of --tune: give these, too."
+            )
 
     @cached_property
     def cells(self) -> list[Cell]:
@@ -109,15 +118,21 @@ class Experiment(Settings):
                 base = self._make_base(model_card(model), spec)
                 rows = [base] if self.base else []
                 rows += [
-                    replace(base, loss=loss, seed=seed) for loss in losses for seed in self.seeds
+                    replace(base, loss=loss, seed=seed)
+                    for loss in losses
+                    for seed in self.seeds
                 ]
                 rows = self._with_tuned(rows)
                 cells += rows
 
                 # Trials select a setting on their own task; only rows of tables are transferred.
-                tests = getattr(base.task_plugin, "transfers", ()) if self.transfers else ()
+                tests = (
+                    getattr(base.task_plugin, "transfers", ()) if self.transfers else ()
+                )
                 for test in tests:
-                    cells += [_transfer(cell, test) for cell in rows if cell.trial is None]
+                    cells += [
+                        _transfer(cell, test) for cell in rows if cell.trial is None
+                    ]
 
         cells = [*dict.fromkeys(cells)]
         _require_sound(cells)
@@ -180,7 +195,9 @@ class Experiment(Settings):
         content: dict[str, Any] = TypeAdapter(Experiment).dump_python(self, mode="json")
         # Whole paths, so that the file means the same from another folder.
         places = [(local_path(model), model) for model in self.models]
-        return content | {"models": [str(p.resolve()) if p.is_dir() else m for p, m in places]}
+        return content | {
+            "models": [str(p.resolve()) if p.is_dir() else m for p, m in places]
+        }
 
     def to_yaml(self) -> str:
         """The YAML file that `smmd-bench run` takes."""

@@ -32,7 +32,9 @@ def _as_text(value: Any) -> Any:
     return str(value) if type(value) is int else value
 
 
-FolderName = Annotated[str, BeforeValidator(_as_text), Field(pattern=r"^[\w.-]*\w[\w.-]*$")]
+FolderName = Annotated[
+    str, BeforeValidator(_as_text), Field(pattern=r"^[\w.-]*\w[\w.-]*$")
+]
 
 
 @dataclass(frozen=True)
@@ -80,7 +82,11 @@ class ExperimentFile(Settings):
         bases: dict[tuple[str, str], Cell] = {}
         for cell in each_once(cell for part in self.experiments for cell in part.cells):
             # Bases of two recipes are one where their results are.
-            first = bases.setdefault((cell.model, cell.task), cell) if cell.is_base else cell
+            first = (
+                bases.setdefault((cell.model, cell.task), cell)
+                if cell.is_base
+                else cell
+            )
             if cell is first or cell.parts != first.parts:
                 cells.append(cell)
         return cells
@@ -92,16 +98,22 @@ def experiment_file(text: str | bytes, origin: str) -> ExperimentFile:
     name = content.pop("name", None)
     parts = content.pop("parts", [{}])
     if not isinstance(parts, list) or not all(isinstance(part, dict) for part in parts):
-        raise UserError(f"parts in {origin} must be a list of experiments, each a mapping.")
+        raise UserError(
+            f"parts in {origin} must be a list of experiments, each a mapping."
+        )
     if name is None and len(parts) != 1:
-        raise UserError(f"{origin} has parts and no name: give the run's folder one, with 'name'.")
+        raise UserError(
+            f"{origin} has parts and no name: give the run's folder one, with 'name'."
+        )
 
     # What stands beside the parts holds in each that does not say otherwise.
     experiments = []
     for number, part in enumerate(parts, 1):
         place = f"{origin}, part {number}" if part else origin
         experiments.append(Experiment.read({**content, **part}, place))
-    return ExperimentFile.read({"name": name, "experiments": tuple(experiments)}, origin)
+    return ExperimentFile.read(
+        {"name": name, "experiments": tuple(experiments)}, origin
+    )
 
 
 def _require_distinct(cells: Sequence[Cell]) -> None:
@@ -109,7 +121,9 @@ def _require_distinct(cells: Sequence[Cell]) -> None:
     by_task = {cell.task: cell for cell in cells}
     labels = {cell.task_label for cell in by_task.values()}
     if len(labels) < len(by_task):
-        raise UserError("Two table tasks have one name: give one a title=, or rename its file.")
+        raise UserError(
+            "Two table tasks have one name: give one a title=, or rename its file."
+        )
 
     by_address: dict[str, Cell] = {}
     for cell in cells:
@@ -135,7 +149,11 @@ def _require_read(experiments: Sequence[Experiment]) -> None:
         )
 
     # With --tune-trials the seed also draws the configurations.
-    data_seeds = dict.fromkeys(p.data_seed for p in experiments if p.tune_trials is None)
+    data_seeds = dict.fromkeys(
+        p.data_seed for p in experiments if p.tune_trials is None
+    )
     for seed in data_seeds:
-        of_seed = [(cell.task_plugin, cell.splits) for cell in cells if cell.data_seed == seed]
+        of_seed = [
+            (cell.task_plugin, cell.splits) for cell in cells if cell.data_seed == seed
+        ]
         require_seed(of_seed, seed)

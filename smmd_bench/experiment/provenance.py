@@ -45,7 +45,11 @@ def describe_run() -> dict[str, Any]:
 def library_versions() -> dict[str, str]:
     """Versions of Python, and of the libraries and packages of plugins that results may depend
     on."""
-    return {"python": platform.python_version(), **_versions(_PACKAGES), **outside_packages()}
+    return {
+        "python": platform.python_version(),
+        **_versions(_PACKAGES),
+        **outside_packages(),
+    }
 
 
 def describe_stage(stage: Literal["train", "decode"]) -> dict[str, str]:

@@ -14,7 +14,13 @@ from typing import Any, NamedTuple
 
 from ..errors import UserError, did_you_mean
 from ..models.recipe import TUNABLE, checked_settings
-from ..plugin_system.parameters import canonical, parameters_of, spell, split_list, split_spec
+from ..plugin_system.parameters import (
+    canonical,
+    parameters_of,
+    spell,
+    split_list,
+    split_spec,
+)
 from ..plugin_system.registry import load_loss
 
 _Axes = Mapping[tuple[str, str], Sequence[str]]
@@ -74,7 +80,9 @@ def tuning_grids(
     return grids
 
 
-def _draw(grid: tuple[Configuration, ...], trials: int, seed: int) -> tuple[Configuration, ...]:
+def _draw(
+    grid: tuple[Configuration, ...], trials: int, seed: int
+) -> tuple[Configuration, ...]:
     # The generator is new for every grid, so that those of one size lose the same places.
     drawn = random.Random(seed).sample(range(len(grid)), min(trials, len(grid)))
     return tuple(grid[place] for place in sorted(drawn))
@@ -86,7 +94,9 @@ def _require_tunable(axes: _Axes, losses: Sequence[str]) -> None:
         meant = [loss for loss in losses if _is_for(name, loss)]
         if not meant:
             hint = did_you_mean(name, losses)
-            raise UserError(f"--tune names '{name}', which is not in the losses: {hint}")
+            raise UserError(
+                f"--tune names '{name}', which is not in the losses: {hint}"
+            )
 
         # One of them is enough: the others keep to what they have.
         tunable = set(chain(*map(_find_tunable, meant)))
@@ -141,7 +151,9 @@ def _make_configuration(loss: str, values: Mapping[str, str]) -> Configuration:
     spec = canonical(load_loss(f"{name}[{inside}]" if inside else name))
 
     # A setting is written as the recipe reads it: 3e-4 and 0.0003 are the same text.
-    text = ",".join(f"{key}={spell(settings.get(key, value))}" for key, value in values.items())
+    text = ",".join(
+        f"{key}={spell(settings.get(key, value))}" for key, value in values.items()
+    )
     return Configuration(text, spec, tuple(settings.items()))
 
 
@@ -150,7 +162,9 @@ def _require_as_many(grids: Mapping[str, Sequence[Configuration]]) -> None:
     counts = {loss: len(grid) for loss, grid in grids.items()}
     largest = max(counts.values())
     if largest == 1:
-        raise UserError("--tune gives each loss one configuration: give at least two values.")
+        raise UserError(
+            "--tune gives each loss one configuration: give at least two values."
+        )
 
     # The best of more configurations is better by chance alone.
     for loss, count in counts.items():

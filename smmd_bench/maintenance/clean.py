@@ -9,7 +9,11 @@ from typing import Any
 
 from ..plugin_system.registry import names
 from ..results.frames import RunFrames, read_run
-from ..results.regression import compared_evaluations, comparison_folder, current_evaluations
+from ..results.regression import (
+    compared_evaluations,
+    comparison_folder,
+    current_evaluations,
+)
 from ..scoring.measure import COMPARISON
 from ..storage.addresses import cache_folder
 from ..storage.cell import FOLDERS
@@ -67,7 +71,11 @@ def find_run_parts(path: Path) -> list[Part]:
     for stage in FOLDERS:
         for folder in sorted((path / stage).glob("*")):
             # A stopped training goes on from its .KEY.part; what is being removed has a third dot.
-            if stage == "train" and folder.suffix == ".part" and folder.name.count(".") == 2:
+            if (
+                stage == "train"
+                and folder.suffix == ".part"
+                and folder.name.count(".") == 2
+            ):
                 weights.append(folder)
             elif folder.suffix in (".part", ".damaged"):
                 leftovers.append(folder)

@@ -73,13 +73,9 @@ def score_predictions(
     number_asked = len(examples) if limit is None else min(limit, len(examples))
     scope = f"the {number_asked:,} examples of {label_of(plugin)}, {split}"
     sample = f"smmd-bench sample {shlex.quote(task)} --split {split} --json -n {number_asked}"
-    matched = [
-        match(file, plugin, examples, scope, first=limit, partial=partial, sample=sample)
-        for file in predictions
-    ]
-    scored = [at for at in range(number_asked) if all(at in file.found for file in matched)]
-    if not scored:
-        raise UserError(f"No example has a completion in every file, of {scope}: check the files.")
+    rule: dict[str, Any] = {"first": limit, "partial": partial, "sample": sample}
+    matched = [match(file, plugin, examples, scope, **rule) for file in predictions]
+    scored = _find_shared(matched, number_asked, scope)
     for file in matched:
         _say_match(file, say)
     if len(scored) < number_asked:
@@ -95,12 +91,31 @@ def score_predictions(
     }
     if keep_reasoning:  # a part of the address of these scores alone
         settings["keep_reasoning"] = True
-    frames = [file.frame(examples, scored, keep_reasoning=keep_reasoning) for file in matched]
+    frames = [
+        file.frame(examples, scored, keep_reasoning=keep_reasoning) for file in matched
+    ]
     return _score_into(out, plugin, settings, matched, frames)
 
 
+def _find_shared(matched: Sequence[Predictions], number: int, scope: str) -> list[int]:
+    """Find which of the first examples have a completion in every file; UserError for none."""
+    shared = []
+    for index in range(number):
+        if all(index in file.found for file in matched):
+            shared.append(index)
+    if not shared:
+        raise UserError(
+            f"No example has a completion in every file, of {scope}: check the files."
+        )
+    return shared
+
+
 def _take_examples(
-    task: Task, split: Split, data_seed: int, limit: int | None, files: Sequence[Predictions]
+    task: Task,
+    split: Split,
+    data_seed: int,
+    limit: int | None,
+    files: Sequence[Predictions],
 ) -> Sequence[Example]:
     """Take the examples that files may answer, of which at most `limit` are scored."""
     # Those beyond `limit` tell a file of the whole split from one of another split.
@@ -132,9 +147,14 @@ def _score_into(
 ) -> Outcome:
     """Score the files, the first being the reference of the others, and write what is missing."""
     files_with_frames = zip(settings["labels"], files, frames, strict=True)
-    cells = [_describe_cell(task, settings, *labelled) for labelled in files_with_frames]
+    cells = [
+        _describe_cell(task, settings, *labelled) for labelled in files_with_frames
+    ]
     if out is None:
-        content = {**settings, "completions": [cell["parts"]["decode"] for cell in cells]}
+        content = {
+            **settings,
+            "completions": [cell["parts"]["decode"] for cell in cells],
+        }
         words = ("score", settings["task"], *settings["labels"])
         out = Path("runs") / folder_name(words, content)
 
@@ -213,7 +233,8 @@ def _choose_labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
         if len({*labels}) == 1 < len(files):
             labels = [file.resolve().parent.name for file in files]
 
-    if len({label.casefold() for label in labels}) < len(files):  # tables write ce as CE
+    # tables write ce as CE
+    if len({label.casefold() for label in labels}) < len(files):
         raise UserError(
             f"Two files have one label, in capitals or not, of {', '.join(labels)}: name each file "
             "with a --label of its own."
@@ -223,14 +244,21 @@ def _choose_labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
 
 
 def _describe_cell(
-    task: Task, settings: Mapping[str, Any], label: str, file: Predictions, frame: pd.DataFrame
+    task: Task,
+    settings: Mapping[str, Any],
+    label: str,
+    file: Predictions,
+    frame: pd.DataFrame,
 ) -> CellRecord:
     """Describe a file as a cell: its label stands where a run has its loss."""
     data = take_identity(task, settings["split"], settings["data_seed"])
     decode = {"data": data, "completions": frame.to_json(orient="split", index=False)}
     return {
         "address": address({"predictions": {**settings, "labels": label}}),
-        "parts": {"decode": address(decode), "measure": address(measure_identity(task))},
+        "parts": {
+            "decode": address(decode),
+            "measure": address(measure_identity(task)),
+        },
         "model": settings["model"],
         "task": settings["task"],
         "task_name": task.name,

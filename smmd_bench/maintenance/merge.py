@@ -12,7 +12,13 @@ from ..results.summary import distinct
 from ..run.comparison import write_comparisons
 from ..run.run_directory import RunDirectory, identity_of
 from ..storage.cell import StoredCell
-from ..storage.files import read_json, read_manifest, write_folder, write_json, write_text
+from ..storage.files import (
+    read_json,
+    read_manifest,
+    write_folder,
+    write_json,
+    write_text,
+)
 
 
 def merge_runs(runs: Sequence[Path], out: Path) -> Path:
@@ -26,7 +32,9 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     names = [str(run.resolve()) for run in runs]
     merged_before = (read_json(out / "manifest.json") or {}).get("merged")
     if out.exists() and any(out.iterdir()) and merged_before != names:
-        raise UserError(f"{out} is there and not made from these runs: choose another with --out.")
+        raise UserError(
+            f"{out} is there and not made from these runs: choose another with --out."
+        )
     _require_alike(frames)
 
     chosen = _choose_cells(frames)
@@ -68,7 +76,9 @@ def _require_alike(frames: Sequence[RunFrames]) -> None:
                 f"{frame.path} has no cells (it may be of smmd-bench overhead): leave it out."
             )
     if len(kinds) > 1:
-        raise UserError("Scored predictions and trained losses share no table: report each.")
+        raise UserError(
+            "Scored predictions and trained losses share no table: report each."
+        )
 
 
 def _merge_manifests(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -117,7 +127,9 @@ def _choose_cells(frames: Sequence[RunFrames]) -> list[tuple[RunFrames, str]]:
 def _describe_difference(one: StoredCell, other: StoredCell) -> str | None:
     """Describe how the results of a cell in two runs differ; None: they do not."""
     if one.key != other.key:
-        stages = [stage for stage, part in one.parts.items() if other.parts.get(stage) != part]
+        stages = [
+            stage for stage, part in one.parts.items() if other.parts.get(stage) != part
+        ]
         return f"they differ from the stage {[*stages, 'select'][0]} on"
 
     # Weights that nobody has selected yet contradict nothing.

@@ -22,7 +22,12 @@ from ..plugin_system.registry import load_engine
 from ..run.pipeline import decode, measure, train
 from ..run.run_directory import RunDirectory
 
-_SIZES = {"train_examples": 64, "validation_examples": 16, "test_examples": 64, "epochs": 1}
+_SIZES = {
+    "train_examples": 64,
+    "validation_examples": 16,
+    "test_examples": 64,
+    "epochs": 1,
+}
 
 
 def main(method: str, dtype: str, engine: str) -> None:
@@ -33,7 +38,11 @@ def main(method: str, dtype: str, engine: str) -> None:
     logging.getLogger("smmd_bench").setLevel(logging.INFO)
     recipe = {**_SIZES, "method": method, "dtype": dtype}
     experiment = Experiment(
-        tasks=("arithmetic",), losses=("smmd",), engine=engine, transfers=False, recipe=recipe
+        tasks=("arithmetic",),
+        losses=("smmd",),
+        engine=engine,
+        transfers=False,
+        recipe=recipe,
     )
     with tempfile.TemporaryDirectory() as folder:
         run = RunDirectory(Path(folder) / "run")
@@ -72,7 +81,9 @@ def count_flips(base: Cell) -> int:
     with load_engine(base.engine).open(model, settings) as session:
         together = session.generate(prompts, checkpoint=checkpoint, max_new_tokens=32)
         for prompt, in_batch in zip(prompts, together, strict=True):
-            (alone,) = session.generate([prompt], checkpoint=checkpoint, max_new_tokens=32)
+            (alone,) = session.generate(
+                [prompt], checkpoint=checkpoint, max_new_tokens=32
+            )
             flips += alone.token_ids != in_batch.token_ids
 
     return flips

@@ -46,7 +46,11 @@ class CardContent(Settings):
     def recipe_of(self, task_name: str) -> Recipe:
         """The card's own recipe if it has one, else the paper's; with the card's settings."""
         defaults = paper_recipe(task_name) if self.recipe is None else Recipe()
-        settings = {**(self.recipe or {}), **self.settings, **self.tasks.get(task_name, {})}
+        settings = {
+            **(self.recipe or {}),
+            **self.settings,
+            **self.tasks.get(task_name, {}),
+        }
         settings.pop("parameters", None)  # these are the task's
         return defaults.changed(settings)
 
@@ -55,7 +59,9 @@ class CardContent(Settings):
         parameters: Any = self.tasks.get(task_name, {}).get("parameters", {})
         plain = (str, int, float, type(None))
         is_mapping = isinstance(parameters, dict)
-        if not is_mapping or not all(isinstance(value, plain) for value in parameters.values()):
+        if not is_mapping or not all(
+            isinstance(value, plain) for value in parameters.values()
+        ):
             raise UserError(
                 f"The card key tasks[{task_name}][parameters] must be a mapping of names to text "
                 f"or numbers, not {quoted(parameters)}."
@@ -65,7 +71,9 @@ class CardContent(Settings):
 
 def card_content(card: Path) -> CardContent:
     """What a card.yaml says; raises UserError for a mistake in it."""
-    return _checked(read_mapping(card.read_bytes(), f"The card {card}"), f"The card {card}")
+    return _checked(
+        read_mapping(card.read_bytes(), f"The card {card}"), f"The card {card}"
+    )
 
 
 @cache
@@ -86,7 +94,9 @@ def builtin_folder(name: str) -> Path:
     """The folder of a built-in checkpoint. Raises UserError for an unknown name."""
     folders = builtin_folders()
     if name not in folders:
-        raise UserError(f"Unknown built-in model '{name}': {did_you_mean(name, folders)}")
+        raise UserError(
+            f"Unknown built-in model '{name}': {did_you_mean(name, folders)}"
+        )
     return folders[name]
 
 

@@ -60,7 +60,9 @@ class ModelCard:
         """Whether weights must be on disk; within `without_weights` those of the hub need not."""
         return _WITH_WEIGHTS.get() or "hub" not in self.identity
 
-    def recipe(self, task_name: str, changes: Mapping[str, Any] | None = None) -> Recipe:
+    def recipe(
+        self, task_name: str, changes: Mapping[str, Any] | None = None
+    ) -> Recipe:
         """The card's own recipe if it has one, else the paper's; with the card's settings, and then
         with `changes`. `dtype` is what `auto` means here."""
         recipe = self.content.recipe_of(task_name).changed(changes or {})
@@ -73,7 +75,9 @@ class ModelCard:
         config = read_given_json(self.folder / "config.json")
         text_config = config.get("text_config") or {}
         named = [
-            part.get(key) for part in (config, text_config) for key in ("dtype", "torch_dtype")
+            part.get(key)
+            for part in (config, text_config)
+            for key in ("dtype", "torch_dtype")
         ]
         dtype = next(filter(None, named), None)
         if dtype is None:
@@ -102,7 +106,9 @@ class ModelCard:
         bare = load_task(name)
         if folder_is_given() and reads_files(bare) and not reads_files(changed):
             fields = parameters_of(type(bare))
-            defaults = [f"{key}={getattr(bare, fields[key].field)}" for key in parameters]
+            defaults = [
+                f"{key}={getattr(bare, fields[key].field)}" for key in parameters
+            ]
             raise UserError(
                 f"{name} would not read --data-dir with {self.name}, whose card asks for "
                 f"{of_card}: write {name}[{','.join(defaults)}] to train on those data, or leave "

@@ -42,7 +42,9 @@ def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
             )
 
     if not stop:
-        raise UserError(f"The checkpoint {base} names no end-of-sequence token: set eos_token.")
+        raise UserError(
+            f"The checkpoint {base} names no end-of-sequence token: set eos_token."
+        )
     return sorted({*stop})
 
 
@@ -75,7 +77,9 @@ def require_room(lengths: Iterable[int], new_tokens: int, context: int) -> None:
 
 def require_safetensors(checkpoint: Checkpoint) -> None:
     """Raise UserError unless the folder holds weights as safetensors."""
-    pattern = "adapter_model.safetensors" if checkpoint.kind == "lora" else "*.safetensors"
+    pattern = (
+        "adapter_model.safetensors" if checkpoint.kind == "lora" else "*.safetensors"
+    )
     if not any(checkpoint.path.glob(pattern)):
         raise UserError(
             f"Checkpoint '{checkpoint.name}' ({checkpoint.path}) has no {pattern}: save it "

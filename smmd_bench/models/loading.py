@@ -18,8 +18,8 @@ import torch
 
 from ..errors import UserError, did_you_mean, reason_of
 from .cards import ModelCard
-from .processor import reads_images
 from .recipe import Recipe
+from .tokenizers import reads_images
 
 _MASKS = re.compile(r"\.(attn|attention)\.(bias|masked_bias|causal_mask)$")
 """Causal masks, which GPT-2, GPT-Neo, GPT-J and CodeGen once saved beside their weights."""
@@ -32,7 +32,9 @@ def load_model(folder: Path, dtype: str, attention: str = "auto") -> Any:
     with its vision tower. Raises UserError if the weights are not safetensors, or are not exactly
     those that the config describes, and for an attention that is not installed.
     """
-    torch.backends.cudnn.allow_tf32 = False  # float32 is float32, also in convolutions of a GPU
+    torch.backends.cudnn.allow_tf32 = (
+        False  # float32 is float32, also in convolutions of a GPU
+    )
     model = _load(folder, attention, dtype=getattr(torch, dtype)).eval()
     # transformers leaves a stored head beside the tie, and vLLM drops it.
     if _has_own_head(model):
@@ -65,7 +67,11 @@ def _load(folder: Path, attention: str, **how: Any) -> Any:
         how["attn_implementation"] = attention
 
     # What does not fit is reported, not raised, so that one sentence names all of it.
-    how |= {"use_safetensors": True, "ignore_mismatched_sizes": True, "output_loading_info": True}
+    how |= {
+        "use_safetensors": True,
+        "ignore_mismatched_sizes": True,
+        "output_loading_info": True,
+    }
     try:
         model, report = auto.from_pretrained(folder, **how)
     except (OSError, ValueError, ImportError) as error:
@@ -76,7 +82,9 @@ def _load(folder: Path, attention: str, **how: Any) -> Any:
 
     by_fault = {
         "missing": sorted(report["missing_keys"]),
-        "unexpected": sorted(k for k in report["unexpected_keys"] if not _MASKS.search(k)),
+        "unexpected": sorted(
+            k for k in report["unexpected_keys"] if not _MASKS.search(k)
+        ),
         "of another shape": sorted(str(key[0]) for key in report["mismatched_keys"]),
     }
     faults = []
@@ -124,7 +132,9 @@ def quiet_libraries() -> None:
     logging.set_verbosity_error()
 
     # `load_merged` unties what such an adapter is on; PEFT corrects fan_in_fan_out
-    warnings.filterwarnings("ignore", r"Model \w+ `tie_word_embeddings=True`", UserWarning)
+    warnings.filterwarnings(
+        "ignore", r"Model \w+ `tie_word_embeddings=True`", UserWarning
+    )
     warnings.filterwarnings("ignore", "fan_in_fan_out is set to False", UserWarning)
     warnings.filterwarnings("ignore", "Setting `save_embedding_layers`", UserWarning)
     # transformers 5.19 calls Mllama's encoder layers by a name that it deprecates itself
@@ -172,11 +182,17 @@ def _matches(layer: str, modules: list[str] | str) -> bool:
 @cache
 def _layers(folder: Path, name: str) -> dict[str, int]:
     """The layers that can have an adapter, with the sum of their inputs and outputs."""
-    from transformers import AutoConfig, AutoModelForCausalLM, AutoModelForImageTextToText
+    from transformers import (
+        AutoConfig,
+        AutoModelForCausalLM,
+        AutoModelForImageTextToText,
+    )
     from transformers.pytorch_utils import Conv1D
 
     kinds = (torch.nn.Linear, torch.nn.Embedding, Conv1D)
-    auto: Any = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
+    auto: Any = (
+        AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
+    )
     try:
         with torch.device("meta"):  # only the shapes count
             model = auto.from_config(AutoConfig.from_pretrained(folder))

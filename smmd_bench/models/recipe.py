@@ -62,19 +62,35 @@ class Recipe(Settings):
     lora_rank: Count = 16
     lora_alpha: Size = 16  # scaling numerator
     lora_dropout: Share = 0.0  # on the adapter's input
-    lora_targets: str = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"  # or with commas
+    lora_targets: str = (
+        "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"  # or with commas
+    )
     train_examples: Count | None = None  # None: the paper's number
     validation_examples: Count | None = 500  # they select the best epoch
     test_examples: Count | None = None  # None: the paper's number
     select_by: str | None = None  # the metric that selects epochs; None: the task's
-    save_minutes: Number = 15  # between states inside of an epoch, from which a killed one resumes
-    keep_epochs: bool = False  # every epoch's weights: another validation set needs no training
-    max_length: Count = 1024  # longest example in tokens; longer ones are refused, never cut
-    min_pixels: Count | None = None  # smallest area a picture is scaled to; None: the checkpoint's
-    max_pixels: Count | None = None  # largest such area; only where a processor has these
-    chat_template: bool = False  # prompts by the chat template, for instruction-tuned models
+    save_minutes: Number = (
+        15  # between states inside of an epoch, from which a killed one resumes
+    )
+    keep_epochs: bool = (
+        False  # every epoch's weights: another validation set needs no training
+    )
+    max_length: Count = (
+        1024  # longest example in tokens; longer ones are refused, never cut
+    )
+    min_pixels: Count | None = (
+        None  # smallest area a picture is scaled to; None: the checkpoint's
+    )
+    max_pixels: Count | None = (
+        None  # largest such area; only where a processor has these
+    )
+    chat_template: bool = (
+        False  # prompts by the chat template, for instruction-tuned models
+    )
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # of weights and activations
-    attn_implementation: str = "auto"  # transformers' attention in training, as flash_attention_2
+    attn_implementation: str = (
+        "auto"  # transformers' attention in training, as flash_attention_2
+    )
     group_by_length: bool = True  # batches of examples of like length: less padding
     gradient_checkpointing: bool = False  # recompute activations to save memory
     numeric_rule: Literal["integer", "float"] = "integer"  # which tokens are numeric
@@ -109,8 +125,11 @@ def recipe_content(recipe: Recipe) -> dict[str, Any]:
 
 def training_settings(recipe: Recipe) -> dict[str, Any]:
     """The settings that can change weights: part of the train address."""
-    settings = {key: value for key, value in vars(recipe).items() if key not in _SCORING}
-    if recipe.attn_implementation == "auto":  # addresses are those of before there was a choice
+    settings = {
+        key: value for key, value in vars(recipe).items() if key not in _SCORING
+    }
+    # addresses are those of before there was a choice
+    if recipe.attn_implementation == "auto":
         del settings["attn_implementation"]
     return settings
 
@@ -124,7 +143,9 @@ def paper_recipe(task_name: str) -> Recipe:
 def checked_settings(values: Any) -> dict[str, Any]:
     """Recipe settings, each as the type of its field; raises UserError for a bad one."""
     if not isinstance(values, Mapping):
-        raise UserError(f"recipe must be a mapping such as {{epochs: 3}}, not {quoted(values)}.")
+        raise UserError(
+            f"recipe must be a mapping such as {{epochs: 3}}, not {quoted(values)}."
+        )
     recipe = Recipe(**{spelled(name): value for name, value in values.items()})
     # Only what was given: the rest stays the card's.
     return {name: getattr(recipe, name) for name in map(spelled, values)}

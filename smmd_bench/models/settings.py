@@ -6,7 +6,12 @@ import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self
 
-from pydantic import ConfigDict, ModelWrapValidatorHandler, ValidationError, model_validator
+from pydantic import (
+    ConfigDict,
+    ModelWrapValidatorHandler,
+    ValidationError,
+    model_validator,
+)
 from pydantic.dataclasses import dataclass
 
 from ..errors import UserError, did_you_mean, quoted
@@ -67,7 +72,9 @@ def read_mapping(text: str | bytes, origin: str) -> dict[Any, Any]:
         raise UserError(f"{origin} is not valid YAML in UTF-8: {reason}.") from error
 
     if not isinstance(content, dict):
-        raise UserError(f"{origin} must be a mapping of names to values, not {quoted(content)}.")
+        raise UserError(
+            f"{origin} must be a mapping of names to values, not {quoted(content)}."
+        )
     return content
 
 
@@ -79,11 +86,14 @@ def _sentence(settings: type[Settings], error: ValidationError) -> str:
     first = min(complaints, key=lambda complaint: complaint["type"] != unknown)
     fields = [field.name for field in dataclasses.fields(settings)]
     outer, *inner = first["loc"]
-    name = fields[outer] if isinstance(outer, int) else outer  # a number: of a positional argument
+    # a number: of a positional argument
+    name = fields[outer] if isinstance(outer, int) else outer
     if first["type"] == unknown:
         return f"Unknown {settings.kind} '{name}': {did_you_mean(name, fields)}"
     if first["type"] == "missing":
-        return f"The {settings.kind} {settings.spell(name)} is missing: give it a value."
+        return (
+            f"The {settings.kind} {settings.spell(name)} is missing: give it a value."
+        )
 
     keys = [f"[{key}]" for key in inner]
     place = settings.spell(name) + "".join(keys)

@@ -26,7 +26,12 @@ def declare_operators() -> None:
     import torch
 
     spec = find_spec("torchvision")
-    if torch.version.cuda is not None or spec is None or spec.origin is None or _declared:
+    if (
+        torch.version.cuda is not None
+        or spec is None
+        or spec.origin is None
+        or _declared
+    ):
         return
     try:
         for binary in Path(spec.origin).parent.glob("_C.*"):

@@ -56,7 +56,9 @@ def chunked_cross_entropy(
     with torch.autocast(device, enabled=False):
         share = None if term is None else NumericShare(term, *plain, coefficient)
         inputs = HeadInputs(*plain, label, coefficient, share, smoothing, elements)
-        total, losses = _ChunkedCrossEntropy.apply(hidden, weight, inputs, torch.is_grad_enabled())
+        total, losses = _ChunkedCrossEntropy.apply(
+            hidden, weight, inputs, torch.is_grad_enabled()
+        )
     return total, losses
 
 
@@ -74,9 +76,15 @@ def _default_chunk_elements(weight: Tensor) -> int:
 class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
     @staticmethod
     def forward(
-        ctx: Any, hidden: Tensor, weight: Tensor, inputs: HeadInputs, differentiate: bool
+        ctx: Any,
+        hidden: Tensor,
+        weight: Tensor,
+        inputs: HeadInputs,
+        differentiate: bool,
     ) -> tuple[Tensor, Tensor]:
-        for_hidden, for_weight = (differentiate and need for need in ctx.needs_input_grad[:2])
+        for_hidden, for_weight = (
+            differentiate and need for need in ctx.needs_input_grad[:2]
+        )
         ctx.dtypes = hidden.dtype, weight.dtype
 
         weight_gradient = None
@@ -85,7 +93,9 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
                 inputs, for_hidden=for_hidden
             )
         else:
-            total, losses, hidden_gradient = frozen_head_pass(inputs, differentiate=for_hidden)
+            total, losses, hidden_gradient = frozen_head_pass(
+                inputs, differentiate=for_hidden
+            )
         ctx.save_for_backward(hidden_gradient, weight_gradient)
         ctx.mark_non_differentiable(losses)
         return total, losses
@@ -97,7 +107,8 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
         if of_hidden is not None:
             of_hidden = (of_hidden * scale).to(ctx.dtypes[0])
         if of_weight is not None:
-            if scale != 1:  # a copy as large as W, only where it must be: a GPU is waited for here
+            # a copy as large as W, only where it must be: a GPU is waited for here
+            if scale != 1:
                 of_weight = of_weight * scale
             of_weight = of_weight.to(ctx.dtypes[1])
         return of_hidden, of_weight, None, None

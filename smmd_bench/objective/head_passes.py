@@ -52,7 +52,8 @@ def frozen_head_pass(
     """(total [], cross-entropies [T], gradient of hidden [T, H] or None)."""
     hidden, weight, coefficient = inputs.hidden, inputs.weight, inputs.coefficient
     losses, log_partition = coefficient.new_empty(2, len(hidden))  # [T], [T]
-    expected = coefficient.new_zeros(hidden.shape) if differentiate else None  # W^T p: [T, H]
+    # W^T p: [T, H]
+    expected = coefficient.new_zeros(hidden.shape) if differentiate else None
 
     height = max(1, min(len(hidden), math.isqrt(inputs.elements)))
     buffer = coefficient.new_empty(max(height, inputs.elements))
@@ -72,7 +73,11 @@ def frozen_head_pass(
 
 
 def _online_softmax(
-    hidden: Tensor, weight: Tensor, label: Tensor, expected: Tensor | None, buffer: Tensor
+    hidden: Tensor,
+    weight: Tensor,
+    label: Tensor,
+    expected: Tensor | None,
+    buffer: Tensor,
 ) -> tuple[Tensor, Tensor]:
     """(cross-entropies [C], log Z [C]) of hidden [C, H]; adds W^T p to expected [C, H], a zero.
 
@@ -115,7 +120,8 @@ def trainable_head_pass(
     hidden, weight, coefficient = inputs.hidden, inputs.weight, inputs.coefficient
     label, smoothing, share = inputs.label, inputs.smoothing, inputs.share
     losses, log_partition = coefficient.new_empty(2, len(hidden))  # [T], [T]
-    expected = coefficient.new_zeros(hidden.shape) if for_hidden else None  # W^T p: [T, H]
+    # W^T p: [T, H]
+    expected = coefficient.new_zeros(hidden.shape) if for_hidden else None
     gradient = coefficient.new_zeros(weight.shape)  # [V, H]
     height = max(1, min(len(hidden), inputs.elements // len(weight)))
     buffer = coefficient.new_empty(height * len(weight))
@@ -147,7 +153,9 @@ def trainable_head_pass(
     # The labels' part, then that of the numeric tokens.
     gradient.index_add_(0, label, (smoothing - 1) * coefficient[:, None] * hidden)
     if smoothing:
-        gradient -= smoothing / len(weight) * (coefficient @ hidden.to(coefficient.dtype))
+        gradient -= (
+            smoothing / len(weight) * (coefficient @ hidden.to(coefficient.dtype))
+        )
     if share:
         numeric_hidden = hidden[share.term.rows].to(gradient.dtype)  # [M, H]
         gradient.index_add_(0, share.term.token_ids, share.logits.T @ numeric_hidden)
@@ -157,7 +165,11 @@ def trainable_head_pass(
 
 
 def _add_partition_gradient(
-    gradient: Tensor, inputs: HeadInputs, log_partition: Tensor, share: NumericShare, buffer: Tensor
+    gradient: Tensor,
+    inputs: HeadInputs,
+    log_partition: Tensor,
+    share: NumericShare,
+    buffer: Tensor,
 ) -> None:
     """gradient [V, H] += sum_m dF/dlog Z_m p_m h_m^T, by a second pass over the numeric rows."""
     height = buffer.numel() // len(inputs.weight)
@@ -166,7 +178,9 @@ def _add_partition_gradient(
         hidden = inputs.hidden[rows]  # [C, H]
         logits = _logits(hidden, inputs.weight, buffer)  # [C, V]
         probabilities = logits.sub_(log_partition[rows, None]).exp_()
-        _add_outer(gradient, probabilities, hidden, share.partition_gradient[chunk, None])
+        _add_outer(
+            gradient, probabilities, hidden, share.partition_gradient[chunk, None]
+        )
 
 
 def _finish_hidden_gradient(expected: Tensor, inputs: HeadInputs) -> None:
@@ -203,11 +217,15 @@ def _add_product(total: Tensor, scores: Tensor, weight: Tensor) -> None:
     if scores.dtype == weight.dtype:
         total.addmm_(scores, weight)
         return
-    for columns, slice_of_weight in zip(scores.split(_SLICE, 1), weight.split(_SLICE), strict=True):
+    for columns, slice_of_weight in zip(
+        scores.split(_SLICE, 1), weight.split(_SLICE), strict=True
+    ):
         total += columns.to(weight.dtype) @ slice_of_weight
 
 
-def _add_outer(gradient: Tensor, scores: Tensor, hidden: Tensor, factor: Tensor) -> None:
+def _add_outer(
+    gradient: Tensor, scores: Tensor, hidden: Tensor, factor: Tensor
+) -> None:
     """gradient [V, H] += scores^T (factor * hidden): scores [C, V], hidden [C, H], factor [C, 1].
 
     In bf16 the products are rounded once a chunk and summed in float32. fp16 has too little range
@@ -218,7 +236,9 @@ def _add_outer(gradient: Tensor, scores: Tensor, hidden: Tensor, factor: Tensor)
         gradient.addmm_(scores.T, scaled)
         return
     scaled = scaled.to(hidden.dtype)
-    for rows, columns in zip(gradient.split(_SLICE), scores.split(_SLICE, 1), strict=True):
+    for rows, columns in zip(
+        gradient.split(_SLICE), scores.split(_SLICE, 1), strict=True
+    ):
         rows += columns.to(hidden.dtype).T @ scaled
 
 

@@ -14,7 +14,11 @@ _LARGEST_EXPONENT = 300
 
 
 def number_places(
-    vocabulary: NumericVocabulary, label: Tensor, target: Tensor, row: Tensor, position: Tensor
+    vocabulary: NumericVocabulary,
+    label: Tensor,
+    target: Tensor,
+    row: Tensor,
+    position: Tensor,
 ) -> tuple[Tensor, Tensor, Tensor]:
     """(number [M] int64, place [M] float64, whole [M] bool) of the numeric tokens, see
     `NumericPlaces`.
@@ -38,7 +42,8 @@ def number_places(
     in_vocabulary = target[index] >= 0  # [D], M of them
     digits = vocabulary.digits_of(target[index])  # [D]
     digits = digits.where(in_vocabulary, other_digits[index])
-    spelled = torch.zeros_like(target).index_copy(0, index, digits)  # [T], digits of each token
+    # [T], digits of each token
+    spelled = torch.zeros_like(target).index_copy(0, index, digits)
 
     joined, leading = _find_points(vocabulary, text, spelled, index)
     first = index - leading.long()  # [D], a number may begin with its point

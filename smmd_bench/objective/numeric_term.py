@@ -11,7 +11,9 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-_ON_CPU, _ON_GPU = 2**17, 2**24  # numeric logits of a separable loss to evaluate at once
+# numeric logits of a separable loss to evaluate at once
+_ON_CPU = 2**17
+_ON_GPU = 2**24
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +41,9 @@ class NumericShare:
     value: F over what was evaluated. All in the wide dtype.
     """
 
-    def __init__(self, term: NumericTerm, hidden: Tensor, weight: Tensor, like: Tensor) -> None:
+    def __init__(
+        self, term: NumericTerm, hidden: Tensor, weight: Tensor, like: Tensor
+    ) -> None:
         """The logits are those of hidden [T, H] and weight [V, H]; `like` has the wide dtype."""
         self.term = term
         numeric_weight = weight[term.token_ids]
@@ -55,7 +59,9 @@ class NumericShare:
         bounds = np.searchsorted(self.term.on_cpu, starts).tolist()
         return [slice(low, high) for low, high in pairwise(bounds)]
 
-    def evaluate(self, part: slice, log_partition: Tensor, *, differentiate: bool) -> None:
+    def evaluate(
+        self, part: slice, log_partition: Tensor, *, differentiate: bool
+    ) -> None:
         """Add F over a part, given log Z of all tokens [T], and put its gradients in place. A
         separable F is evaluated a few rows at a time, for the memory of its graph."""
         start, stop, _ = part.indices(len(self.logits))
@@ -72,9 +78,14 @@ class NumericShare:
             else:
                 self.value += self.term.value(*leaves, rows)
 
-    def _differentiate(self, logits: Tensor, log_partition: Tensor, part: slice) -> None:
+    def _differentiate(
+        self, logits: Tensor, log_partition: Tensor, part: slice
+    ) -> None:
         """One evaluation with gradients, without saved-tensor hooks of an enclosing region."""
-        with torch.enable_grad(), torch.autograd.graph.saved_tensors_hooks(_same, _same):
+        with (
+            torch.enable_grad(),
+            torch.autograd.graph.saved_tensors_hooks(_same, _same),
+        ):
             leaves = logits.clone().requires_grad_(), log_partition.requires_grad_()
             value = self.term.value(*leaves, part)
             gradients: tuple[Tensor | None, ...] = (None, None)

@@ -94,7 +94,9 @@ def logits_objective(
     losses = log_partition - label_logits[:, 0]  # [T], cross-entropies
     trained = losses
     auxiliary = logits[:0].sum()  # a zero with a gradient path
-    coefficient, factor, counts = _weights(loss, targets, losses.detach(), num_tokens, num_units)
+    coefficient, factor, counts = _weights(
+        loss, targets, losses.detach(), num_tokens, num_units
+    )
 
     with torch.autocast(logits.device.type, enabled=False):  # whose products are narrow
         if loss is not None and loss.label_smoothing:
@@ -125,8 +127,12 @@ def hidden_objective(
     path through `logits_objective`; the log says so once.
     """
     if not head.plain:
-        say_once("The output head has a bias, scale or soft-cap: all logits are held at once.")
-        return logits_objective(loss, head.logits(hidden), targets, num_tokens, num_units)
+        say_once(
+            "The output head has a bias, scale or soft-cap: all logits are held at once."
+        )
+        return logits_objective(
+            loss, head.logits(hidden), targets, num_tokens, num_units
+        )
     _move(loss, hidden, head.weight.shape[0])
 
     wide = torch.promote_types(head.weight.dtype, torch.float32)
@@ -141,7 +147,9 @@ def hidden_objective(
             auxiliary.add_(summed.detach())
             return factor * summed
 
-        term = NumericTerm(targets.index, targets.rows, loss.token_ids, value, loss.separable)
+        term = NumericTerm(
+            targets.index, targets.rows, loss.token_ids, value, loss.separable
+        )
 
     smoothing = 0.0 if loss is None else loss.label_smoothing
     total, losses = chunked_cross_entropy(
@@ -160,7 +168,9 @@ def _output(
     """The output of these sums over a batch; counts are those of the step."""
     parts = cross_entropy / counts[0], auxiliary / counts[1]
     sums = cross_entropy.detach(), auxiliary.detach()
-    return ObjectiveOutput(total, *parts, *sums, tokens=len(targets), units=targets.units)
+    return ObjectiveOutput(
+        total, *parts, *sums, tokens=len(targets), units=targets.units
+    )
 
 
 def _move(loss: NumericLoss | None, like: Tensor, width: int) -> None:
@@ -209,7 +219,9 @@ def _denominator(count: Count | None, of_batch: int, like: Tensor) -> Tensor:
     if count is None:
         count = of_batch
     if of_batch and count < 1:
-        raise ValueError(f"A count of the step is {count}, but this batch alone has {of_batch}.")
+        raise ValueError(
+            f"A count of the step is {count}, but this batch alone has {of_batch}."
+        )
     return like.new_full((), max(count, 1))
 
 

@@ -66,7 +66,10 @@ def output_head(model: Any) -> OutputHead | None:
         return None
     config = causal.config.get_text_config()
     head = OutputHead(
-        layer.weight, layer.bias, _scale(config), getattr(config, "final_logit_softcapping", None)
+        layer.weight,
+        layer.bias,
+        _scale(config),
+        getattr(config, "final_logit_softcapping", None),
     )
     return head if _explains(head, causal) else None
 
@@ -88,7 +91,8 @@ def _scale(config: Any) -> float:
 def _explains(head: OutputHead, causal: Any) -> bool:
     """Whether the head gives the model's own logits on a few tokens."""
     vocabulary_size = len(head.weight)
-    tokens = torch.arange(1, 5, device=head.weight.device)[None] % vocabulary_size  # [1, 4]
+    # [1, 4]
+    tokens = torch.arange(1, 5, device=head.weight.device)[None] % vocabulary_size
     with evaluating(causal):
         hidden = causal.base_model(input_ids=tokens, use_cache=False).last_hidden_state
         logits = causal(input_ids=tokens, use_cache=False).logits.float()

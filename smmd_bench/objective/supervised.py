@@ -39,7 +39,9 @@ class SupervisedTargets:
     def __len__(self) -> int:
         return int(self.label.numel())
 
-    def to(self, device: torch.device | str, non_blocking: bool = True) -> SupervisedTargets:
+    def to(
+        self, device: torch.device | str, non_blocking: bool = True
+    ) -> SupervisedTargets:
         """The same on a device, as a DataLoader asks for it."""
         moved: SupervisedTargets = _moved(self, device)
         return moved
@@ -47,17 +49,29 @@ class SupervisedTargets:
     def at_step(self, seed: int, step: int) -> SupervisedTargets:
         """With keys of seed, step and example in place of the examples' own."""
         assert self.places is not None
-        return replace(self, places=replace(self.places, key=mixed(seed, step, self.places.key)))
+        return replace(
+            self, places=replace(self.places, key=mixed(seed, step, self.places.key))
+        )
 
-    def numeric(self, logits: Tensor, log_partition: Tensor, part: slice) -> NumericTargets:
+    def numeric(
+        self, logits: Tensor, log_partition: Tensor, part: slice
+    ) -> NumericTargets:
         """What the loss sees of a part of 0..M: logits [m, N], log_partition [m]."""
-        values = {field.name: getattr(self.places, field.name) for field in fields(NumericPlaces)}
-        values = {name: x[part] if isinstance(x, Tensor) else x for name, x in values.items()}
+        values = {
+            field.name: getattr(self.places, field.name)
+            for field in fields(NumericPlaces)
+        }
+        values = {
+            name: x[part] if isinstance(x, Tensor) else x for name, x in values.items()
+        }
         return NumericTargets(logits=logits, log_partition=log_partition, **values)
 
 
 def supervised_targets(
-    loss: NumericLoss | None, labels: Tensor, keys: Tensor | None = None, ignore_index: int = -100
+    loss: NumericLoss | None,
+    labels: Tensor,
+    keys: Tensor | None = None,
+    ignore_index: int = -100,
 ) -> SupervisedTargets:
     """The supervised tokens of aligned labels [B, T]: the caller has done any shift.
 
@@ -72,11 +86,15 @@ def supervised_targets(
     row, position = (labels != ignore_index).nonzero(as_tuple=True)
     label = labels[row, position]
     if loss is None:
-        return SupervisedTargets(label, row, position, row[:0], row[:0].numpy(), None, 0)
+        return SupervisedTargets(
+            label, row, position, row[:0], row[:0].numpy(), None, 0
+        )
 
     target = loss.vocabulary.index_of(label)  # [T]
     index = (target >= 0).nonzero().squeeze(1)  # [M]
-    number, place, is_whole = number_places(loss.vocabulary, label, target, row, position)
+    number, place, is_whole = number_places(
+        loss.vocabulary, label, target, row, position
+    )
 
     places = NumericPlaces(
         target=target[index],
@@ -111,6 +129,8 @@ def _moved(structure: Any, device: torch.device | str) -> Any:
     if isinstance(structure, dict):
         return {name: _moved(value, device) for name, value in structure.items()}
     if isinstance(structure, SupervisedTargets | NumericPlaces):
-        values = {field.name: getattr(structure, field.name) for field in fields(structure)}
+        values = {
+            field.name: getattr(structure, field.name) for field in fields(structure)
+        }
         return replace(structure, **_moved(values, device))
     return structure

@@ -32,7 +32,10 @@ COLUMNS = ("row", "repeat", "device", "peak_bytes", "steps", "error")
 
 
 def measure(
-    settings: OverheadSettings, folder: Path, progress: Progress, plugins: Sequence[Path] = ()
+    settings: OverheadSettings,
+    folder: Path,
+    progress: Progress,
+    plugins: Sequence[Path] = (),
 ) -> bool:
     """Measure the repeats that are missing, or in which a row failed; whether there were any.
 
@@ -63,7 +66,9 @@ def _find_missing(folder: Path, settings: OverheadSettings) -> list[int]:
     measured = measured[measured["error"].isna()]
     rows_of_repeats = measured.groupby("repeat")["row"].agg(set).to_dict()
     complete = {*settings.rows}
-    return [k for k in range(settings.repeats) if rows_of_repeats.get(k, set()) != complete]
+    return [
+        k for k in range(settings.repeats) if rows_of_repeats.get(k, set()) != complete
+    ]
 
 
 def _measure_row(folder: Path, request: dict[str, Any], progress: Progress) -> None:
@@ -85,15 +90,16 @@ def _measure_row(folder: Path, request: dict[str, Any], progress: Progress) -> N
 def read_rows(folder: Path) -> pd.DataFrame:
     """Read what was measured so far: one line a row and repeat."""
     files = sorted((folder / "rows").glob("*.json"))
-    return pd.DataFrame([read_json(file) or {} for file in files], columns=list(COLUMNS))
+    return pd.DataFrame(
+        [read_json(file) or {} for file in files], columns=list(COLUMNS)
+    )
 
 
 def _claim(folder: Path, settings: OverheadSettings) -> None:
     """Write the manifest, or check that the folder is this measurement's."""
     manifest = read_json(folder / "manifest.json")
-    wanted = json.loads(
-        json.dumps(vars(settings))
-    )  # a file has lists where the settings have tuples
+    # a file has lists where the settings have tuples
+    wanted = json.loads(json.dumps(vars(settings)))
     if manifest is None:
         content = {"name": settings.folder.name, **describe_run(), "overhead": wanted}
         write_json(folder / "manifest.json", content)
@@ -130,7 +136,9 @@ def overhead_frame(rows: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
     return pd.DataFrame(columns).rename_axis("row").reset_index()
 
 
-def _tabulate_repeats(rows: pd.DataFrame, settings: OverheadSettings) -> dict[str, pd.DataFrame]:
+def _tabulate_repeats(
+    rows: pd.DataFrame, settings: OverheadSettings
+) -> dict[str, pd.DataFrame]:
     """Tabulate wall and CPU time in ms and memory in GB, each as [repeats, rows]."""
     measured = rows[rows["error"].isna()]
     # The first steps warm caches and the allocator up.
@@ -153,5 +161,7 @@ def _collect_errors(rows: pd.DataFrame, settings: OverheadSettings) -> pd.Series
     """Collect what failed of each row, by repeat; empty where nothing did."""
     errors: dict[str, list[str]] = {row: [] for row in settings.rows}
     for failed in rows[rows["error"].notna()].to_dict("records"):
-        errors[failed["row"]].append(f"repeat {failed['repeat'] + 1}: {failed['error']}")
+        errors[failed["row"]].append(
+            f"repeat {failed['repeat'] + 1}: {failed['error']}"
+        )
     return pd.Series({row: "; ".join(sentences) for row, sentences in errors.items()})

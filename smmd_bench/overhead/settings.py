@@ -66,7 +66,12 @@ class OverheadSettings(Settings):
     @property
     def folder(self) -> Path:
         """The default output folder; its name follows from the settings alone."""
-        words = ["overhead", self.geometry, self.device, *(s for s in self.losses if s != CE)]
+        words = [
+            "overhead",
+            self.geometry,
+            self.device,
+            *(s for s in self.losses if s != CE),
+        ]
         return Path("runs") / folder_name(words, vars(self))
 
 
@@ -81,7 +86,9 @@ class Geometry(NamedTuple):
 @cache
 def named_geometries() -> Mapping[str, Geometry]:
     """Read the geometries of `geometries.yaml`, by name."""
-    text = (files("smmd_bench.overhead") / "geometries.yaml").read_text(encoding="utf-8")
+    text = (files("smmd_bench.overhead") / "geometries.yaml").read_text(
+        encoding="utf-8"
+    )
     return {name: Geometry(name, **entry) for name, entry in read_yaml(text).items()}
 
 

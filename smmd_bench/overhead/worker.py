@@ -70,7 +70,10 @@ class StepClock(TrainerCallback):  # type: ignore[misc]
 
 
 def train_row(
-    settings: OverheadSettings, row: str, repeat: int, report: Callable[[int, int], None]
+    settings: OverheadSettings,
+    row: str,
+    repeat: int,
+    report: Callable[[int, int], None],
 ) -> tuple[Trainer, dict[str, Any]]:
     """Build the model of a row and train it; the Trainer, and what was measured."""
     set_seed(repeat)
@@ -81,7 +84,9 @@ def train_row(
     forward: AbstractContextManager[None] = nullcontext()
     options: dict[str, Any] = {}
     if row != STOCK:
-        tokens = synthetic_vocabulary(settings.config["vocab_size"], settings.numeric_tokens)
+        tokens = synthetic_vocabulary(
+            settings.config["vocab_size"], settings.numeric_tokens
+        )
         loss = load_loss(row).bind(tokens).to(settings.device)
         # As in the train stage, `example` keys the noise of a loss.
         for number, item in enumerate(rows):
@@ -114,7 +119,9 @@ def train_row(
 
 
 def _refuse(size: int) -> None:
-    raise UserError(f"Out of memory with micro-batches of more than {size}: give --batch-size.")
+    raise UserError(
+        f"Out of memory with micro-batches of more than {size}: give --batch-size."
+    )
 
 
 def build_model(config: Mapping[str, Any], recipe: Recipe, device: str) -> Any:
@@ -134,7 +141,8 @@ def reset_peak(device: str) -> None:
     if device == "cuda":
         torch.cuda.reset_peak_memory_stats()
     else:
-        with suppress(OSError):  # not on Linux, or forbidden: the peak is that of the whole process
+        # not on Linux, or forbidden: the peak is that of the whole process
+        with suppress(OSError):
             Path("/proc/self/clear_refs").write_text("5")
 
 
@@ -144,14 +152,20 @@ def peak_bytes(device: str) -> int | None:
         return int(torch.cuda.max_memory_allocated())
     with suppress(OSError):
         lines = Path("/proc/self/status").read_text().splitlines()
-        return 1024 * int(next(line for line in lines if line.startswith("VmHWM")).split()[1])
+        return 1024 * int(
+            next(line for line in lines if line.startswith("VmHWM")).split()[1]
+        )
     return None
 
 
 def synthetic_vocabulary(vocab_size: int, numeric_tokens: int) -> NumericVocabulary:
     """Spread N tokens with the values 0..N-1 over a vocabulary of `vocab_size` tokens."""
-    ids = torch.linspace(0, vocab_size - 1, numeric_tokens, dtype=torch.float64).long()  # [N]
-    return NumericVocabulary(ids, torch.arange(numeric_tokens, dtype=torch.float64), "synthetic")
+    ids = torch.linspace(
+        0, vocab_size - 1, numeric_tokens, dtype=torch.float64
+    ).long()  # [N]
+    return NumericVocabulary(
+        ids, torch.arange(numeric_tokens, dtype=torch.float64), "synthetic"
+    )
 
 
 def synthetic_rows(settings: OverheadSettings, repeat: int) -> list[dict[str, Any]]:

@@ -16,7 +16,10 @@ def take_examples(
     task: Task, split: Split, seed: int, limit: int | None = None
 ) -> Sequence[Example]:
     """`task.examples`. Raises UserError for what is not a sequence of examples made of text."""
-    method, expected = f"examples({split!r})", "a list of Example, with texts and an Answer or None"
+    method, expected = (
+        f"examples({split!r})",
+        "a list of Example, with texts and an Answer or None",
+    )
     try:
         examples: Any = task.examples(split, seed, limit)
     except ValueError as error:
@@ -29,8 +32,12 @@ def take_examples(
         raise _refuse(task, method, examples, expected)
 
     for example in examples:
-        fits = isinstance(example, Example) and isinstance(example.answer, Answer | None)
-        if not fits or {*map(type, (example.uid, example.prompt, example.target))} != {str}:
+        fits = isinstance(example, Example) and isinstance(
+            example.answer, Answer | None
+        )
+        if not fits or {*map(type, (example.uid, example.prompt, example.target))} != {
+            str
+        }:
             raise _refuse(task, method, example, expected)
 
         # No tokenizer takes half a surrogate pair, and no file in UTF-8 holds one.
@@ -74,9 +81,13 @@ def require_seed(
 ) -> None:
     """Raise UserError for a seed other than 0 from which no split of any of these tasks follows."""
     for task, split in ((task, split) for task, splits in asked for split in splits):
-        if not seed or take_identity(task, split, seed) != take_identity(task, split, seed ^ 1):
+        if not seed or take_identity(task, split, seed) != take_identity(
+            task, split, seed ^ 1
+        ):
             return
-    raise UserError(f"{flag} {seed} changes none of the examples that are asked for: leave it out.")
+    raise UserError(
+        f"{flag} {seed} changes none of the examples that are asked for: leave it out."
+    )
 
 
 def require_metrics(task: Task) -> None:
@@ -84,7 +95,9 @@ def require_metrics(task: Task) -> None:
     metrics: Any = task.metrics()
     is_list = isinstance(metrics, Sequence) and bool(metrics)
     # A class has the attributes of the contract, too; it was not made.
-    if not is_list or any(isinstance(m, type) or not isinstance(m, Metric) for m in metrics):
+    if not is_list or any(
+        isinstance(m, type) or not isinstance(m, Metric) for m in metrics
+    ):
         raise _refuse(task, "metrics()", metrics, "a list of at least one metric")
 
 

@@ -64,12 +64,19 @@ def _describe(entry: Entry) -> Listed:
             summary=(plugin.__doc__ or "").strip().partition("\n")[0],
             version=getattr(plugin, "version", None),
             parameters=tuple(
-                {"name": p.name, "type": p.type, "default": spell(p.default), "help": p.help}
+                {
+                    "name": p.name,
+                    "type": p.type,
+                    "default": spell(p.default),
+                    "help": p.help,
+                }
                 for p in parameters_of(plugin).values()
             ),
             licence=getattr(instance, "licence", None),
             sources=tuple(map(_source, getattr(instance, "sources", ()))),
-            scales={str(n): s for n, s in getattr(plugin, "relative_scale", {}).items()},
+            scales={
+                str(n): s for n, s in getattr(plugin, "relative_scale", {}).items()
+            },
             scales_of=getattr(plugin, "relative_scale_of", None),
             origin=origin,
         )
@@ -81,7 +88,9 @@ def _describe(entry: Entry) -> Listed:
 def _written_summary(point: EntryPoint) -> str:
     """The first line of the class's docstring, from the source; nothing is imported to read it."""
     spec = find_spec(point.module)
-    body = ast.parse(Path(spec.origin).read_bytes()).body if spec and spec.origin else []
+    body = (
+        ast.parse(Path(spec.origin).read_bytes()).body if spec and spec.origin else []
+    )
     for node in body:
         if isinstance(node, ast.ClassDef) and node.name == point.attr:
             return (ast.get_docstring(node) or "").partition("\n")[0]
@@ -96,10 +105,13 @@ def _source(source: Any) -> dict[str, str]:
 
 def _origin(entry: Entry) -> dict[str, str]:
     """The file of a plugin, and the distribution that registers it."""
-    file = getattr(sys.modules.get(getattr(entry.plugin, "__module__", "")), "__file__", None)
+    file = getattr(
+        sys.modules.get(getattr(entry.plugin, "__module__", "")), "__file__", None
+    )
     origin = {} if file is None else {"file": file}
     if entry.origin != file:
         origin["distribution"] = entry.origin
-        with suppress(PackageNotFoundError, ValueError):  # the origin is no distribution
+        # the origin is no distribution
+        with suppress(PackageNotFoundError, ValueError):
             origin["version"] = version(entry.origin)
     return origin

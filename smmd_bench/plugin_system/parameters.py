@@ -62,7 +62,9 @@ def why_unusable(plugin: Any) -> str | None:
 
     # A spelling gives some parameters as texts: the others have defaults, and each a kind.
     for item in dataclasses.fields(plugin):
-        if item.init and (item.default is MISSING or _kind_of(hints[item.name]) is None):
+        if item.init and (
+            item.default is MISSING or _kind_of(hints[item.name]) is None
+        ):
             return (
                 f"its parameter {item.name} needs a default and one of the types int, float, bool, "
                 "str, Literal of texts, tuple[float, ...] or tuple[int, int]"
@@ -129,7 +131,9 @@ def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
     arguments = {}
     for key, text in values.items():
         if key not in parameters:
-            remedy = did_you_mean(key, parameters) if parameters else f"{name} takes none."
+            remedy = (
+                did_you_mean(key, parameters) if parameters else f"{name} takes none."
+            )
             raise UserError(f"Unknown parameter '{key}' of {name}: {remedy}")
 
         parameter = parameters[key]
@@ -235,5 +239,9 @@ def _kind_of(hint: Any) -> Kind | None:
     if len(arguments) != 2 or len(kinds) != 1 or kinds[0] is None:
         return None
     inner = kinds[0]
-    name = f"{inner.name} or none" if arguments[1] is type(None) else f"none or {inner.name}"
+    name = (
+        f"{inner.name} or none"
+        if arguments[1] is type(None)
+        else f"none or {inner.name}"
+    )
     return Kind(name, lambda text: None if text == "none" else inner.read(text))

@@ -188,10 +188,14 @@ def points(group: Group) -> Mapping[str, EntryPoint]:
 @cache
 def _registered(group: Group) -> Mapping[str, list[EntryPoint]]:
     """The entry points that a group has of each name, those of first-party plugins first."""
-    _require_one_clone("plugins" if group in ("losses", "engines", "executors") else group)
+    _require_one_clone(
+        "plugins" if group in ("losses", "engines", "executors") else group
+    )
     by_name: dict[str, list[EntryPoint]] = {}
     # The sort is stable: False, first-party, comes first.
-    for point in sorted(entry_points(group=f"smmd_bench.{group}"), key=_is_from_outside):
+    for point in sorted(
+        entry_points(group=f"smmd_bench.{group}"), key=_is_from_outside
+    ):
         by_name.setdefault(point.name, []).append(point)
     return by_name
 

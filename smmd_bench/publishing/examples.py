@@ -55,7 +55,9 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     # The texts are large: those of the chosen examples alone are kept.
     texts = []
     for number, group in enumerate(groups):
-        texts.append(_read_texts(run, group, [place for n, place in chosen if n == number]))
+        texts.append(
+            _read_texts(run, group, [place for n, place in chosen if n == number])
+        )
 
     rows: list[Any] = []
     for number, place in chosen:
@@ -124,13 +126,20 @@ def _read_groups(run: RunFrames) -> Iterator[_Group]:
             of_seed = pd.concat([base[:1], of_seed])
             addresses = of_seed["address"].tolist()
             losses = of_seed["loss"].astype("str").tolist()
-            title = {"model": str(model), "task": str(task), "seed": int(seed), "losses": losses}
+            title = {
+                "model": str(model),
+                "task": str(task),
+                "seed": int(seed),
+                "losses": losses,
+            }
             group = _read_group(run, title, addresses)
             if group is not None:
                 yield group
 
 
-def _read_group(run: RunFrames, title: dict[str, Any], addresses: list[str]) -> _Group | None:
+def _read_group(
+    run: RunFrames, title: dict[str, Any], addresses: list[str]
+) -> _Group | None:
     """Read the answers of these cells; None: they do not share their examples."""
     scores = _read_cells(run, "scores", ["uid", "answer", "category"], addresses)
     uids = scores[0]["uid"]
@@ -152,7 +161,9 @@ def _read_cells(
 ) -> list[pd.DataFrame]:
     """Read the rows of each of these cells, all of them at once."""
     rows = run.read(file, columns, addresses)
-    return [rows[rows["address"] == address].reset_index(drop=True) for address in addresses]
+    return [
+        rows[rows["address"] == address].reset_index(drop=True) for address in addresses
+    ]
 
 
 def _read_categories(scores: pd.DataFrame) -> NDArray[np.intp]:
@@ -165,7 +176,9 @@ def _read_categories(scores: pd.DataFrame) -> NDArray[np.intp]:
     return np.where(scores["answer"].notna(), codes, -1)
 
 
-def _read_texts(run: RunFrames, group: _Group, places: list[int]) -> dict[int, list[Any]]:
+def _read_texts(
+    run: RunFrames, group: _Group, places: list[int]
+) -> dict[int, list[Any]]:
     """Read uid, prompt, target, completions and picture of examples, by place in the split."""
     if not places:
         return {}
@@ -212,4 +225,6 @@ def _encode_picture(path: object) -> str | None:
         return None
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", quality=75)
-    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode("ascii")
+    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode(
+        "ascii"
+    )

@@ -21,10 +21,16 @@ from ..contracts import Metric, Modality, Percentage, Task
 from ..encoding.prompts import TODAY
 from ..errors import UserError
 from ..plugin_system.registry import load_task
+from ..results.availability import card_of_run, describe_retraining
 from ..results.frames import RunFrames
-from ..results.summary import card_of_run, describe_retraining
 from ..storage.addresses import file_word
-from ..storage.files import part_of, read_given_json, write_folder, write_json, write_text
+from ..storage.files import (
+    part_of,
+    read_given_json,
+    write_folder,
+    write_json,
+    write_text,
+)
 from .tables import DASH, with_interval
 
 if TYPE_CHECKING:
@@ -44,11 +50,15 @@ def write_export(
     a folder of that name is there already or `out` is inside the run.
     """
     if out.resolve().is_relative_to(run.path.resolve()):
-        raise UserError(f"{out} is inside the run {run.path}: choose another with --out.")
+        raise UserError(
+            f"{out} is inside the run {run.path}: choose another with --out."
+        )
     folders = [out / _name_folder(run, row) for row in cells]
     existing = [folder for folder in folders if folder.exists()]
     if existing:
-        raise UserError(f"{existing[0]} is there already: delete it, or choose another with --out.")
+        raise UserError(
+            f"{existing[0]} is there already: delete it, or choose another with --out."
+        )
 
     notes: dict[str, None] = {}
     for row, folder in zip(cells, folders, strict=True):
@@ -63,7 +73,9 @@ def write_export(
     return folders, [*notes]
 
 
-def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> str | None:
+def write_weights(
+    run: RunFrames, row: Row, folder: Path, *, merged: bool
+) -> str | None:
     """Write the selected checkpoint of a cell; a sentence where something is missing.
 
     An adapter names its base on the hub, where that is one of the hub. Raises UserError for
@@ -83,12 +95,15 @@ def write_weights(run: RunFrames, row: Row, folder: Path, *, merged: bool) -> st
         from ..models.loading import save_merged
 
         base = card_of_run(str(row["model"]), run).folder
-        save_merged(base, checkpoint, str(row["recipe"].get("dtype", "float32")), folder)
+        save_merged(
+            base, checkpoint, str(row["recipe"].get("dtype", "float32")), folder
+        )
         return None
 
     for file in checkpoint.iterdir():
         if file.is_file() and file.name != "canary.json":
-            shutil.copyfile(file, folder / file.name)  # not its mode, which may be private
+            # not its mode, which may be private
+            shutil.copyfile(file, folder / file.name)
     if not is_adapter:
         return None
 
@@ -129,9 +144,17 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
         base=_name_base(run, row),
         adapter=is_adapter,
         hub=_find_hub_base(run, row),
-        call=_describe_call(run, row, folder, vision=is_vision) if has_weights else None,
-        epochs=[line["epoch"] for line in _select_cell(run.selection, row) if line["selected"]],
-        tuned=[line["text"] for line in _select_cell(run.tuning, row) if line["chosen"]],
+        call=_describe_call(run, row, folder, vision=is_vision)
+        if has_weights
+        else None,
+        epochs=[
+            line["epoch"]
+            for line in _select_cell(run.selection, row)
+            if line["selected"]
+        ],
+        tuned=[
+            line["text"] for line in _select_cell(run.tuning, row) if line["chosen"]
+        ],
         results=[_format_line(metrics, line, "value") for line in measured],
         differences=[_format_line(metrics, line, "difference") for line in differences],
         against=differences[0]["against_loss"] if differences else None,
@@ -147,7 +170,9 @@ def _describe_model(
 
     dataset = _find_dataset(task)
     hub = _find_hub_base(run, row)
-    kind = "image-text-to-text" if task.modality is Modality.VISION else "text-generation"
+    kind = (
+        "image-text-to-text" if task.modality is Modality.VISION else "text-generation"
+    )
     metrics = {metric.name: metric for metric in task.metrics()}
     results = []
     for line in _select_measured(run, row, metrics):
@@ -175,7 +200,9 @@ def _describe_model(
     )
 
 
-def _describe_call(run: RunFrames, row: Row, folder: Path, *, vision: bool) -> dict[str, Any]:
+def _describe_call(
+    run: RunFrames, row: Row, folder: Path, *, vision: bool
+) -> dict[str, Any]:
     """What the card's code needs to answer as the run did, of a folder with weights."""
     from ..models.checkpoints import stop_token_ids
     from ..models.tokenizers import load_tokenizer
@@ -214,11 +241,18 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
         unit = 0.01 if isinstance(metrics[line["metric"]], Percentage) else 1.0
         error = unit * (line["high"] - line["low"]) / (2 * 1.96)
         values[f"{line['metric']},none"] = line["value"] * unit
-        values[f"{line['metric']}_stderr,none"] = error if math.isfinite(error) else "N/A"
+        values[f"{line['metric']}_stderr,none"] = (
+            error if math.isfinite(error) else "N/A"
+        )
 
     limit = _find_token_limit(run, row)
     generation = {"do_sample": False, "temperature": 0.0, "max_gen_toks": limit}
-    config = {"task": key, "test_split": "test", "num_fewshot": 0, "generation_kwargs": generation}
+    config = {
+        "task": key,
+        "test_split": "test",
+        "num_fewshot": 0,
+        "generation_kwargs": generation,
+    }
     dataset = _find_dataset(task)
     if dataset is not None:
         config["dataset_path"] = dataset
@@ -233,7 +267,11 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
         "n-shot": {key: 0},
         "higher_is_better": {key: {m: metrics[m].better == "higher" for m in metrics}},
         "n-samples": {key: {"original": whole_test_set, "effective": n}},
-        "config": {"model": "smmd-bench", "model_args": model, "random_seed": int(row["seed"])},
+        "config": {
+            "model": "smmd-bench",
+            "model_args": model,
+            "random_seed": int(row["seed"]),
+        },
         "date": created.timestamp(),
         "model_source": "smmd-bench",
         "model_name": f"local/{name}",
@@ -254,10 +292,16 @@ def _select_cell(frame: Any, row: Row) -> list[dict[str, Any]]:
     return list(frame[frame["address"] == row["address"]].to_dict("records"))
 
 
-def _select_measured(run: RunFrames, row: Row, names: Collection[str]) -> list[dict[str, Any]]:
+def _select_measured(
+    run: RunFrames, row: Row, names: Collection[str]
+) -> list[dict[str, Any]]:
     """Select the metrics of the cell that are the task's and have a value."""
     lines = _select_cell(run.metrics, row)
-    return [line for line in lines if line["metric"] in names and math.isfinite(line["value"])]
+    return [
+        line
+        for line in lines
+        if line["metric"] in names and math.isfinite(line["value"])
+    ]
 
 
 def _find_hub_base(run: RunFrames, row: Row) -> tuple[str, str] | None:
@@ -294,6 +338,13 @@ def _format_line(metrics: Mapping[str, Metric], line: Row, column: str) -> list[
     metric = metrics[line["metric"]]
     digits = 1 if isinstance(metric, Percentage) else 2
     is_difference = column == "difference"
-    text = with_interval(line[column], line["low"], line["high"], digits, sign=is_difference)
+    text = with_interval(
+        line[column], line["low"], line["high"], digits, sign=is_difference
+    )
     value, _, interval = text.partition(" ")
-    return [metric.label.replace("|", r"\|"), value, interval or DASH, f"{int(line['n']):,}"]
+    return [
+        metric.label.replace("|", r"\|"),
+        value,
+        interval or DASH,
+        f"{int(line['n']):,}",
+    ]

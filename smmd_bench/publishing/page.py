@@ -75,12 +75,17 @@ class Section:
 def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
     """Write the page of the reports that were made, and `failed.json` if any of them raised."""
     folder = run.path / "reports"
-    write_text(folder / "index.html", render_page(run, sections, embedded_examples(run)))
+    write_text(
+        folder / "index.html", render_page(run, sections, embedded_examples(run))
+    )
 
     failed = {}
     for section in sections:
         if section.error:
-            failed[section.name] = {"error": section.error, "traceback": section.traceback}
+            failed[section.name] = {
+                "error": section.error,
+                "traceback": section.traceback,
+            }
     # A file of an earlier page would tell of failures that are mended.
     (folder / FAILED).unlink(missing_ok=True)
     if failed:
@@ -94,23 +99,31 @@ def failed_reports(folder: Path) -> dict[str, str]:
     return {name: content["error"] for name, content in failed.items()}
 
 
-def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[str, Any]) -> str:
-    """Render the HTML of the page; `examples` is what `embedded_examples` gives."""
+def _make_environment(run: RunFrames) -> Any:
+    """Make the Jinja environment of the page: HTML is escaped, a misspelled name raises."""
     from jinja2 import Environment, PackageLoader, StrictUndefined
-    from markupsafe import Markup
 
     environment = Environment(
         loader=PackageLoader("smmd_bench", "publishing/web"),
         autoescape=True,
         trim_blocks=True,
         lstrip_blocks=True,
-        undefined=StrictUndefined,  # a misspelled name raises
+        undefined=StrictUndefined,
     )
     environment.filters.update(
         picture=_encode_picture,
         table=_lay_out_table,
         link=lambda file: file.relative_to(run.path / "reports").as_posix(),
     )
+    return environment
+
+
+def render_page(
+    run: RunFrames, sections: Sequence[Section], examples: Mapping[str, Any]
+) -> str:
+    """Render the HTML of the page; `examples` is what `embedded_examples` gives."""
+    from markupsafe import Markup
+
     manifest = run.manifest
     name = str(manifest.get("name") or run.path.name)
     # The command names no folder above `runs`, so that the page is the same anywhere.
@@ -126,15 +139,19 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
     # The browser runs the script whose digest the page's policy names, and no other.
     script = _read_text("page.js")
     digest = hashlib.sha256(script.encode()).digest()
-    packed = gzip.compress(json.dumps(examples, ensure_ascii=False).encode(), 6, mtime=0)
+    text = json.dumps(examples, ensure_ascii=False)
+    packed = gzip.compress(text.encode(), 6, mtime=0)
+
     displayed = [section for section in sections if section.skipped is None]
-    return environment.get_template("page.html.jinja").render(
+    statuses = run.cells["status"].value_counts()
+    template = _make_environment(run).get_template("page.html.jinja")
+    page: str = template.render(
         name=name,
         title=str((manifest.get("experiment") or {}).get("title") or name),
         run=manifest,
         report_command=shlex.join(["smmd-bench", "report", place]),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
-        counts=run.cells["status"].value_counts().reindex(_STATES, fill_value=0).to_dict(),
+        counts=statuses.reindex(_STATES, fill_value=0).to_dict(),
         parts={
             "Tables": [section for section in displayed if section.image is None],
             "Figures": [section for section in displayed if section.image is not None],
@@ -148,6 +165,7 @@ def render_page(run: RunFrames, sections: Sequence[Section], examples: Mapping[s
         script=Markup(script),
         digest=_encode(digest),
     )
+    return page
 
 
 def _read_text(file: str) -> str:

@@ -131,7 +131,9 @@ def shortened(label: str, letters: int) -> str:
 
 def model_label(model: str) -> str:
     """The last part of a hub name or of a local path, which is what fits in a title."""
-    return model if model.startswith("builtin/") else model.rstrip("/").rpartition("/")[2]
+    return (
+        model if model.startswith("builtin/") else model.rstrip("/").rpartition("/")[2]
+    )
 
 
 @contextmanager

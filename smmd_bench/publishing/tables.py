@@ -74,7 +74,9 @@ def with_interval(
     # One seed, or too few examples, have no interval.
     if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
         return text
-    return f"{text} [{number(low, digits, sign=sign)}, {number(high, digits, sign=sign)}]"
+    return (
+        f"{text} [{number(low, digits, sign=sign)}, {number(high, digits, sign=sign)}]"
+    )
 
 
 def with_deviation(
@@ -111,13 +113,19 @@ def as_text(frame: pd.DataFrame) -> pd.DataFrame:
 def is_numeric(column: pd.Series[str]) -> bool:
     """Whether every filled text cell reads as a number, so that the column is right-aligned."""
     # `<0.001` is a number, too.
-    filled = [cell for cell in column if cell not in (DASH, "") and not cell.startswith(HOLES)]
-    return bool(filled) and all(_NUMBER.match(cell) or cell[0] == "<" for cell in filled)
+    filled = [
+        cell for cell in column if cell not in (DASH, "") and not cell.startswith(HOLES)
+    ]
+    return bool(filled) and all(
+        _NUMBER.match(cell) or cell[0] == "<" for cell in filled
+    )
 
 
 def bold_cells(frame: pd.DataFrame) -> frozenset[tuple[int, str]]:
     """Read the cells that `frame.attrs["bold"]` names: position of the row, name of the column."""
-    return frozenset((int(row), str(column)) for row, column in frame.attrs.get("bold", ()))
+    return frozenset(
+        (int(row), str(column)) for row, column in frame.attrs.get("bold", ())
+    )
 
 
 def to_csv(frame: pd.DataFrame) -> str:
@@ -140,7 +148,9 @@ def to_markdown(frame: pd.DataFrame) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def to_latex(frame: pd.DataFrame, caption: str, label: str, notes: Iterable[str] = ()) -> str:
+def to_latex(
+    frame: pd.DataFrame, caption: str, label: str, notes: Iterable[str] = ()
+) -> str:
     """Write a LaTeX table with its caption, label and notes; bold cells are bold."""
     text = as_text(frame)
     alignment = ""
@@ -206,7 +216,9 @@ def _set_letter(match: re.Match[str]) -> str:
         plain = plain.replace("−", "-")
         return f"${_RAISED[kind]}{{{plain}}}$"
 
-    greek = re.fullmatch("GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)", unicodedata.name(letter, ""))
+    greek = re.fullmatch(
+        "GREEK (SMALL|CAPITAL) LETTER ([A-Z]+)", unicodedata.name(letter, "")
+    )
     if greek is None:
         return letter
     name = greek[2].replace("LAMDA", "LAMBDA")  # Unicode's own spelling

@@ -10,7 +10,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from .tables import as_text, bold_cells, is_numeric, mark_bold, measure_width, split_constant
+from .tables import (
+    as_text,
+    bold_cells,
+    is_numeric,
+    mark_bold,
+    measure_width,
+    split_constant,
+)
 
 _LEAST = 14
 """Letters to which a column of text may shrink; columns of numbers keep their width."""
@@ -41,7 +48,9 @@ def to_terminal(
     return Group(*parts)
 
 
-def _choose_columns(columns: pd.DataFrame, optional: Sequence[str], width: int) -> list[str]:
+def _choose_columns(
+    columns: pd.DataFrame, optional: Sequence[str], width: int
+) -> list[str]:
     """Choose the columns that fit into a width, in their order; one at least."""
     least = {}
     unbroken = {}
@@ -68,7 +77,9 @@ def _add_fitting(
     return chosen
 
 
-def _draw_table(columns: pd.DataFrame, bold: Collection[tuple[int, str]], width: int) -> Table:
+def _draw_table(
+    columns: pd.DataFrame, bold: Collection[tuple[int, str]], width: int
+) -> Table:
     # Only a table that has to break its texts gets a width: rich would stretch another one to it.
     is_narrow = measure_width(columns) > width
     table = Table(

@@ -22,8 +22,8 @@ from ..contracts import Artefact, Progress, Report
 from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import entries, entry, names
+from ..results.availability import describe_old_code, require_plugins
 from ..results.frames import RunFrames, read_run
-from ..results.summary import describe_old_code, require_plugins
 from ..run.comparison import missing_comparisons, write_comparisons
 from ..run.run_directory import RunDirectory
 from ..storage.files import atomic, write_text
@@ -118,7 +118,9 @@ def _find_by_number(word: str) -> list[str]:
 
     # `figure3` is also each of its panels, such as `figure3a` of "Figure 3 (a)".
     plain = _simplify(word)
-    matching = [name for name, text in numbers.items() if plain in (text, text.rstrip("ab"))]
+    matching = [
+        name for name, text in numbers.items() if plain in (text, text.rstrip("ab"))
+    ]
     if not matching:
         hint = did_you_mean(word, {*names("reports"), *numbers.values()})
         raise UserError(f"Unknown report '{word}': {hint}")
@@ -154,7 +156,9 @@ def _make_reports(
     return sections
 
 
-def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMATS) -> Section:
+def make_report(
+    run: RunFrames, report: Report, formats: Collection[str] = FORMATS
+) -> Section:
     """Build a report and write its files, each whole or absent; the section keeps an error.
     `table.attrs["title"]`, such as one that names a level, replaces the report's title."""
     from threadpoolctl import threadpool_limits
@@ -180,7 +184,9 @@ def make_report(run: RunFrames, report: Report, formats: Collection[str] = FORMA
         files = _write_artefact(run.path / "reports", drawn, artefact, formats)
     except (Exception, SystemExit) as problem:  # a plugin's code may exit
         trace = "".join(traceback.format_exception(problem))
-        return replace(section, error=f"{type(problem).__name__}: {problem}", traceback=trace)
+        return replace(
+            section, error=f"{type(problem).__name__}: {problem}", traceback=trace
+        )
 
     # The figure and its data are in the files: kept, those of all reports fill the memory.
     without_figure = Artefact(artefact.caption, artefact.table, notes=artefact.notes)
@@ -250,7 +256,9 @@ def _write_artefact(
     return files
 
 
-def _draw(figure: Figure, folder: Path, name: str, formats: Collection[str]) -> list[Path]:
+def _draw(
+    figure: Figure, folder: Path, name: str, formats: Collection[str]
+) -> list[Path]:
     """Write a figure in these formats; its parts are laid out once for all of them."""
     import matplotlib
 
@@ -258,7 +266,8 @@ def _draw(figure: Figure, folder: Path, name: str, formats: Collection[str]) -> 
     with figure_style():
         engine = figure.get_layout_engine()
         if engine is not None:
-            figure.set_dpi(matplotlib.rcParams["savefig.dpi"])  # letter sizes depend on it
+            # letter sizes depend on it
+            figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
             engine.execute(figure)
             figure.set_layout_engine(None)
         for form, metadata in FIGURE_METADATA.items():

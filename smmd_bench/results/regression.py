@@ -51,7 +51,9 @@ def regression_frame(run: Run) -> pd.DataFrame:
     current = current_evaluations(run)
     against = {mine["address"]: other for mine, other in compared_evaluations(current)}
     rows = [
-        row for folder, suite in current for row in _rows(folder, suite, against.get(folder.name))
+        row
+        for folder, suite in current
+        for row in _rows(folder, suite, against.get(folder.name))
     ]
     models = {model: at for at, model in enumerate(run.cells["model"].cat.categories)}
     cells = {address: at for at, address in enumerate(run.cells["address"])}
@@ -76,7 +78,9 @@ def current_evaluations(run: Run) -> list[tuple[Path, dict[str, Any]]]:
     files = sorted((run.path / "regression").glob("[!.]*/results.json"))
     folders = [file.parent for file in files if file.parent.suffix != ".damaged"]
     suites = [(folder, read_json(folder / "suite.json")) for folder in folders]
-    return [(folder, suite) for folder, suite in suites if suite and _is_current(suite, run)]
+    return [
+        (folder, suite) for folder, suite in suites if suite and _is_current(suite, run)
+    ]
 
 
 def compared_evaluations(
@@ -91,17 +95,23 @@ def compared_evaluations(
     for folder, suite in evaluations:
         key = json.dumps([suite.get(name) for name in _SAME], sort_keys=True)
         groups.setdefault(key, []).append({**suite, "address": folder.name})
-    pairs = ((mine, _opponent(mine, group)) for group in groups.values() for mine in group)
+    pairs = (
+        (mine, _opponent(mine, group)) for group in groups.values() for mine in group
+    )
     return [(mine, other) for mine, other in pairs if other is not None]
 
 
-def comparison_folder(run: Path, mine: Mapping[str, Any], other: Mapping[str, Any]) -> Path:
+def comparison_folder(
+    run: Path, mine: Mapping[str, Any], other: Mapping[str, Any]
+) -> Path:
     """The folder of how an evaluation differs from another one."""
     pair = {"code": VERSION, "mine": mine["address"], "other": other["address"]}
     return run / "compare" / address(pair)
 
 
-def _opponent(mine: Mapping[str, Any], others: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+def _opponent(
+    mine: Mapping[str, Any], others: Sequence[dict[str, Any]]
+) -> dict[str, Any] | None:
     if mine["cell"] is None:
         return None
     wanted = REFERENCE, mine["task"], mine["seed"]
@@ -125,12 +135,17 @@ def _rows(
         place = comparison_folder(folder.parents[1], {"address": folder.name}, other)
         comparison = (read_own_json(place / "comparison.json") or {}).get("metrics", {})
     shared = {name: suite.get(name) for name in COLUMNS} | {"address": folder.name}
-    shared |= {name: results.get(name) for name in ("shots", "documents", "truncated", "context")}
+    shared |= {
+        name: results.get(name)
+        for name in ("shots", "documents", "truncated", "context")
+    }
     rows = []
     for row in results["rows"]:
         difference = comparison.get(row["metric"]) or {}
         compared = {name: difference.get(name) for name in _DIFFERENCE}
-        compared["against_loss"] = other["loss"] if difference and other is not None else None
+        compared["against_loss"] = (
+            other["loss"] if difference and other is not None else None
+        )
         rows.append({**shared, **row, **compared})
     return rows
 

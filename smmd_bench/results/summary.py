@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError
-from ..models.cards import ModelCard, card_at, model_card
-from ..plugin_system.parameters import is_tuned, parameters_of, spell, split_spec, untuned_label
-from ..plugin_system.plugin_source import source_digest
-from ..plugin_system.registry import Group, entry, load_loss, names, own_points, singular
+from ..plugin_system.parameters import (
+    is_tuned,
+    parameters_of,
+    spell,
+    split_spec,
+    untuned_label,
+)
+from ..plugin_system.registry import load_loss
 from ..storage.cell import BASE, CellFile, CellRecord, StoredCell
 from ..storage.files import read_parquet
 from .baselines import WITHOUT_EFFECT
@@ -19,7 +21,6 @@ from .baselines import WITHOUT_EFFECT
 if TYPE_CHECKING:
     import pandas as pd
 
-    from ..contracts import Run
 
 IDENTITY = ("address", "model", "task", "loss", "seed")
 """The columns that every frame of a run starts with: which cell a row is of."""
@@ -28,7 +29,15 @@ CELL_COLUMNS = (
     "trained_on", "status", "stage", "error", "recipe", "sizes",
 )  # fmt: skip
 _VALUES = ("epoch", "value", "low", "high", "n")
-TUNING_COLUMNS = ("untuned", "trial", "text", "trial_status", "metric", *_VALUES, "chosen")
+TUNING_COLUMNS = (
+    "untuned",
+    "trial",
+    "text",
+    "trial_status",
+    "metric",
+    *_VALUES,
+    "chosen",
+)
 """Of `RunFrames.tuning`, after those that tell the cell."""
 
 
@@ -57,7 +66,9 @@ def summarise_cells(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _summarise_experiment(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     # The base and tests of transfer go with the cells that were asked for.
-    trained = [cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")]
+    trained = [
+        cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")
+    ]
     counted = trained or cells
     keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
     experiment = {}
@@ -75,7 +86,9 @@ def _add_data(data: dict[str, dict[str, Any]], cell: Mapping[str, Any]) -> None:
         of_task[key] |= cell["data"][key]
 
 
-def _add_generation(generation: dict[str, dict[str, Any]], cell: Mapping[str, Any]) -> None:
+def _add_generation(
+    generation: dict[str, dict[str, Any]], cell: Mapping[str, Any]
+) -> None:
     """Add how the answers of a cell were generated; what a model decides is told for each."""
     of_task = generation.setdefault(cell["task"], {})
     for key, value in cell["generation"].items():
@@ -194,7 +207,9 @@ def _read_default(loss: str, parameter: str) -> str | None:
     return spell(parameters[parameter].default) if parameter in parameters else None
 
 
-def tuning_rows(content: Mapping[str, Any], now: StoredCell) -> Iterator[dict[str, Any]]:
+def tuning_rows(
+    content: Mapping[str, Any], now: StoredCell
+) -> Iterator[dict[str, Any]]:
     """Yield a row a configuration of a tuned cell, in the order of its grid; none of another cell.
 
     `untuned` is the loss as it was published, `trial` the address of the trial and `text` what it
@@ -228,39 +243,9 @@ def _describe_status(cell: StoredCell, *, done: bool) -> str:
     return "pending"
 
 
-def describe_retraining(run: Path) -> str:
-    """Say how to have the weights of a measured cell back."""
-    return f"the command of {run} with --restore-weights trains them again"
-
-
-def card_of_run(name: str, run: Run) -> ModelCard:
-    """Find the model of the run. Raises UserError if its weights have changed since."""
-    identity = (run.manifest.get("models") or {}).get(name)
-    if identity is None:
-        return model_card(name)
-
-    if "hub" in identity:
-        card = model_card(f"{identity['hub']}@{identity['commit']}")
-    else:
-        card = card_at(name, _find_path(name, run))
-    # A name may lead to other weights by now; those of the run are told by their digest.
-    if dict(card.identity) == identity:
-        return replace(card, name=name)
-    raise UserError(
-        f"The model {name} in {card.folder} has changed since {run.path} was made: put the old "
-        "files back there, or train again into another run."
-    )
-
-
-def _find_path(name: str, run: Run) -> str | None:
-    """Find the folder that a run's command gave a model; None: the name says it."""
-    for cell in run.manifest.get("cells") or ():
-        if cell["model"] == name and cell.get("model_path"):
-            return str(cell["model_path"])
-    return None
-
-
-def columns_of(cell: StoredCell, file: CellFile, columns: Sequence[str] | None = None) -> Any:
+def columns_of(
+    cell: StoredCell, file: CellFile, columns: Sequence[str] | None = None
+) -> Any:
     """Read those of the columns that the file has (None: all) as an Arrow table, dictionaries as
     plain values, so that tables of any cells concatenate."""
     import pyarrow as pa
@@ -295,51 +280,10 @@ def concatenate(cells: pd.DataFrame, tables: Sequence[Any]) -> pd.DataFrame:
 
     # An address as text in each of a million rows would take more memory than the rest.
     addresses = cells["address"]
-    identities = identities.assign(address=pd.Categorical(addresses, addresses.unique()))
+    identities = identities.assign(
+        address=pd.Categorical(addresses, addresses.unique())
+    )
     cell_of_row = np.repeat(range(len(tables)), [table.num_rows for table in tables])
     identities = identities.iloc[cell_of_row].reset_index(drop=True)
     joined: pd.DataFrame = pd.concat([identities, data], axis=1)
     return joined
-
-
-def require_plugins(run: Run) -> None:
-    """Raise UserError where the run was made with a task or loss that is not here."""
-    cells = run.manifest.get("cells") or ()
-    lacking = {cell["task_name"] for cell in cells} - {*names("tasks")}
-    # The losses of completions made elsewhere are labels.
-    if "predictions" not in run.manifest:
-        lacking |= {cell["loss_name"] for cell in cells} - {BASE, *names("losses")}
-    if lacking:
-        listed = ", ".join(sorted(lacking))
-        raise UserError(
-            f"{run.path} was made with plugins that are not here ({listed}): name their files with "
-            f"--plugin; {run.path / 'plugins'} has copies."
-        )
-
-
-def describe_old_code(run: Run) -> list[str]:
-    """A note for each plugin whose code has changed since cells of the run were made with it."""
-    digests_then: dict[tuple[Group, str], set[str | None]] = {}
-    for cell in run.manifest.get("cells") or ():
-        if "plugins" not in cell:  # completions made elsewhere
-            continue
-        engine, _ = split_spec(cell["engine"])
-        used: dict[Group, str] = {"tasks": cell["task_name"], "losses": cell["loss_name"]}
-        used["engines"] = engine
-        for group, name in used.items():
-            digest = cell["plugins"].get(f"{singular(group)} {name}")
-            digests_then.setdefault((group, name), set()).add(digest)
-
-    return [
-        f"The code of the {singular(group)} {name} is another one than that of the run: its "
-        "numbers are of the old code until the run's command makes them again."
-        for (group, name), digests in digests_then.items()
-        if name in names(group) and digests != {_digest_here(group, name)}
-    ]
-
-
-def _digest_here(group: Group, name: str) -> str | None:
-    if name in own_points(group):  # not imported: torch takes seconds
-        return None
-    plugin = entry(group, name).plugin
-    return None if plugin is None else source_digest(plugin)

@@ -63,7 +63,9 @@ def _rank_losses(run: Run, cells: pd.DataFrame, metric: Metric) -> pd.Series[flo
     return means.sort_values(ascending=metric.better == "lower")
 
 
-def compact_letters(names: Sequence[str], apart: Collection[frozenset[str]]) -> dict[str, str]:
+def compact_letters(
+    names: Sequence[str], apart: Collection[frozenset[str]]
+) -> dict[str, str]:
     """Give each name its letters; the pairs `apart` share none, and all others do."""
     groups = [frozenset(names)]
     for pair in apart:
@@ -78,7 +80,9 @@ def compact_letters(names: Sequence[str], apart: Collection[frozenset[str]]) -> 
     return letters
 
 
-def _split_groups(groups: Sequence[frozenset[str]], pair: frozenset[str]) -> list[frozenset[str]]:
+def _split_groups(
+    groups: Sequence[frozenset[str]], pair: frozenset[str]
+) -> list[frozenset[str]]:
     """Split groups so that none has both of a pair, and none is a part of another one."""
     kept: list[frozenset[str]] = []
     halves: set[frozenset[str]] = set()
@@ -128,7 +132,11 @@ def _compare_cells(
                 first, second = first.align(second, join="inner", axis=0)
             values = pseudo_values(metric, first, second)
             if values is not None:
-                yield {"pair": pair, "seed": key.seed, **_test_difference(metric, values)}
+                yield {
+                    "pair": pair,
+                    "seed": key.seed,
+                    **_test_difference(metric, values),
+                }
 
 
 def _group_addresses(run: Run, cells: pd.DataFrame) -> dict[CellKey, dict[str, str]]:
@@ -156,7 +164,14 @@ def _test_difference(metric: Metric, values: list[float]) -> dict[str, Any]:
         b = values.count(100.0)
         c = values.count(-100.0)
         low, high = tango(b, c, n)
-        return {**comparison, "b": b, "c": c, "p": mcnemar_p(b, c), "low": low, "high": high}
+        return {
+            **comparison,
+            "b": b,
+            "c": c,
+            "p": mcnemar_p(b, c),
+            "low": low,
+            "high": high,
+        }
 
     # Values that are all the same have no error to test by.
     model = fit([values])

@@ -105,7 +105,9 @@ def _mean_values(seeds: pd.DataFrame) -> pd.DataFrame:
 
 def _constants(run: Run) -> pd.DataFrame:
     """What the best constant answer gets, by model, task, loss and metric."""
-    constants = constants_of(run, run.cells).merge(run.cells[["address", *KEY]], on="address")
+    constants = constants_of(run, run.cells).merge(
+        run.cells[["address", *KEY]], on="address"
+    )
     return constants.drop(columns="address").drop_duplicates([*KEY, "metric"])
 
 

@@ -8,7 +8,13 @@ from ..experiment.tuning import Configuration
 from ..models.recipe import Recipe, recipe_content
 from ..plugin_system.checked_task import take_identity
 from ..plugin_system.plugin_source import source_digest
-from ..plugin_system.registry import Group, engine_identity, load_engine, package_of, singular
+from ..plugin_system.registry import (
+    Group,
+    engine_identity,
+    load_engine,
+    package_of,
+    singular,
+)
 from ..storage.cell import CellRecord, FolderRecord
 
 
@@ -117,7 +123,9 @@ def _describe_data(cell: Cell) -> dict[str, Any]:
         "licence": getattr(cell.task_plugin, "licence", "not stated"),
         "sizes": {split: cell.examples_there(split) for split in cell.splits},
         "there": {split: size for split, size in rows.items() if size is not None},
-        "identity": {s: take_identity(cell.task_plugin, s, cell.data_seed) for s in cell.splits},
+        "identity": {
+            s: take_identity(cell.task_plugin, s, cell.data_seed) for s in cell.splits
+        },
     }
 
 
@@ -139,7 +147,10 @@ def _describe_generation(cell: Cell) -> dict[str, Any]:
 def _add_outside_plugins(record: CellRecord, cell: Cell) -> None:
     """Add the plugins that are not first-party, such as `loss huber`: the digest of the source, and
     the version of the package that an installed one comes from."""
-    plugins: dict[Group, Any] = {"tasks": cell.task_plugin, "engines": load_engine(cell.engine)}
+    plugins: dict[Group, Any] = {
+        "tasks": cell.task_plugin,
+        "engines": load_engine(cell.engine),
+    }
     if not cell.is_base:
         plugins["losses"] = cell.loss_plugin
 

@@ -18,7 +18,9 @@ from ..storage.files import read_parquet, write_folder, write_json, write_parque
 from .run_directory import record_failure
 
 
-def measure_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[Cell, Exception]:
+def measure_cells(
+    cells: Sequence[Cell], run: Path, progress: Progress
+) -> dict[Cell, Exception]:
     """Measure those of these cells that are decoded and not measured; the errors of their tasks."""
     failures = {}
     for number, cell in enumerate(cells):
@@ -34,7 +36,9 @@ def measure_cells(cells: Sequence[Cell], run: Path, progress: Progress) -> dict[
     return failures
 
 
-def measure_cell(stored: StoredCell, task: Task, rules: Sequence[str] = ()) -> Exception | None:
+def measure_cell(
+    stored: StoredCell, task: Task, rules: Sequence[str] = ()
+) -> Exception | None:
     """Write scores and metrics of a decoded cell; an error of its task is recorded and returned."""
     completions = stored.place("completions")
     beams = stored.place("beams")
@@ -68,7 +72,10 @@ def missing_comparisons(run: RunFrames) -> list[Compared]:
 
 
 def write_comparisons(
-    run: RunFrames, task: Callable[[str], Task] = load_task, *, resamples: int = RESAMPLES
+    run: RunFrames,
+    task: Callable[[str], Task] = load_task,
+    *,
+    resamples: int = RESAMPLES,
 ) -> bool:
     """Write each comparison.json that is missing, where the task can be loaded; returns whether
     any was.
@@ -85,9 +92,14 @@ def write_comparisons(
             continue
 
         places = (cell.place("scores"), opponent.place("scores"))
-        scores = [read_parquet(place).to_pandas() for place in places if place is not None]
+        scores = [
+            read_parquet(place).to_pandas() for place in places if place is not None
+        ]
         with write_folder(cell.compared_with(opponent, COMPARISON)) as folder:
-            write_json(folder / "comparison.json", compare(plugin, *scores, resamples=resamples))
+            write_json(
+                folder / "comparison.json",
+                compare(plugin, *scores, resamples=resamples),
+            )
         has_written = True
 
     return has_written

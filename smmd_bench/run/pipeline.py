@@ -90,7 +90,9 @@ def run_file(
         if outcome.worked:
             with display() as progress:
                 # train, select, decode, measure
-                schedule = Schedule(run, [*plan.cells, *decoded_before], runner.slots, track)
+                schedule = Schedule(
+                    run, [*plan.cells, *decoded_before], runner.slots, track
+                )
                 for result in runner.run(schedule, out, progress):
                     schedule.end(result)
 
@@ -110,7 +112,12 @@ def run_file(
 
 
 def check_file(
-    run: RunDirectory, plan: ExperimentFile, runner: Executor, progress: Progress, *, extend: bool
+    run: RunDirectory,
+    plan: ExperimentFile,
+    runner: Executor,
+    progress: Progress,
+    *,
+    extend: bool,
 ) -> dict[Cell, Stage]:
     """Find the first stage that each cell lacks. Raises UserError for what `run_file` would refuse;
     nothing is written, and of examples that are generated, the first `_LOOKED_AT` of a split stand
@@ -121,11 +128,17 @@ def check_file(
 
 
 def check(
-    run: RunDirectory, cells: Sequence[Cell], runner: Executor, progress: Progress, most: int | None
+    run: RunDirectory,
+    cells: Sequence[Cell],
+    runner: Executor,
+    progress: Progress,
+    most: int | None,
 ) -> dict[Cell, Stage]:
     """Find the user's mistakes in the cells that are not decoded yet; the first stage that each
     cell lacks. most: how many generated examples of a split are checked (None: all)."""
-    missing = run.missing(cell for cell in cells if not run.failure(cell).get("skipped"))
+    missing = run.missing(
+        cell for cell in cells if not run.failure(cell).get("skipped")
+    )
     undecoded = [cell for cell, stage in missing.items() if stage != "measure"]
     if most is not None:
         undecoded = [_with_fewer(cell, most) for cell in undecoded]
@@ -146,7 +159,11 @@ def _find_unmeasured(run: RunDirectory, planned: Collection[Cell]) -> Iterator[C
     addresses = {cell.address for cell in planned}
     for record in run.manifest["cells"]:
         stored = stored_cell(run.path, record)
-        if record["address"] in addresses or not stored.is_decoded or stored.metrics is not None:
+        if (
+            record["address"] in addresses
+            or not stored.is_decoded
+            or stored.metrics is not None
+        ):
             continue
         with suppress(UserError):  # its plugin or model is gone
             cell = cell_from_json(record)

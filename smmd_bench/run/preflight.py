@@ -32,8 +32,7 @@ from ..models.checkpoints import (
     require_safetensors,
     stop_token_ids,
 )
-from ..models.processor import load_processor
-from ..models.tokenizers import load_tokenizer
+from ..models.tokenizers import load_processor, load_tokenizer
 from ..plugin_system.checked_task import take_examples
 from ..plugin_system.registry import load_engine
 from ..scoring.deciding import selecting_metrics
@@ -56,7 +55,8 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
     load_processor_once = cache(load_processor)
     examples_of: dict[Any, Sequence[Example]] = {}
     checked: set[Any] = set()
-    for cell in sorted(cells, key=lambda cell: cell.is_base):  # a task without training data first
+    # a task without training data first
+    for cell in sorted(cells, key=lambda cell: cell.is_base):
         for split in cell.splits:
             data = (cell.task, split, cell.data_seed, cell.size(split))
             if data not in examples_of:
@@ -108,11 +108,14 @@ def _require_engines(cells: Sequence[Cell], gpus: int) -> None:
 def _check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
     """Check the models of cells, and their weights where these are here; returns the tokenizers.
     Raises UserError for the first mistake."""
-    from ..encoding.numbers import numeric_vocabulary  # torch, which a finished run need not have
+    # torch, which a finished run need not have
+    from ..encoding.numbers import numeric_vocabulary
     from ..models.loading import require_all_weights, require_lora_targets
 
     models = {cell.model: cell.card for cell in cells}
-    attentions = dict.fromkeys((cell.model, cell.recipe.attn_implementation) for cell in cells)
+    attentions = dict.fromkeys(
+        (cell.model, cell.recipe.attn_implementation) for cell in cells
+    )
     for model, attention in attentions:
         card = models[model]
         if card.weights_are_here:
@@ -120,18 +123,28 @@ def _check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
             require_all_weights(card.folder, attention)
 
     tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
-    for model, rule in dict.fromkeys((cell.model, cell.recipe.numeric_rule) for cell in cells):
+    for model, rule in dict.fromkeys(
+        (cell.model, cell.recipe.numeric_rule) for cell in cells
+    ):
         numeric_vocabulary(tokenizers[model], rule)
         integers = numeric_vocabulary(tokenizers[model], "integer")
         models[model].require_numeric_tokens(len(integers))
 
     # A template that fails is named before examples are made or fetched.
-    for model, chat in dict.fromkeys((cell.model, cell.recipe.chat_template) for cell in cells):
+    for model, chat in dict.fromkeys(
+        (cell.model, cell.recipe.chat_template) for cell in cells
+    ):
         encode_prompts(tokenizers[model], ["0"], chat=chat)
         encode_targets(tokenizers[model], ["0"], chat=chat)
 
-    adapted = [cell.owner for cell in cells if not cell.is_base and cell.recipe.method == "lora"]
-    for model, targets in dict.fromkeys((cell.model, cell.recipe.lora_targets) for cell in adapted):
+    adapted = [
+        cell.owner
+        for cell in cells
+        if not cell.is_base and cell.recipe.method == "lora"
+    ]
+    for model, targets in dict.fromkeys(
+        (cell.model, cell.recipe.lora_targets) for cell in adapted
+    ):
         require_lora_targets(models[model], targets)
     return tokenizers
 
@@ -169,7 +182,8 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
         for table in (frame, scores):
             pa.Table.from_pandas(table)
         for metric in selecting_metrics(cell.task_plugin, cell.recipe.select_by):
-            _ = scores[[*metric.columns]]  # the epoch could not be selected without them
+            # the epoch could not be selected without them
+            _ = scores[[*metric.columns]]
         if reads_numbers(cell.task_plugin):
             _require_readable(cell, split, examples)
     except UserError:
@@ -212,21 +226,26 @@ def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
 
 
 def _require_room(
-    cell: Cell, split: Split, examples: Sequence[Example], tokenizer: Any, processor: Any | None
+    cell: Cell,
+    split: Split,
+    examples: Sequence[Example],
+    tokenizer: Any,
+    processor: Any | None,
 ) -> int:
     """Raise UserError for the example that needs the most room, where there is less; and for a
     prompt to decode that has no token. Returns how many targets are longer than a completion may
     be."""
     is_training = split == "train"
+    wanted = cell.engine_settings.max_model_length
     if is_training:
-        room = at_most_positions(cell.card.folder, cell.recipe.max_length)
-    else:
-        room = at_most_positions(cell.card.folder, cell.engine_settings.max_model_length)
+        wanted = cell.recipe.max_length
+    room = at_most_positions(cell.card.folder, wanted)
 
     chat = cell.recipe.chat_template
     encoded = encode_examples(tokenizer, processor, examples, chat=chat)
     prompts = expanded_lengths(processor, encoded, images_of(examples))
-    targets = encode_targets(tokenizer, [example.target for example in examples], chat=chat)
+    texts = [example.target for example in examples]
+    targets = encode_targets(tokenizer, texts, chat=chat)
     _require_unstopped(cell, split, examples, targets, tokenizer)
 
     needs = []
@@ -241,16 +260,9 @@ def _require_room(
         length = 0 if split == "validation" else len(target)
         needs.append((prompt + max(least, length), prompt, example.uid))
 
-    # The longest example names the remedy with which all fit. An engine has room for `max_length`
-    # and the new tokens, so that these are taken off.
     needed, prompt, uid = max(needs)
     if needed > room:
-        length = needed - least
-        remedy = f"raise max_length to {length} with --set max_length={length}"
-        if at_most_positions(cell.card.folder, needed) < needed:
-            remedy = f"take a model with {needed} positions or more"
-        elif cell.reads_images:
-            remedy += ", or give fewer pixels of an image with --set max_pixels=N"
+        remedy = _find_remedy_for_room(cell, needed, least)
         raise UserError(
             f"{cell.task}, {split}: example {uid} needs the most room, {needed} tokens (a prompt "
             f"of {prompt} and {needed - prompt} after it), but {cell.model} has room for {room}, "
@@ -260,6 +272,19 @@ def _require_room(
     # The last token closes a target: a completion need not have it.
     longest = cell.task_plugin.max_new_tokens + 1
     return 0 if is_training else sum(len(target) > longest for target in targets)
+
+
+def _find_remedy_for_room(cell: Cell, needed: int, new_tokens: int) -> str:
+    """Say what makes room for the longest example, and so for all."""
+    if at_most_positions(cell.card.folder, needed) < needed:
+        return f"take a model with {needed} positions or more"
+
+    # An engine has room for `max_length` and the new tokens, so that these are taken off.
+    length = needed - new_tokens
+    remedy = f"raise max_length to {length} with --set max_length={length}"
+    if cell.reads_images:
+        remedy += ", or give fewer pixels of an image with --set max_pixels=N"
+    return remedy
 
 
 def _require_unstopped(

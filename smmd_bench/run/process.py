@@ -100,7 +100,9 @@ class WorkerProcess:
             return f"the process said nothing for too long (--stall) and was ended, see {self.log}"
 
         # A library that fails often prints blank lines after what it says.
-        last = next((line.strip(" .") for line in reversed(lines) if line.strip()), "no output")
+        last = next(
+            (line.strip(" .") for line in reversed(lines) if line.strip()), "no output"
+        )
         return f"the process ended with status {code} ({last[:300]}), see {self.log}"
 
     def end(self) -> None:
@@ -122,15 +124,20 @@ class SeveralGpus:
     """The options of an executor whose jobs may have several GPUs each, which fsdp2 needs."""
 
     gpus_per_cell: int = parameter(
-        1, "GPUs of a training and of an engine; on a CPU processes of a training", check=positive
+        1,
+        "GPUs of a training and of an engine; on a CPU processes of a training",
+        check=positive,
     )
     strategy: Literal["ddp", "fsdp2"] = parameter(
-        "ddp", "fsdp2 spreads the weights over the GPUs of a cell: for models that one cannot train"
+        "ddp",
+        "fsdp2 spreads the weights over the GPUs of a cell: for models that one cannot train",
     )
 
     def __post_init__(self) -> None:
         if self.strategy == "fsdp2" and self.gpus_per_cell == 1:
-            raise UserError("strategy=fsdp2 needs several GPUs: give gpus_per_cell=2 or more, too.")
+            raise UserError(
+                "strategy=fsdp2 needs several GPUs: give gpus_per_cell=2 or more, too."
+            )
 
     def environment(self, job: Job, threads: int | None) -> dict[str, str]:
         """Make that of a job with so many threads, and with several GPUs if it uses any."""
@@ -174,11 +181,15 @@ class Events:
         except BrokenPipeError:
             os._exit(1)
 
-    def record(self, run: Path, failures: Mapping[str, BaseException], stage: str) -> int:
+    def record(
+        self, run: Path, failures: Mapping[str, BaseException], stage: str
+    ) -> int:
         """Write each failed/KEY.json of a run; the exit status."""
         for key, failure in failures.items():
             record_failure(run, key, stage, failure)
-            self.send({"event": "failed", "message": str(failure) or type(failure).__name__})
+            self.send(
+                {"event": "failed", "message": str(failure) or type(failure).__name__}
+            )
         return 1 if failures else 0
 
 

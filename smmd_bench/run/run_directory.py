@@ -16,8 +16,9 @@ from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment, each_once
 from ..experiment.provenance import describe_run
+from ..results.availability import require_plugins
 from ..results.frames import read_run
-from ..results.summary import distinct, require_plugins
+from ..results.summary import distinct
 from ..storage.addresses import address
 from ..storage.cell import FOLDERS, CellRecord, StoredCell, failure_file
 from ..storage.files import (
@@ -73,7 +74,8 @@ class RunDirectory:
         needed_trainings = set()
         for cell in cells:
             stored = self.current(cell)
-            with suppress(Exception):  # of a task's own code, which the run records as a failure
+            # of a task's own code, which the run records as a failure
+            with suppress(Exception):
                 foresee(cell, stored)
             states[cell] = stored
             needed_trainings.add(self._find_needed_training(cell, stored))
@@ -107,7 +109,9 @@ class RunDirectory:
 
     def require_place(self) -> None:
         """Raise UserError if the folder holds something that is not a run, or cannot be made."""
-        if (self.path / "manifest.json").exists():  # a plan of it needs no permission to write
+        if (
+            self.path / "manifest.json"
+        ).exists():  # a plan of it needs no permission to write
             return
         parents = (self.path, *self.path.absolute().parents)
         nearest = next(path for path in parents if path.exists())
@@ -136,7 +140,8 @@ class RunDirectory:
         if another process works on it."""
         self.require_place()
         self.path.mkdir(parents=True, exist_ok=True)
-        lock = self.path / ".lock"  # whose time says when a command left the folder last
+        # whose time says when a command left the folder last
+        lock = self.path / ".lock"
         since = lock.stat().st_mtime if lock.exists() else 0
         try:
             acquired = FileLock(lock).acquire(timeout=0)
@@ -163,7 +168,9 @@ class RunDirectory:
         reports need."""
         manifest = self.manifest
         if "predictions" in manifest:
-            raise UserError(f"{self.path} holds scored predictions: choose another with --out.")
+            raise UserError(
+                f"{self.path} holds scored predictions: choose another with --out."
+            )
         identities = [{**one, "plugins": []} for one in manifest.get("experiments", ())]
         if manifest and not extend and experiments[0].identity not in identities:
             raise UserError(
@@ -181,7 +188,9 @@ class RunDirectory:
         task, loss and seed, whose folders stay, and a test of transfer goes with its source.
         """
         old = self.manifest
-        planned = each_once(cell for experiment in experiments for cell in experiment.cells)
+        planned = each_once(
+            cell for experiment in experiments for cell in experiment.cells
+        )
         records = describe_cells([cell for cell in planned if cell.trial is None])
         described = [experiment.to_dict() for experiment in experiments]
         manifest: dict[str, Any] = {
@@ -205,7 +214,9 @@ class RunDirectory:
         by_identity = {identity_of(record): record for record in records}
         merged: dict[str, CellRecord] = {}
         for record in old:
-            replacing = by_address.get(record["address"]) or by_identity.get(identity_of(record))
+            replacing = by_address.get(record["address"]) or by_identity.get(
+                identity_of(record)
+            )
             kept = replacing or self._measure_anew(record)
             merged[kept["address"]] = kept
 
@@ -238,7 +249,9 @@ class RunDirectory:
         if cell.address != record["address"]:
             return record
         stages = {*parts, *record["parts"]}
-        changed = {stage for stage in stages if parts.get(stage) != record["parts"].get(stage)}
+        changed = {
+            stage for stage in stages if parts.get(stage) != record["parts"].get(stage)
+        }
         if not changed or not changed <= {"select", "measure"}:
             return record
 
@@ -298,7 +311,8 @@ def record_failure(run: Path, key: str, stage: str, error: BaseException | str) 
         "stage": stage,
         "error": sentence,
         "skipped": isinstance(error, CellSkippedError),
-        "user_error": isinstance(error, UserError) and not isinstance(error, DamagedError),
+        "user_error": isinstance(error, UserError)
+        and not isinstance(error, DamagedError),
         "traceback": "".join(lines),
     }
     write_json(failure_file(run, key), failure)

@@ -41,7 +41,11 @@ class Schedule(JobQueue):
     """
 
     def __init__(
-        self, run: RunDirectory, cells: Sequence[Cell], slots: int, track: str | None = None
+        self,
+        run: RunDirectory,
+        cells: Sequence[Cell],
+        slots: int,
+        track: str | None = None,
     ) -> None:
         super().__init__()
         self.run = run
@@ -86,7 +90,9 @@ class Schedule(JobQueue):
         self.todo = [*missing]
 
         # A job of which a cell has failed since is made anew, of the others.
-        self.waiting = [job for job in self.waiting if missing.keys() >= {*self.cells[job.name]}]
+        self.waiting = [
+            job for job in self.waiting if missing.keys() >= {*self.cells[job.name]}
+        ]
         busy = self._busy_cells()
         jobs = [
             *self._find_measurements(missing, busy),
@@ -140,7 +146,9 @@ class Schedule(JobQueue):
                 self._fail(dependent, str(failure["stage"]), error)
 
     def _find_measurements(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
-        unmeasured = [c for c, stage in missing.items() if stage == "measure" and c not in busy]
+        unmeasured = [
+            c for c, stage in missing.items() if stage == "measure" and c not in busy
+        ]
         for start in range(0, len(unmeasured), MEASURED_AT_A_TIME):
             yield "measure", unmeasured[start : start + MEASURED_AT_A_TIME]
 
@@ -200,7 +208,11 @@ class Schedule(JobQueue):
     def _make_job(self, stage: str, cells: list[Cell]) -> Job:
         first = cells[0]
         # An engine serves the cells of a model, whatever their tasks are.
-        place = first.card.label if stage == "decode" else f"{first.card.label} {first.task_label}"
+        place = (
+            first.card.label
+            if stage == "decode"
+            else f"{first.card.label} {first.task_label}"
+        )
         return Job(
             stage=stage,
             label=", ".join(cell.label for cell in cells),
@@ -223,7 +235,9 @@ class Schedule(JobQueue):
             return {"measure": 0, "decode": 2}[job.stage], 0, 0
         if first.is_base:
             return 1, 0, 0
-        length = first.card.parameter_count() * first.size("train") * first.recipe.epochs
+        length = (
+            first.card.parameter_count() * first.size("train") * first.recipe.epochs
+        )
         return 3, first.seed, -length if self.slots > 1 else 0
 
 
@@ -279,7 +293,9 @@ def estimate_resources(stage: str, cell: Cell) -> Resources:
     else:
         memory = _PROCESS_GB + weights_gb + cell.engine_settings.memory_gb
 
-    return Resources(gpus=1, threads=1 if weights < _SMALL[stage] else None, memory_gb=memory)
+    return Resources(
+        gpus=1, threads=1 if weights < _SMALL[stage] else None, memory_gb=memory
+    )
 
 
 def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:

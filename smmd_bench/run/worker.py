@@ -53,15 +53,22 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
             _train(request, ready, progress)
         else:
             failed = _finish(request, ready, progress)
-            failures |= {cell.stored(folder).key: error for cell, error in failed.items()}
-    except (Exception, KeyboardInterrupt) as error:  # a job trains one cell, or has no engine
+            failures |= {
+                cell.stored(folder).key: error for cell, error in failed.items()
+            }
+    except (
+        Exception,
+        KeyboardInterrupt,
+    ) as error:  # a job trains one cell, or has no engine
         traceback.print_exc()
         failures |= {cell.stored(folder).key: error for cell in ready}
 
     return failures
 
 
-def _train(request: Mapping[str, Any], cells: Sequence[Cell], progress: Progress) -> None:
+def _train(
+    request: Mapping[str, Any], cells: Sequence[Cell], progress: Progress
+) -> None:
     from ..training.stage import train_cell
 
     folder = Path(request["run"])
@@ -91,7 +98,11 @@ def _finish(
 
 
 def _start_rank(
-    request: Mapping[str, Any], cell: Cell, run: Path, rank: int, environment: dict[str, str]
+    request: Mapping[str, Any],
+    cell: Cell,
+    run: Path,
+    rank: int,
+    environment: dict[str, str],
 ) -> Callable[[], str | None]:
     """Start another process that trains the cell; its log is beside that of the first."""
     name, module = f"train-{cell.address}-rank{rank}", "smmd_bench.run.worker"
@@ -122,7 +133,9 @@ def _require_gpu() -> None:
 def _require_planned(cell: Cell, planned: StoredCell) -> None:
     """Raise RuntimeError where the cell is another one in this process than when it was planned:
     nobody would find its results."""
-    changed = [stage for stage, part in planned.parts.items() if cell.parts.get(stage) != part]
+    changed = [
+        stage for stage, part in planned.parts.items() if cell.parts.get(stage) != part
+    ]
     if changed:
         raise RuntimeError(
             f"A plugin, data or a library of {cell.label} has changed since the run was planned "

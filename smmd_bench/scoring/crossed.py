@@ -66,7 +66,9 @@ class Crossed:
     @property
     def _square(self) -> float:
         """Seeds * examples * the variance of the mean; no variance below zero is taken off."""
-        return max(self.of_seed + self.of_example - self.of_both, self.of_seed, self.of_example)
+        return max(
+            self.of_seed + self.of_example - self.of_both, self.of_seed, self.of_example
+        )
 
     def planned(self, seeds: int, larger: float = 1.0) -> Crossed:
         """What so many seeds, and so many times as many examples, are expected to give.
@@ -76,7 +78,9 @@ class Crossed:
         """
         if self.seeds == 1:
             spread = self.of_example / larger
-            return Crossed(0.0, spread, spread if seeds > 1 else 0.0, seeds, self.examples)
+            return Crossed(
+                0.0, spread, spread if seeds > 1 else 0.0, seeds, self.examples
+            )
         of_both = self.of_both / larger
         of_seed = max(0.0, self.of_seed - self.of_both) / self.examples
         of_example = max(0.0, self.of_example - self.of_both) / self.seeds / larger
@@ -127,7 +131,9 @@ def fit_cells(cells: pd.DataFrame) -> Crossed:
     return fit(np.repeat(differences[:, None], 2, axis=1))
 
 
-def pseudo_values(metric: Metric, frame: pd.DataFrame, other: pd.DataFrame) -> list[float] | None:
+def pseudo_values(
+    metric: Metric, frame: pd.DataFrame, other: pd.DataFrame
+) -> list[float] | None:
     """Values whose mean is the metric of `frame` minus that of `other`; None: there is none.
 
     Both frames have the same examples in the same order. Of a share they are its differences,
@@ -141,7 +147,9 @@ def pseudo_values(metric: Metric, frame: pd.DataFrame, other: pd.DataFrame) -> l
     if isinstance(metric, Percentage) and metric.subset is None:
         # Over an axis of one, the share of an example is its own.
         shares = metric.statistic(*[column[None] for column in columns], axis=0)
-        values = shares - metric.statistic(*[column[None] for column in other_columns], axis=0)
+        values = shares - metric.statistic(
+            *[column[None] for column in other_columns], axis=0
+        )
     else:
         counted = np.ones(len(frame), dtype=bool)
         if metric.subset is not None:
@@ -167,7 +175,9 @@ def _jackknife(
             return math.nan
         with np.errstate(all="ignore"):
             value = metric.statistic(*[column[kept] for column in columns], axis=-1)
-            other = metric.statistic(*[column[kept] for column in other_columns], axis=-1)
+            other = metric.statistic(
+                *[column[kept] for column in other_columns], axis=-1
+            )
             return float(value - other)
 
     n = len(counted)

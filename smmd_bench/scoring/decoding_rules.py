@@ -58,7 +58,9 @@ def rules_of(decoders: Sequence[str]) -> tuple[str, ...]:
 def _of_error(metric: Metric) -> bool:
     """Whether a metric is of parsed values, right or wrong by how much, and of nothing else."""
     columns = {*metric.columns}
-    return columns <= _READ and columns != {"answer"} and metric.subset in (None, "valid")
+    return (
+        columns <= _READ and columns != {"answer"} and metric.subset in (None, "valid")
+    )
 
 
 def split_rule(metric: str) -> tuple[str, str]:

@@ -54,7 +54,9 @@ def _load_inspect_json(path: Path) -> list[dict[str, Any]] | None:
 def _unpack_inspect(path: Path) -> Iterator[dict[str, Any]]:
     """The rows of a log packed by Zstandard, which zipfile cannot unpack."""
     with ZipFile(path) as log:
-        names = (entry for entry in log.infolist() if entry.filename.startswith("samples/"))
+        names = (
+            entry for entry in log.infolist() if entry.filename.startswith("samples/")
+        )
         yield from _rows_of_inspect(_load_entry(log, entry) for entry in names)
 
 
@@ -88,7 +90,9 @@ def _rows_of_inspect(samples: Iterable[Mapping[str, Any]]) -> Iterator[dict[str,
 
 def _answers_of_lm_eval(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a document, of which the file has one for each filter of the task."""
-    answers = [value[0][0] if isinstance(value, list) else value for value in frame["resps"]]
+    answers = [
+        value[0][0] if isinstance(value, list) else value for value in frame["resps"]
+    ]
     frame = frame.rename(columns={"arguments": "inputs"}).assign(completion=answers)
     return frame.loc[~frame[["doc_id", "completion"]].astype("str").duplicated()]
 
@@ -106,7 +110,9 @@ def _answers_of_lighteval(frame: pd.DataFrame, path: Path) -> pd.DataFrame:
         ) from error
 
 
-def _detail_of_lighteval(doc: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+def _detail_of_lighteval(
+    doc: Mapping[str, Any], response: Mapping[str, Any]
+) -> dict[str, Any]:
     """What lighteval's metrics read: the first answer, without its reasoning where that was cut."""
     gold = doc["gold_index"]
     places = gold if isinstance(gold, list) else [gold]

@@ -52,8 +52,14 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
 
     number = cells["seed"].nunique()
     mean = float(cells["difference"].mean())
-    gain: dict[str, Any] = {"seeds": number, "difference": mean, "n": int(cells["n"].max())}
-    gain |= dict.fromkeys(("low", "high", "error", "df", "p", "discordant", "pairs"), math.nan)
+    gain: dict[str, Any] = {
+        "seeds": number,
+        "difference": mean,
+        "n": int(cells["n"].max()),
+    }
+    gain |= dict.fromkeys(
+        ("low", "high", "error", "df", "p", "discordant", "pairs"), math.nan
+    )
     if number < len(cells):
         return gain | {"interval": RECIPES}
     if number == 1:
@@ -100,21 +106,27 @@ def _p_of_signs(values: NDArray[np.float64]) -> float:
     """The exact sign-flip test's p where fewer than `FEW` pseudo-values differ from 0; else 0."""
     from scipy.stats import permutation_test
 
-    differ = np.abs(values) > 1e-9 * np.abs(values).max()  # equal examples leave rounding
+    # equal examples leave rounding
+    differ = np.abs(values) > 1e-9 * np.abs(values).max()
     sample = np.append(values[differ], 0.0)  # the test takes two values or more
     if not 1 < len(sample) <= FEW:
         return 0.0
     return float(permutation_test((sample,), np.sum, permutation_type="samples").pvalue)
 
 
-def _widen_for_few_pairs(bounds: dict[str, float], cells: pd.DataFrame) -> dict[str, float]:
+def _widen_for_few_pairs(
+    bounds: dict[str, float], cells: pd.DataFrame
+) -> dict[str, float]:
     """The same; of a share with fewer than `FEW` discordant pairs in all, with the wider of this
     interval and of Tango's over all pairs, and the larger p of this test and of McNemar's."""
     if cells["b"].isna().any() or cells["b"].sum() + cells["c"].sum() >= FEW:
         return bounds
     b, c, pairs = (int(cells[name].sum()) for name in ("b", "c", "n"))
     low, high = tango(b, c, pairs)
-    wider = {"low": min(bounds["low"], 100 * low), "high": max(bounds["high"], 100 * high)}
+    wider = {
+        "low": min(bounds["low"], 100 * low),
+        "high": max(bounds["high"], 100 * high),
+    }
     p = max(bounds["p"], mcnemar_p(b, c))
     return {**bounds, **wider, "p": p, "discordant": b + c, "pairs": pairs}
 
@@ -128,7 +140,9 @@ def smallest_difference(gain: dict[Any, Any], level: float) -> float:
     by_t = smallest_by_t(gain["error"], gain["df"], level)
     if math.isnan(gain["discordant"]):
         return by_t
-    by_pairs = 100 * smallest_by_mcnemar(int(gain["discordant"]), int(gain["pairs"]), level)
+    by_pairs = 100 * smallest_by_mcnemar(
+        int(gain["discordant"]), int(gain["pairs"]), level
+    )
     return by_pairs if math.isinf(gain["df"]) else max(by_t, by_pairs)
 
 
@@ -163,7 +177,9 @@ def smallest_by_mcnemar(discordant: int, n: int, level: float) -> float:
     return math.nan if lacking(1.0) > 0 else float(brentq(lacking, 0, 1, xtol=1e-7))
 
 
-def _power_of_mcnemar(difference: float, discordance: float, n: int, level: float) -> float:
+def _power_of_mcnemar(
+    difference: float, discordance: float, n: int, level: float
+) -> float:
     """How often the test finds it, on the side that it is on."""
     from scipy.stats import binom
 
@@ -173,6 +189,7 @@ def _power_of_mcnemar(difference: float, discordance: float, n: int, level: floa
     # All but a billionth of the numbers of discordant examples that a sample may have.
     fewest, largest = binom.ppf([1e-9, 1 - 1e-9], n, discordance)
     counts = np.arange(fewest, largest + 1)  # [D]
-    critical = binom.isf(level / 2, counts, 0.5)  # [D], more than so many wins pass the level
+    # [D], more than so many wins pass the level
+    critical = binom.isf(level / 2, counts, 0.5)
     wins = (1 + difference / discordance) / 2
     return float(binom.pmf(counts, n, discordance) @ binom.sf(critical, counts, wins))

@@ -116,7 +116,8 @@ def _id_columns(file: Predictions, uids: Mapping[str, int]) -> list[str]:
     with_uids = [
         name
         for name in names
-        if name not in id_names and any(row.cells.get(name) in uids for row in file.rows)
+        if name not in id_names
+        and any(row.cells.get(name) in uids for row in file.rows)
     ]
     return [*id_names, *with_uids]
 
@@ -141,7 +142,9 @@ def _find_by_position(
 
     # One that counts from 1 would shift every answer by an example.
     if len(positions) > 1 and sorted(positions) == [*range(1, len(positions) + 1)]:
-        raise UserError(f"{file.path} counts its {name} from 1, not 0: subtract 1, or give uids.")
+        raise UserError(
+            f"{file.path} counts its {name} from 1, not 0: subtract 1, or give uids."
+        )
     return [in_order[position] for position in positions]
 
 
@@ -151,7 +154,9 @@ def _order_of_positions(sought: _Sought) -> list[int]:
     indices = range(len(sought.examples))
     if not follows_user_file(sought.task):
         return [*indices]
-    return sorted(indices, key=lambda at: int(sought.examples[at].uid.rpartition("-")[2]))
+    return sorted(
+        indices, key=lambda at: int(sought.examples[at].uid.rpartition("-")[2])
+    )
 
 
 def _find_by_order(file: Predictions, sought: _Sought) -> tuple[str, Sequence[int]]:
@@ -210,10 +215,14 @@ def _has_proof(row: Prediction, sought: _Sought, place: int) -> bool:
     if core and any(core in _plain(text) for text in row.prompts.values()):
         return True
     example = sought.examples[place]
-    return any(_is_target(sought.task, example, texts) for texts in row.targets.values())
+    return any(
+        _is_target(sought.task, example, texts) for texts in row.targets.values()
+    )
 
 
-def _find_by_prompt(rows: Sequence[Prediction], sought: _Sought) -> Sequence[int] | None:
+def _find_by_prompt(
+    rows: Sequence[Prediction], sought: _Sought
+) -> Sequence[int] | None:
     """The example of each row by its prompt; None where prompts do not tell."""
     by_text: dict[str, list[int]] = {}
     for place, core in enumerate(sought.cores):
@@ -225,7 +234,9 @@ def _find_by_prompt(rows: Sequence[Prediction], sought: _Sought) -> Sequence[int
     for row in rows:
         spellings = _spell_questions(row, sought)
         places = next(filter(None, map(by_text.get, spellings)), [])
-        answers = {(sought.examples[at].target, sought.examples[at].images) for at in places}
+        answers = {
+            (sought.examples[at].target, sought.examples[at].images) for at in places
+        }
         # Examples with one question and one answer can stand for each other.
         if len(answers) != 1:
             return None
@@ -262,7 +273,9 @@ def _split_prompts(examples: Sequence[Example]) -> tuple[str, str, list[str]]:
     prefix = re.sub(r"\w+$", "", commonprefix(prompts))  # noqa: RUF071
     turned = commonprefix([prompt[len(prefix) :][::-1] for prompt in prompts])  # noqa: RUF071
     suffix = re.sub(r"\w+$", "", turned)[::-1]
-    cores = [prompt[len(prefix) : len(prompt) - len(suffix)].strip() for prompt in prompts]
+    cores = [
+        prompt[len(prefix) : len(prompt) - len(suffix)].strip() for prompt in prompts
+    ]
     return prefix, suffix, cores
 
 

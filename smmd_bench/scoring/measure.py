@@ -29,7 +29,9 @@ def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
         "task": [label_of(task), version_of(task)],
         "scores": score.VERSION,
         "statistics": [statistics.VERSION, statistics.RESAMPLES],
-        "metrics": {one.name: [version_of(one), _settings(one)] for one in task.metrics()},
+        "metrics": {
+            one.name: [version_of(one), _settings(one)] for one in task.metrics()
+        },
     }
 
 
@@ -84,7 +86,9 @@ def compare(
             is_asked = of is None or name in of
             if not is_asked or not columns.issuperset(metric.columns):
                 continue
-            difference = statistics.paired_difference(metric, *pair, resamples=resamples)
+            difference = statistics.paired_difference(
+                metric, *pair, resamples=resamples
+            )
             values = crossed.pseudo_values(metric, *shared)
             differences[name] = {**asdict(difference), "jackknife": values}
     return {"metrics": differences}
@@ -143,14 +147,18 @@ def _weigh_numbers(task: Task, beams: pd.DataFrame) -> pd.DataFrame:
     values = beams["text"].map(by_text).astype("float64")
     p = np.exp(beams["log_probability"].to_numpy(np.float64))
     numbers = pd.DataFrame({"uid": beams["uid"], "value": values, "p": p})
-    return numbers[numbers["value"].notna()].sort_values(["uid", "value"], kind="stable")
+    return numbers[numbers["value"].notna()].sort_values(
+        ["uid", "value"], kind="stable"
+    )
 
 
 def _counts(scores: pd.DataFrame, *, numbers: bool) -> dict[str, Any]:
     names = ["text_match", "truncated"]
     if numbers:
         names = ["valid", "exact", *names]
-    counts: dict[str, Any] = {n: int(scores[n].sum()) for n in names if n in scores.columns}
+    counts: dict[str, Any] = {
+        n: int(scores[n].sum()) for n in names if n in scores.columns
+    }
     if numbers:
         categories = scores["category"].value_counts()
         counts["categories"] = {name: int(categories[name]) for name in CATEGORIES}

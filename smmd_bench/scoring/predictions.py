@@ -19,11 +19,34 @@ if TYPE_CHECKING:
     from ..contracts import Example
 
 COLUMNS = {
-    "id": ("uid", "id", "doc_id", "sample_id", "question_id", "index", "idx", "unnamed:_0"),
+    "id": (
+        "uid",
+        "id",
+        "doc_id",
+        "sample_id",
+        "question_id",
+        "index",
+        "idx",
+        "unnamed:_0",
+    ),
     "completion": ("completion", "prediction", "response", "output", "generated_text"),
     "prompt": ("prompt", "question", "input", "inputs", "query", "problem", "messages"),
-    "target": ("target", "answer", "answers", "reference", "label", "gold", "ground_truth"),
-    "finish": ("finish_reason", "finishreason", "stop_reason", "stopreason", "done_reason"),
+    "target": (
+        "target",
+        "answer",
+        "answers",
+        "reference",
+        "label",
+        "gold",
+        "ground_truth",
+    ),
+    "finish": (
+        "finish_reason",
+        "finishreason",
+        "stop_reason",
+        "stopreason",
+        "done_reason",
+    ),
     "reasoning": ("reasoning_content", "reasoning", "thinking", "reasoning_text"),
 }
 """The usual names of each column, in capitals or not."""
@@ -100,7 +123,11 @@ class Predictions:
     found: Mapping[int, Prediction] = field(default_factory=dict)
 
     def frame(
-        self, examples: Sequence[Example], chosen: Sequence[int], *, keep_reasoning: bool = False
+        self,
+        examples: Sequence[Example],
+        chosen: Sequence[int],
+        *,
+        keep_reasoning: bool = False,
     ) -> pd.DataFrame:
         """The completions of the chosen examples, without a prompt that most of them repeat.
 
@@ -148,15 +175,22 @@ def read_predictions(
     frame = read_frame(path, as_table=completion_column is not None)
     columns = _find_columns(path, frame, id_column, completion_column)
     rows = zip(frame.index, frame.to_dict("records"), strict=True)
-    predictions = [_prediction(f"{path}, row {at + 1}", row, columns) for at, row in rows]
+    predictions = [
+        _prediction(f"{path}, row {at + 1}", row, columns) for at, row in rows
+    ]
     return Predictions(path, predictions, fixed_id=id_column is not None)
 
 
 def _find_columns(
-    path: Path, frame: pd.DataFrame, id_column: str | None, completion_column: str | None
+    path: Path,
+    frame: pd.DataFrame,
+    id_column: str | None,
+    completion_column: str | None,
 ) -> dict[str, list[str]]:
     """The columns of each role. Raises UserError where the file does not have one completion."""
-    by_spelling = {str(name).strip().casefold().replace(" ", "_"): str(name) for name in frame}
+    by_spelling = {
+        str(name).strip().casefold().replace(" ", "_"): str(name) for name in frame
+    }
     columns = {
         role: [by_spelling[name] for name in names if name in by_spelling]
         for role, names in COLUMNS.items()
@@ -165,7 +199,10 @@ def _find_columns(
         if named is not None:
             columns[role] = [named] if named in frame else []
         if len(columns[role]) != 1 and (named is not None or role == "completion"):
-            listed = " and ".join(columns[role]) or f"no {'column' if named is None else named}"
+            listed = (
+                " and ".join(columns[role])
+                or f"no {'column' if named is None else named}"
+            )
             raise UserError(
                 f"{path} has {listed} for its {role}, of the columns "
                 f"{', '.join(map(str, frame))[:200]}: name one with --{role}-column."
@@ -183,10 +220,14 @@ def _prediction(
 ) -> Prediction:
     completion = columns["completion"][0]
     text = row[completion]
-    if not isinstance(text, str) and any(_texts(row[name]) for name in columns["reasoning"]):
+    if not isinstance(text, str) and any(
+        _texts(row[name]) for name in columns["reasoning"]
+    ):
         text = ""  # cut off while it reasoned, so there is no answer
     if not isinstance(text, str):
-        raise UserError(f"{place}: its completion is {text!r:.80}, not text: write a string.")
+        raise UserError(
+            f"{place}: its completion is {text!r:.80}, not text: write a string."
+        )
 
     reasons = [row[name] for name in columns["finish"]]
     cells = {
@@ -197,9 +238,15 @@ def _prediction(
     return Prediction(
         place,
         text,
-        next((reason for reason in reasons if isinstance(reason, str) and reason), None),
+        next(
+            (reason for reason in reasons if isinstance(reason, str) and reason), None
+        ),
         {name: str(row[name]).strip() for name in columns["id"]},
-        {name: "\n".join(texts) for name in columns["prompt"] if (texts := _texts(row[name]))},
+        {
+            name: "\n".join(texts)
+            for name in columns["prompt"]
+            if (texts := _texts(row[name]))
+        },
         {name: texts for name in columns["target"] if (texts := _texts(row[name]))},
         cells,
     )
@@ -208,7 +255,9 @@ def _prediction(
 def _texts(value: Any) -> list[str]:
     """The texts and numbers of a value, a list, messages, or what is first in an object."""
     if isinstance(value, Mapping):
-        return _texts(value.get("content", value.get("text", next(iter(value.values()), None))))
+        return _texts(
+            value.get("content", value.get("text", next(iter(value.values()), None)))
+        )
     if isinstance(value, list):
         return [text for part in value for text in _texts(part)]
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):

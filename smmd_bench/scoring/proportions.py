@@ -13,7 +13,8 @@ def mcnemar_p(b: int, c: int) -> float:
     Where they never differ (b + c = 0) there is no evidence of a difference, and p is 1."""
     from statsmodels.stats.contingency_tables import mcnemar
 
-    return float(mcnemar([[0, b], [c, 0]], exact=True).pvalue)  # the discordant pairs alone count
+    # the discordant pairs alone count
+    return float(mcnemar([[0, b], [c, 0]], exact=True).pvalue)
 
 
 def tango(b: int, c: int, n: int) -> tuple[float, float]:

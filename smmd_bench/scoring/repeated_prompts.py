@@ -11,7 +11,9 @@ from ..contracts.texts import MARKER, opens_reasoning
 from ..errors import UserError
 
 _ROLE = r"(?i:system|user|human|assistant|model|response|output|bot|gpt|ai|inst(?:ruction)?)"
-_PREFACE = re.compile(rf"(?:\s*+(?:{MARKER}|[#*]*+\ *{_ROLE}\b[*]*+|:))*+\s*+", re.VERBOSE)
+_PREFACE = re.compile(
+    rf"(?:\s*+(?:{MARKER}|[#*]*+\ *{_ROLE}\b[*]*+|:))*+\s*+", re.VERBOSE
+)
 _TURN = re.compile(
     rf"""(?:\s*+(?:{MARKER}
       | [#*]*+\ *(?i:assistant|model|response|output|bot|gpt|ai)\b[*]*+(?:\ *:|(?=\s*[\n<\[]))
@@ -34,9 +36,14 @@ def remove_repeated_prompts(
         for text, example in zip(texts, examples, strict=True)
     ]
     prefaces = [
-        text[: match.start()] if match else None for text, match in zip(texts, matches, strict=True)
+        text[: match.start()] if match else None
+        for text, match in zip(texts, matches, strict=True)
     ]
-    shared = {preface for preface, count in Counter(prefaces).items() if 2 * count > len(texts)}
+    shared = {
+        preface
+        for preface, count in Counter(prefaces).items()
+        if 2 * count > len(texts)
+    }
     repeated = [
         preface is not None and (preface in shared or _precedes_prompt(preface))
         for preface in prefaces
@@ -50,7 +57,9 @@ def remove_repeated_prompts(
         )
     return [
         _take_answer(text[match.end() :], example) if match and repeats else text
-        for text, match, example, repeats in zip(texts, matches, examples, repeated, strict=True)
+        for text, match, example, repeats in zip(
+            texts, matches, examples, repeated, strict=True
+        )
     ]
 
 

@@ -78,7 +78,9 @@ def completions_frame(
 
 def reads_numbers(task: Task) -> bool:
     """Whether a metric of the task looks at a number; none of summaries does."""
-    return any(NUMERIC_COLUMNS & {*metric.columns, metric.subset} for metric in task.metrics())
+    return any(
+        NUMERIC_COLUMNS & {*metric.columns, metric.subset} for metric in task.metrics()
+    )
 
 
 def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
@@ -141,8 +143,12 @@ def score(
         )
     for at, text in enumerate(completions):
         if not isinstance(text, str):
-            raise UserError(f"Completion {at} ({str(text)[:80]}) is not text: give a string.")
-    answers = [_reference(task, reference, at) for at, reference in enumerate(references)]
+            raise UserError(
+                f"Completion {at} ({str(text)[:80]}) is not text: give a string."
+            )
+    answers = [
+        _reference(task, reference, at) for at, reference in enumerate(references)
+    ]
     texts = {"completion": list(completions), "reference": [str(r) for r in references]}
     answered = texts["completion"]
     if keep_reasoning:
@@ -162,7 +168,10 @@ def score(
 
 
 def _scores(
-    task: Task, texts: Sequence[str], targets: Sequence[str], answers: Sequence[Fraction | None]
+    task: Task,
+    texts: Sequence[str],
+    targets: Sequence[str],
+    answers: Sequence[Fraction | None],
 ) -> tuple[dict[str, Any], dict[str, list[Any]]]:
     """The columns of the scores, and those of `task.annotate(completion, target)`, if any."""
     import pandas as pd
@@ -214,7 +223,9 @@ def texts_match(texts: Sequence[str], targets: Sequence[str]) -> list[bool]:
             matches.append(text.strip() == target.strip())
             continue
         literal = counts[plain[gold]] > 1 or not plain[gold]
-        matches.append(gold == readable_text(text) or (not literal and gold == plain_text(text)))
+        matches.append(
+            gold == readable_text(text) or (not literal and gold == plain_text(text))
+        )
     return matches
 
 
@@ -230,7 +241,9 @@ def value_of(task: Task, text: str) -> Fraction | None:
     return None if answer is None else answer.value
 
 
-def _reference(task: Task, reference: str | int | float | Fraction, at: int) -> Fraction | None:
+def _reference(
+    task: Task, reference: str | int | float | Fraction, at: int
+) -> Fraction | None:
     if isinstance(reference, str) and not reads_numbers(task):
         return None
     if isinstance(reference, str):

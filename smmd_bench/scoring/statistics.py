@@ -58,7 +58,9 @@ class Difference:
     c: int | None = None
 
 
-def interval(metric: Metric, frame: pd.DataFrame, *, resamples: int = RESAMPLES) -> Estimate:
+def interval(
+    metric: Metric, frame: pd.DataFrame, *, resamples: int = RESAMPLES
+) -> Estimate:
     """The metric over a scored frame, with its interval."""
     if metric.subset is not None:
         frame = frame[frame[metric.subset]]
@@ -90,7 +92,11 @@ def metric_values(
 
 
 def paired_difference(
-    metric: Metric, frame: pd.DataFrame, other: pd.DataFrame, *, resamples: int = RESAMPLES
+    metric: Metric,
+    frame: pd.DataFrame,
+    other: pd.DataFrame,
+    *,
+    resamples: int = RESAMPLES,
 ) -> Difference:
     """The metric of `frame` minus that of `other`, with its interval and its test.
 
@@ -99,13 +105,17 @@ def paired_difference(
     """
     frame, other = common(frame, other)
     if metric.subset is not None:
-        in_both = frame[metric.subset].to_numpy(bool) & other[metric.subset].to_numpy(bool)
+        in_both = frame[metric.subset].to_numpy(bool) & other[metric.subset].to_numpy(
+            bool
+        )
         frame = frame[in_both]
         other = other[in_both]
     columns = [*_columns(metric, frame), *_columns(metric, other)]
     width = len(metric.columns)
 
-    def difference(*columns: NDArray[np.float64], axis: int = -1) -> NDArray[np.float64]:
+    def difference(
+        *columns: NDArray[np.float64], axis: int = -1
+    ) -> NDArray[np.float64]:
         with np.errstate(invalid="ignore"):
             value = metric.statistic(*columns[:width], axis=axis)
             return np.asarray(value - metric.statistic(*columns[width:], axis=axis))
@@ -137,10 +147,14 @@ def p_of_resamples(drawn: NDArray[np.float64]) -> float | None:
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
     """Mean and sample standard deviation (n - 1) over seeds; no deviation for one seed."""
-    return statistics.fmean(values), statistics.stdev(values) if len(values) > 1 else None
+    return statistics.fmean(values), statistics.stdev(values) if len(
+        values
+    ) > 1 else None
 
 
-def common(frame: pd.DataFrame, other: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+def common(
+    frame: pd.DataFrame, other: pd.DataFrame
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """The rows of both frames for the uids that they share, in the order of the first."""
     frame = frame.set_index("uid")
     other = other.set_index("uid")

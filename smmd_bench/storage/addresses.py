@@ -42,7 +42,9 @@ def file_word(word: str) -> str:
 
 def digest_of_files(files: Iterable[Path], root: Path) -> str:
     """Digest all of the files' contents and names relative to `root`; that of each is cached."""
-    return address({str(file.relative_to(root)): _digest(file) for file in sorted(files)})
+    return address(
+        {str(file.relative_to(root)): _digest(file) for file in sorted(files)}
+    )
 
 
 def digest_of_weights(folder: Path) -> str:
@@ -73,7 +75,13 @@ def _digest(file: Path) -> str:
 def _recall_digest(path: Path, size: int, mtime: int, ctime: int, inode: int) -> str:
     if size <= _ALWAYS_READ:
         return content_digest(path)
-    seen = {"path": str(path), "size": size, "mtime": mtime, "ctime": ctime, "inode": inode}
+    seen = {
+        "path": str(path),
+        "size": size,
+        "mtime": mtime,
+        "ctime": ctime,
+        "inode": inode,
+    }
     kept = cache_folder() / "digests" / f"{address(seen)}.json"
     content = read_json(kept)
     if content is None:
@@ -85,4 +93,6 @@ def _recall_digest(path: Path, size: int, mtime: int, ctime: int, inode: int) ->
 def content_digest(file: Path) -> str:
     """Give 32 hexadecimal digits of the BLAKE2b digest of a file's content."""
     with file.open("rb") as stream:
-        return hashlib.file_digest(stream, lambda: hashlib.blake2b(digest_size=16)).hexdigest()
+        return hashlib.file_digest(
+            stream, lambda: hashlib.blake2b(digest_size=16)
+        ).hexdigest()

@@ -140,7 +140,8 @@ class StoredCell:
     @property
     def weights(self) -> dict[int, str]:
         """The digest of every epoch's weights."""
-        return {int(e["epoch"]): str(e["weights"]) for e in (self.receipt or {}).get("epochs", ())}
+        epochs = (self.receipt or {}).get("epochs", ())
+        return {int(epoch["epoch"]): str(epoch["weights"]) for epoch in epochs}
 
     def epoch(self, epoch: int) -> Path:
         """The folder of an epoch's weights."""
@@ -160,7 +161,8 @@ class StoredCell:
     @property
     def has_validation(self) -> bool:
         """Whether the validation split is decoded with the weights of every epoch."""
-        return self.validated is not None and (self.validated / "validation.parquet").is_file()
+        folder = self.validated
+        return folder is not None and (folder / "validation.parquet").is_file()
 
     @cached_property
     def selected(self) -> Path | None:
@@ -170,7 +172,9 @@ class StoredCell:
                 return None
             selections = [trial.selected for trial in self.trials]
             return self._folder("select", [path.name for path in selections if path])
-        return None if self.validated is None else self._folder("select", self.validated.name)
+        if self.validated is None:
+            return None
+        return self._folder("select", self.validated.name)
 
     @cached_property
     def choice(self) -> dict[str, Any] | None:
@@ -187,7 +191,9 @@ class StoredCell:
         """What selection.json says of the epochs of the tested training."""
         if self.trials:
             return None if self.chosen is None else self.chosen.selection
-        return None if self.source is not None else self._json(self.selected, "selection")
+        if self.source is not None:
+            return None
+        return self._json(self.selected, "selection")
 
     @cached_property
     def tested(self) -> Weights | None:
@@ -208,7 +214,9 @@ class StoredCell:
     def checkpoint(self) -> Path | None:
         """The folder with the selected weights; None: they are not there, or no longer."""
         home = self.home
-        if home is None or home.tested is None or home.is_base or "train" not in home.parts:
+        if home is None or home.tested is None:
+            return None
+        if home.is_base or "train" not in home.parts:
             return None
         epoch = home.tested.epoch
         return home.epoch(epoch) if home.has_weights(epoch) else None
@@ -226,13 +234,15 @@ class StoredCell:
     @cached_property
     def measured(self) -> Path | None:
         """The folder of scores and metrics; None: no weights to test are known."""
-        made_from = [path.name for path in (self.decoded, self.beamed) if path is not None]
+        folders = (self.decoded, self.beamed)
+        made_from = [folder.name for folder in folders if folder is not None]
         return self._folder("measure", made_from) if made_from else None
 
     @property
     def is_decoded(self) -> bool:
         """Whether completions, and beams where they are asked for, are there."""
-        return self.has("completions") and ("beams" not in self.parts or self.has("beams"))
+        has_beams = "beams" not in self.parts or self.has("beams")
+        return has_beams and self.has("completions")
 
     @property
     def decoding(self) -> dict[str, Any] | None:
@@ -249,7 +259,8 @@ class StoredCell:
     @property
     def key(self) -> str:
         """What follows from all parts of the cell: the name of its failure."""
-        return address({"parts": self.parts, "others": [cell.key for cell in self.others]})
+        others = [cell.key for cell in self.others]
+        return address({"parts": self.parts, "others": others})
 
     @cached_property
     def failure(self) -> dict[str, Any]:
@@ -273,8 +284,9 @@ class StoredCell:
     def place(self, file: CellFile) -> Path | None:
         """Where a Parquet file of the cell is, or would be; None: that is not known yet."""
         if file == "train_log":
-            home = self.home
-            return home.trained / "log.parquet" if home and "train" in home.parts else None
+            if self.home is None or "train" not in self.home.parts:
+                return None
+            return self.home.trained / "log.parquet"
         folders = {"scores": self.measured, "beams": self.beamed}
         folder = folders.get(file, self.decoded)
         return None if folder is None else folder / f"{file}.parquet"
@@ -290,8 +302,10 @@ class StoredCell:
         for cell in self.family:
             if "train" in cell.parts:
                 yield cell.trained
-            folders = (cell.validated, cell.selected, cell.decoded, cell.beamed, cell.measured)
-            yield from (path for path in folders if path is not None)
+            later = (cell.validated, cell.selected, cell.decoded, cell.beamed)
+            for folder in (*later, cell.measured):
+                if folder is not None:
+                    yield folder
 
     def _tested(self, stage: str) -> Path | None:
         if stage not in self.parts or self.tested is None:
@@ -299,7 +313,8 @@ class StoredCell:
         return self._folder(stage, self.tested.digest)
 
     def _folder(self, stage: str, made_from: Any) -> Path:
-        return Path(self.run, stage, address({"part": self.parts[stage], "made from": made_from}))
+        key = address({"part": self.parts[stage], "made from": made_from})
+        return self.run / stage / key
 
     def _json(self, folder: Path | None, name: str) -> dict[str, Any] | None:
         return None if folder is None else read_own_json(folder / f"{name}.json")

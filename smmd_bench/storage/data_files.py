@@ -93,19 +93,24 @@ class DataSource:
         )
 
     def _fetch(self, split: str) -> Path:
-        kept = cache_folder() / "data" / self.name / self.hub.revision / f"{split}.jsonl"
+        kept = (
+            cache_folder() / "data" / self.name / self.hub.revision / f"{split}.jsonl"
+        )
         if kept.is_file():
             return kept
         kept.parent.mkdir(parents=True, exist_ok=True)
         with FileLock(kept.with_suffix(".lock")):
             if not kept.is_file():
-                lines = [json.dumps(row, ensure_ascii=False) for row in self._read_hub(split)]
+                lines = [
+                    json.dumps(row, ensure_ascii=False) for row in self._read_hub(split)
+                ]
                 write_text(kept, "".join(f"{line}\n" for line in lines))
         return kept
 
     def rows(self, split: str) -> list[dict[str, Any]]:
         """Read the rows of a split, in the order of the file; see `read_rows`."""
-        from .text_rows import read_rows  # numpy, which `smmd-bench --help` need not have
+        # numpy, which `smmd-bench --help` need not have
+        from .text_rows import read_rows
 
         return read_rows(self.file(split), self.columns)
 

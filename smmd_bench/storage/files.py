@@ -105,7 +105,10 @@ def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
                     _set_aside(folder / name, "missing")
                     break
 
-    readers: dict[str, Callable[[Path], Any]] = {".json": read_json, ".parquet": read_parquet}
+    readers: dict[str, Callable[[Path], Any]] = {
+        ".json": read_json,
+        ".parquet": read_parquet,
+    }
     for file in sorted(files_of(stages)):
         reader = readers.get(file.suffix)
         if reader is None or file.name in _SIDE:
@@ -172,7 +175,9 @@ def read_own_json(path: Path) -> dict[str, Any] | None:
 class DamagedError(UserError):
     """A file is not as it was written."""
 
-    def __init__(self, path: Path, how: str, remedy: str = "delete it to make it again") -> None:
+    def __init__(
+        self, path: Path, how: str, remedy: str = "delete it to make it again"
+    ) -> None:
         super().__init__(f"{path} is {how}: {remedy}.")
         self.how = how
 
@@ -198,11 +203,15 @@ def read_parquet(
     try:
         with pq.ParquetFile(path, page_checksum_verification=True) as file:
             names = file.schema_arrow.names
-            wanted = [n for n in names if n not in without] if columns is None else columns
+            wanted = (
+                [n for n in names if n not in without] if columns is None else columns
+            )
             return file.read(columns=[name for name in wanted if name in names])
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         # Lack of memory and errors of the disk say nothing about the file.
-        if isinstance(error, MemoryError) or (isinstance(error, OSError) and error.errno):
+        if isinstance(error, MemoryError) or (
+            isinstance(error, OSError) and error.errno
+        ):
             raise
         remedy = "repeat the command of the run, which makes it again"
         if path.name in _SIDE:

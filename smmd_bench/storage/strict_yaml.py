@@ -57,7 +57,9 @@ class _Dumper(yaml.SafeDumper):
 _Loader.yaml_implicit_resolvers = {}  # none of YAML 1.1
 for _type, (_pattern, _first) in _PLAIN.items():
     for _class in (_Loader, _Dumper):
-        _class.add_implicit_resolver(f"{_TAG}{_type}", re.compile(rf"^(?:{_pattern})$"), [*_first])
+        _class.add_implicit_resolver(
+            f"{_TAG}{_type}", re.compile(rf"^(?:{_pattern})$"), [*_first]
+        )
 
 
 def read_yaml(text: str | bytes) -> Any:

@@ -45,7 +45,9 @@ def spell_rows(
     names = [*dict.fromkeys(columns)]
     for name in names:
         if name not in rows[0]:
-            raise UserError(f"{file} has no column '{name}': {did_you_mean(name, rows[0])}")
+            raise UserError(
+                f"{file} has no column '{name}': {did_you_mean(name, rows[0])}"
+            )
 
     texts = []
     for number, row in enumerate(rows, start=1):
@@ -78,7 +80,10 @@ def spell_value(value: Any) -> str:
 def is_spelled_anew(value: Any) -> bool:
     """Whether `spell_value` once gave a number another text, which results were made from."""
     is_decimal = isinstance(value, float | np.floating)
-    return is_decimal and repr(float(value)).removesuffix(".0") not in ("nan", spell_value(value))
+    return is_decimal and repr(float(value)).removesuffix(".0") not in (
+        "nan",
+        spell_value(value),
+    )
 
 
 def read_rows(
@@ -112,7 +117,9 @@ def read_rows(
             if lacking:
                 raise ValueError(f"row {number} has no {lacking[0]}")
         return rows
-    except Exception as error:  # also what Python makes of no text, no date, too deep a list
+    except (
+        Exception
+    ) as error:  # also what Python makes of no text, no date, too deep a list
         raise UserError(
             f"{file} is not a readable {file.suffix.removeprefix('.') or 'Arrow'} file "
             f"({' '.join(str(error).split())}): copy it again, or save it as JSON lines, CSV or "
@@ -120,7 +127,9 @@ def read_rows(
         ) from error
 
 
-def _parse(file: Path, separator: str | None, encoding: str | None, *, strict: bool) -> Any:
+def _parse(
+    file: Path, separator: str | None, encoding: str | None, *, strict: bool
+) -> Any:
     """Read the rows of a folder, of CSV by its name, of others by their content."""
     if file.is_dir():
         from datasets import Dataset
@@ -151,7 +160,8 @@ def _read_json(text: str) -> Any:
         rows = json.loads(text)
     else:
         rows = []
-        for number, line in enumerate(text.split("\n"), start=1):  # U+2028 is no end of a line
+        # U+2028 is no end of a line
+        for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
             try:
@@ -168,7 +178,9 @@ def _read_json(text: str) -> Any:
 def _require_letters(rows: Sequence[Any]) -> None:
     for number, row in enumerate(rows, start=1):
         if has_lone_surrogate(json.dumps(row, ensure_ascii=False)):
-            raise ValueError(f"row {number} holds half a surrogate pair, which is no letter")
+            raise ValueError(
+                f"row {number} holds half a surrogate pair, which is no letter"
+            )
 
 
 def _read_parquet(raw: bytes) -> list[dict[str, Any]]:

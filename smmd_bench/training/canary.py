@@ -27,7 +27,11 @@ Rows = tuple[tuple[float, ...], ...]
 
 
 def make_canary(
-    model: Any, texts: CanaryTexts, processor: Any | None = None, *, dtype: str = "float32"
+    model: Any,
+    texts: CanaryTexts,
+    processor: Any | None = None,
+    *,
+    dtype: str = "float32",
 ) -> Canary:
     """Log-probabilities of fixed sequences under a transformers (or PEFT) model as it is now.
 
@@ -36,11 +40,17 @@ def make_canary(
     """
     with evaluating(model):
         exact = _log_probabilities(model, texts, processor, "float32")
-        rounded = _log_probabilities(model, texts, processor, dtype) if dtype != "float32" else ()
+        rounded = (
+            _log_probabilities(model, texts, processor, dtype)
+            if dtype != "float32"
+            else ()
+        )
     return Canary(texts.token_ids, exact, texts.pictures, rounded)
 
 
-def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dtype: str) -> Rows:
+def _log_probabilities(
+    model: Any, texts: CanaryTexts, processor: Any | None, dtype: str
+) -> Rows:
     """log p of the scored tokens; the logits become float32 before their softmax."""
     device = next(model.parameters()).device
     scored_rows: list[tuple[float, ...]] = []
@@ -48,7 +58,9 @@ def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dt
         for inputs, counts in _batches(texts, processor):
             ids = inputs["input_ids"].to(device)  # [B, T], padded on the right
             ends = [ids.shape[1] if end is None else end for end, _ in counts]
-            starts = [end - scored for end, (_, scored) in zip(ends, counts, strict=True)]
+            starts = [
+                end - scored for end, (_, scored) in zip(ends, counts, strict=True)
+            ]
             first, last = min(starts), max(ends)
 
             logits = model(
@@ -57,7 +69,8 @@ def _log_probabilities(model: Any, texts: CanaryTexts, processor: Any | None, dt
                 logits_to_keep=torch.arange(first - 1, last - 1, device=device),
             ).logits  # [B, last - first, V]
             log_p = logits.float().log_softmax(-1)
-            log_p = log_p.gather(-1, ids[:, first:last, None])[..., 0]  # [B, last - first]
+            # [B, last - first]
+            log_p = log_p.gather(-1, ids[:, first:last, None])[..., 0]
 
             if not log_p.isfinite().all():
                 raise FloatingPointError(
@@ -120,7 +133,9 @@ def computing_in(model: nn.Module, dtype: torch.dtype) -> Iterator[None]:
             module._parameters.update(kept[module].pop())
 
     # A tied weight has two owners: each converts it for itself.
-    owners = [m for m in model.modules() if any(p is not None for p in m._parameters.values())]
+    owners = [
+        m for m in model.modules() if any(p is not None for p in m._parameters.values())
+    ]
     hooks = [m.register_forward_pre_hook(enter, with_kwargs=True) for m in owners]
     hooks += [m.register_forward_hook(leave, always_call=True) for m in owners]
     try:

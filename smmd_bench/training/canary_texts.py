@@ -32,16 +32,21 @@ TEXTS = (
 """What a canary reads where there is no training data: numbers, because fine-tuning moves those."""
 
 SEQUENCES = 24
-MOST_TOKENS = 1024  # of all sequences, where that leaves at least SEQUENCES_WITH_PICTURES
+MOST_TOKENS = (
+    1024  # of all sequences, where that leaves at least SEQUENCES_WITH_PICTURES
+)
 SEQUENCES_WITH_PICTURES = 8
 CANDIDATES = 128  # examples, evenly spaced, of which the shortest are read
 SCORED = 8  # the first tokens of each target: an engine makes one request a token
-BLOCK = 128  # tokens of whole blocks of vLLM's prefix cache: of 32 on a CPU, of 16 on a GPU
+BLOCK = (
+    128  # tokens of whole blocks of vLLM's prefix cache: of 32 on a CPU, of 16 on a GPU
+)
 CACHED = 160
 """Tokens of the one long sequence, whose first blocks a prefix cache holds: keys of other weights
 that are left there are seen by the tokens after it."""
 SIZE = 112  # pixels of a side of the picture
-_Sequence = tuple[tuple[int, ...], int]  # token ids, how many of the last ones are scored
+# token ids, how many of the last ones are scored
+_Sequence = tuple[tuple[int, ...], int]
 
 
 @dataclass(frozen=True)
@@ -62,7 +67,9 @@ def general_texts(tokenizer: Any, processor: Any | None = None) -> CanaryTexts:
         (ids,) = encode_image_prompts(processor, [TEXTS[-1]], [1])
         rows.append(ids)
         scored.append(text_after_images(ids, processor.image_token_id))
-    return CanaryTexts(tuple(map(tuple, rows)), tuple(scored), int(processor is not None))
+    return CanaryTexts(
+        tuple(map(tuple, rows)), tuple(scored), int(processor is not None)
+    )
 
 
 def canary_texts(
@@ -84,7 +91,9 @@ def canary_texts(
     if processor is not None:
         candidates = [example for example in candidates if len(example.images) == 1]
     prompts = encode_examples(tokenizer, processor, candidates, chat=chat)
-    targets = encode_targets(tokenizer, [example.target for example in candidates], chat=chat)
+    targets = encode_targets(
+        tokenizer, [example.target for example in candidates], chat=chat
+    )
 
     # The keys of a dict: a sequence that two examples share is read once, in the order of both.
     unique: dict[_Sequence, None] = {}
@@ -125,7 +134,8 @@ def canary_picture() -> Path:
     squares = (x // 14 + y // 14) % 2 * 200 + 20
     ramp = (2 * x + y) * 255 // (3 * SIZE)
 
-    pixels = np.stack([rings, squares, ramp], axis=-1).astype(np.uint8)  # [SIZE, SIZE, 3]
+    # [SIZE, SIZE, 3]
+    pixels = np.stack([rings, squares, ramp], axis=-1).astype(np.uint8)
     digest = hashlib.blake2b(pixels.tobytes(), digest_size=6).hexdigest()
     file = cache_folder() / "canary" / f"{digest}.png"
     if not file.exists():

@@ -58,10 +58,14 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         """Ask the Trainer for its state where the last one is old enough, at the same step in all
         processes; at the end of an epoch it writes one anyway."""
         self.step_ended = time.monotonic()
-        (due,) = broadcast_object_list([self.step_ended - self.saved >= self.save_every])
+        (due,) = broadcast_object_list(
+            [self.step_ended - self.saved >= self.save_every]
+        )
         control.should_save = due and not float(state.epoch).is_integer()
 
-    def on_save(self, args: Any, state: Any, control: Any, model: Any = None, **_: Any) -> None:
+    def on_save(
+        self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
+    ) -> None:
         """Called when the Trainer has written its state."""
         PartialState().wait_for_everyone()
         if float(state.epoch).is_integer():
@@ -105,7 +109,9 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
 
     def canary_of(self, model: Any) -> Canary:
         """Not of the wrapper, which the Trainer makes compute in bfloat16."""
-        canary = make_canary(causal_model(model), self.texts, self.processor, dtype=self.dtype)
+        canary = make_canary(
+            causal_model(model), self.texts, self.processor, dtype=self.dtype
+        )
         if self.base is None:
             return canary
         return replace(canary, rivals=((BASE, self.base.log_probabilities),))

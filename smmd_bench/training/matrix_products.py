@@ -11,7 +11,9 @@ from typing import Any
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-SHORT = 256  # positions, up to which attention by whole products is faster than by blocks
+SHORT = (
+    256  # positions, up to which attention by whole products is faster than by blocks
+)
 
 
 @contextmanager
@@ -30,7 +32,11 @@ def fast_products(model: Any, longest: int) -> Iterator[None]:
         # The error is 2e-6 in float32, and 6e-2 in bfloat16.
         exact = torch.allclose((matrix @ matrix).double(), wide @ wide, atol=1e-4)
         flags.fp32_precision = "bf16" if exact else original
-        with sdpa_kernel(SDPBackend.MATH) if exact and longest <= SHORT else nullcontext():
+        with (
+            sdpa_kernel(SDPBackend.MATH)
+            if exact and longest <= SHORT
+            else nullcontext()
+        ):
             yield
     finally:
         flags.fp32_precision = original

@@ -38,7 +38,11 @@ def with_others(start: Start, fail: Callable[[str], None]) -> Iterator[None]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
-    shared = {"WORLD_SIZE": str(processes()), "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    shared = {
+        "WORLD_SIZE": str(processes()),
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": port,
+    }
     waits = [
         start(rank, {**shared, "RANK": str(rank), "LOCAL_RANK": str(rank)})
         for rank in range(1, processes())
@@ -91,12 +95,19 @@ def whole_weights(model: Any) -> dict[str, Tensor] | None:
     of an adapter its own. None: each process has all. Every process must call it."""
     if not is_sharded():
         return None
-    from torch.distributed.checkpoint.state_dict import StateDictOptions, get_model_state_dict
+    from torch.distributed.checkpoint.state_dict import (
+        StateDictOptions,
+        get_model_state_dict,
+    )
 
     adapter = hasattr(model, "peft_config")
-    options = StateDictOptions(full_state_dict=True, cpu_offload=True, ignore_frozen_params=adapter)
+    options = StateDictOptions(
+        full_state_dict=True, cpu_offload=True, ignore_frozen_params=adapter
+    )
     weights: dict[str, Tensor] = get_model_state_dict(model, options=options)
     # Of tied parameters only the first name is to be saved.
     first_names = dict(model.named_parameters())
-    tied_names = dict(model.named_parameters(remove_duplicate=False)).keys() - first_names.keys()
+    tied_names = (
+        dict(model.named_parameters(remove_duplicate=False)).keys() - first_names.keys()
+    )
     return {name: weight for name, weight in weights.items() if name not in tied_names}

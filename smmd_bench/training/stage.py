@@ -34,9 +34,8 @@ from ..experiment.compatibility import require_images
 from ..experiment.provenance import describe_stage
 from ..models.checkpoints import at_most_positions
 from ..models.loading import add_adapter, load_model, load_trained, quiet_libraries
-from ..models.processor import load_processor
 from ..models.recipe import Recipe
-from ..models.tokenizers import load_tokenizer
+from ..models.tokenizers import load_processor, load_tokenizer
 from ..storage.cell import BASE
 from ..storage.files import part_of, remove_tree, write_json, write_parquet
 from .canary import make_canary
@@ -50,7 +49,8 @@ from .trainer import ObjectiveTrainer, objective_forward
 
 _Note = Callable[[str | None], None]
 _DROWNS = 10  # times the cross-entropy
-_ALL_STEPS = math.nextafter(1.0, 0.0)  # to the Trainer, below 1 is a share, and 1 is one step
+# to the Trainer, below 1 is a share, and 1 is one step
+_ALL_STEPS = math.nextafter(1.0, 0.0)
 _PATIENCE = 4 * 3600  # seconds that processes wait for the first one, which writes
 _READERS = 2  # a picture of 224 x 224 takes one about 2 ms, a batch of text 1 ms
 _SCHEDULES = {"constant": "constant_with_warmup"}  # ours -> the Trainer's
@@ -60,7 +60,9 @@ _LOG_COLUMNS = [
 ]  # fmt: skip
 
 
-def train_cell(cell: Cell, run: Path, progress: Progress, track: str | None = None) -> None:
+def train_cell(
+    cell: Cell, run: Path, progress: Progress, track: str | None = None
+) -> None:
     """Train a cell into the folder of its training; for the base, write down its canary.
 
     track: a tracker that hears of it, see `smmd_bench.training.tracking`.
@@ -73,6 +75,13 @@ def train_cell(cell: Cell, run: Path, progress: Progress, track: str | None = No
         shutil.rmtree(unfinished / "training", ignore_errors=True)
         remove_tree(final)  # whose weights are gone
         unfinished.rename(final)
+
+
+def _describe_halving(size: int, batch_size: int) -> str:
+    return (
+        f"Out of memory: from here on a forward pass has {size} of the batch's {batch_size} "
+        f"examples (micro_batch_size={size})."
+    )
 
 
 def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> None:
@@ -94,7 +103,9 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     def report(what: str, done: int, total: int) -> None:
         progress(label.replace("train", what, 1), done, total)
 
-    data = TokenisedExamples(examples, tokenizer, longest, report, processor=processor, chat=chat)
+    data = TokenisedExamples(
+        examples, tokenizer, longest, report, processor=processor, chat=chat
+    )
     targets = data.numeric_targets(tokenizer, loss)
     notes: list[str] = []
 
@@ -114,10 +125,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
 
     steps = _Steps(label, cell.loss, loss, progress, note)
     trainer = _make_trainer(cell, folder, data, loss, tokenizer, [epochs, steps], track)
-    trainer.on_halving = lambda size: note(
-        f"Out of memory: from here on a forward pass has {size} of the batch's "
-        f"{recipe.batch_size} examples (micro_batch_size={size})."
-    )
+    trainer.on_halving = lambda size: note(_describe_halving(size, recipe.batch_size))
 
     # Every epoch's canary has the untrained model as a rival.
     base = epochs.base = epochs.canary_of(trainer.model)
@@ -136,7 +144,9 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     _write_receipt(folder, recipe.method, epochs.receipts(), asdict(base), **facts)
 
 
-def _write_base(cell: Cell, folder: Path, tokenizer: Any, processor: Any | None) -> None:
+def _write_base(
+    cell: Cell, folder: Path, tokenizer: Any, processor: Any | None
+) -> None:
     """Write the receipt of a base, whose weights are its checkpoint's."""
     dtype = cell.recipe.dtype
     model = load_model(cell.card.folder, dtype)
@@ -241,7 +251,9 @@ def training_arguments(
     )
 
     if arguments.n_gpu > 1:
-        arguments._n_gpu = 1  # a cell trains on one GPU: nn.DataParallel would change the batch
+        arguments._n_gpu = (
+            1  # a cell trains on one GPU: nn.DataParallel would change the batch
+        )
     return arguments
 
 
@@ -258,7 +270,9 @@ class _Steps(TrainerCallback):  # type: ignore[misc]
     def on_step_begin(self, *_: Any, **__: Any) -> None:
         self.began = time.monotonic()
 
-    def on_log(self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any) -> None:
+    def on_log(
+        self, args: Any, state: Any, control: Any, logs: Any = None, **_: Any
+    ) -> None:
         """The Trainer has just appended the line to the state's history; NaN ends the training."""
         logs = logs or {}
         loss = logs.get("loss", 0.0)
@@ -320,5 +334,10 @@ def _write_receipt(
     write_json(folder / "canaries.json", content)
 
     # Last: a folder with a receipt is a finished training.
-    receipt = {"kind": kind, "epochs": epochs, "made_with": describe_stage("train"), **facts}
+    receipt = {
+        "kind": kind,
+        "epochs": epochs,
+        "made_with": describe_stage("train"),
+        **facts,
+    }
     write_json(folder / "receipt.json", receipt)

@@ -25,7 +25,9 @@ def require_tracker(name: str | None) -> None:
     if name not in TRACKERS:
         raise UserError(f"Unknown tracker '{name}': known: {', '.join(TRACKERS)}.")
     if importlib.util.find_spec(name) is None:
-        raise UserError(f"--track {name}: {name} is not installed here: pip install {name}.")
+        raise UserError(
+            f"--track {name}: {name} is not installed here: pip install {name}."
+        )
 
 
 def tracking(name: str | None, label: str, cell_folder: Path) -> dict[str, Any]:

@@ -28,7 +28,12 @@ from ..contracts import NumericLoss
 from ..contracts.executor import is_sharded
 from ..errors import UserError
 from ..models.loading import load_model
-from ..objective.objective import ObjectiveOutput, hidden_objective, logits_objective, say_once
+from ..objective.objective import (
+    ObjectiveOutput,
+    hidden_objective,
+    logits_objective,
+    say_once,
+)
 from ..objective.output_head import causal_model, current, output_head
 from ..objective.supervised import SupervisedTargets, count_step, supervised_targets
 from .ranks import let_cpu_shard, reduce_in_float32
@@ -48,7 +53,9 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     head = output_head(model)
     layer = causal.get_output_embeddings()
     if head is None:
-        say_once("The output head is no linear layer: the logits of all tokens are held at once.")
+        say_once(
+            "The output head is no linear layer: the logits of all tokens are held at once."
+        )
 
     def objective_of(hidden: Tensor, *step: Any) -> ObjectiveOutput:
         assert head is not None
@@ -60,14 +67,19 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         num_units: Tensor | None = None,
         **inputs: Any,
     ) -> dict[str, Any]:
-        inputs = {key: value for key, value in inputs.items() if isinstance(value, Tensor)}
+        inputs = {
+            key: value for key, value in inputs.items() if isinstance(value, Tensor)
+        }
         inputs["use_cache"] = False
         step = targets, num_tokens, num_units
         if head is None:
-            logits = plain_forward(**inputs).logits[targets.row, targets.position]  # [T, V]
+            # [T, V]
+            logits = plain_forward(**inputs).logits[targets.row, targets.position]
             out = logits_objective(loss, logits, *step)
         else:
-            hidden = causal.base_model(**inputs).last_hidden_state[targets.row, targets.position]
+            hidden = causal.base_model(**inputs).last_hidden_state[
+                targets.row, targets.position
+            ]
             out = layer(hidden, *step)
         return {"loss": out.total, "objective": out}
 
@@ -109,7 +121,10 @@ class _WithTargets:
     def __call__(self, rows: list[Any]) -> dict[str, Any]:
         batch = dict(self.collate(rows))
         labels = batch.pop("labels")
-        return {**batch, "targets": supervised_targets(self.loss, labels[:, 1:], batch["example"])}
+        return {
+            **batch,
+            "targets": supervised_targets(self.loss, labels[:, 1:], batch["example"]),
+        }
 
 
 class ObjectiveTrainer(Trainer):  # type: ignore[misc]
@@ -134,16 +149,23 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         let_cpu_shard()
         super().__init__(**arguments)
         reduce_in_float32(self.accelerator)
-        self.data_collator: Any = _WithTargets(self.data_collator, deepcopy(numeric_loss))
+        self.data_collator: Any = _WithTargets(
+            self.data_collator, deepcopy(numeric_loss)
+        )
         self.sampler, self.numeric_loss = sampler, numeric_loss
         self.rehearse = rehearse
         self.on_halving: Callable[[int], None] = lambda size: None
         self.micro_batch_size = self.args.per_device_train_batch_size
         self._step: list[dict[str, Any]] = []  # the micro-batches that are done of it
-        self._counts = self._sums = torch.zeros(2)  # tokens and units; cross-entropy and auxiliary
+        # tokens and units; cross-entropy and auxiliary
+        self._counts = self._sums = torch.zeros(2)
 
     def _get_train_sampler(self, *arguments: Any) -> Any:
-        return super()._get_train_sampler(*arguments) if self.sampler is None else self.sampler
+        return (
+            super()._get_train_sampler(*arguments)
+            if self.sampler is None
+            else self.sampler
+        )
 
     def get_train_dataloader(self) -> Any:
         """The Trainer's own; of one of several processes the batches are its share of these."""
@@ -152,7 +174,8 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         steps = self.args.gradient_accumulation_steps
 
         batches = RankBatches(
-            self.sampler or SeedableRandomSampler(self.train_dataset, data_seed=self.args.seed),
+            self.sampler
+            or SeedableRandomSampler(self.train_dataset, data_seed=self.args.seed),
             self.args.per_device_train_batch_size * steps * self.args.world_size,
             accumulation=steps,
             rank=self.args.process_index,
@@ -169,7 +192,9 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         loader.set_epoch = batches.set_epoch
         return loader
 
-    def _load_from_checkpoint(self, resume_from_checkpoint: str, model: Any = None) -> None:
+    def _load_from_checkpoint(
+        self, resume_from_checkpoint: str, model: Any = None
+    ) -> None:
         """The Trainer's own leaves out, without an error, each weight that transformers saves under
         another name than the model's, such as those of Qwen2.5-VL."""
         if is_sharded() or hasattr(self.model, "peft_config"):
@@ -195,7 +220,8 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         self, model: Any, inputs: dict[str, Any], num_items_in_batch: Any = None
     ) -> Tensor:
         """Forward and backward of a micro-batch."""
-        if self.rehearse and not is_sharded():  # FSDP2 would keep its gradients for the step
+        # FSDP2 would keep its gradients for the step
+        if self.rehearse and not is_sharded():
             self._rehearse(model)
         self.rehearse = False
         self._step.append(inputs)
@@ -204,10 +230,16 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     def _rehearse(self, model: Any) -> None:
         """Run the longest micro-batch, beside room for the optimiser's moments, and forget it."""
         rows = np.argsort(self.train_dataset.lengths)[-self.micro_batch_size :]
-        with torch.random.fork_rng([self.args.device] if self.args.device.type == "cuda" else []):
+        with torch.random.fork_rng(
+            [self.args.device] if self.args.device.type == "cuda" else []
+        ):
             trained = [p for p in model.parameters() if p.requires_grad]
             try:
-                moments = [] if self.optimizer.state else [torch.empty_like(p) for p in 2 * trained]
+                moments = (
+                    []
+                    if self.optimizer.state
+                    else [torch.empty_like(p) for p in 2 * trained]
+                )
             except torch.OutOfMemoryError as error:
                 raise self._out_of_memory() from error
             longest = [self._collate(rows)]
@@ -223,9 +255,11 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             try:
                 return [self._train_parts(model, batch) for batch in batches][-1]
             except torch.OutOfMemoryError as error:
-                if self.micro_batch_size == 1 or self.args.world_size > 1:  # not one process alone
+                # not one process alone
+                if self.micro_batch_size == 1 or self.args.world_size > 1:
                     raise self._out_of_memory() from error
-            self._forget(model)  # here, where the error no longer holds what the pass had made
+            # here, where the error no longer holds what the pass had made
+            self._forget(model)
             self.micro_batch_size //= 2
             self.on_halving(self.micro_batch_size)
             batches = step
@@ -243,7 +277,8 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
 
         parts = batch["example"].cpu().split(self.micro_batch_size)
         losses = [
-            super(ObjectiveTrainer, self).training_step(model, self._collate(p)) for p in parts
+            super(ObjectiveTrainer, self).training_step(model, self._collate(p))
+            for p in parts
         ]
         return torch.stack(losses).sum()
 
@@ -281,15 +316,20 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """Add the parts of the objective to a step's line."""
         if "loss" in logs:
-            cross_entropy, auxiliary = self.accelerator.reduce(self._sums, "sum").tolist()
+            cross_entropy, auxiliary = self.accelerator.reduce(
+                self._sums, "sum"
+            ).tolist()
             tokens, units = map(float, self._counts.tolist())
             logs["cross_entropy"] = cross_entropy / max(tokens, 1)
             logs["tokens"], logs["units"] = tokens, units
             if units:
                 logs["auxiliary"] = auxiliary / units
                 weight = self.numeric_loss.weight
-                if self.numeric_loss.replaces_cross_entropy:  # a sum over units, divided by tokens
+                # a sum over units, divided by tokens
+                if self.numeric_loss.replaces_cross_entropy:
                     weight = units / tokens
                 weighted = weight * logs["auxiliary"]
-                logs["relative_auxiliary"] = weighted / max(logs["cross_entropy"], 1e-12)
+                logs["relative_auxiliary"] = weighted / max(
+                    logs["cross_entropy"], 1e-12
+                )
         super().log(logs, *args, **kwargs)

@@ -29,7 +29,9 @@ def compute_loss_func(
     if isinstance(loss, NumericLoss):
         return TrainerLoss(loss)
     if tokenizer is None:
-        raise UserError("compute_loss_func needs the tokenizer of the model as second argument.")
+        raise UserError(
+            "compute_loss_func needs the tokenizer of the model as second argument."
+        )
     loss = load_loss(loss) if isinstance(loss, str) else loss
     return TrainerLoss(loss.bind(numeric_vocabulary(tokenizer, rule=rule)))
 
@@ -53,16 +55,23 @@ class TrainerLoss:
 
         def get_batch_samples(*arguments: Any) -> Any:
             batches, items = fetch(*arguments)
-            targets = [supervised_targets(self.loss, batch["labels"][:, 1:]) for batch in batches]
+            targets = [
+                supervised_targets(self.loss, batch["labels"][:, 1:])
+                for batch in batches
+            ]
             self.step = count_step(targets).to(trainer.args.device)
-            if trainer.args.average_tokens_across_devices:  # the Trainer then adds up processes
+            # the Trainer then adds up processes
+            if trainer.args.average_tokens_across_devices:
                 self.step = trainer.accelerator.reduce(self.step, "sum")
             return batches, items
 
         trainer.get_batch_samples = get_batch_samples
 
     def __call__(
-        self, outputs: Any, labels: Tensor, num_items_in_batch: Tensor | int | None = None
+        self,
+        outputs: Any,
+        labels: Tensor,
+        num_items_in_batch: Tensor | int | None = None,
     ) -> Tensor:
         """The batch's share of the total of the step, or of the evaluation."""
         named = isinstance(outputs, Mapping)
@@ -73,7 +82,9 @@ class TrainerLoss:
             )
 
         if isinstance(num_items_in_batch, Tensor) and num_items_in_batch.numel() > 1:
-            raise UserError("One process trains on several GPUs: start one a GPU with torchrun.")
+            raise UserError(
+                "One process trains on several GPUs: start one a GPU with torchrun."
+            )
 
         logits = outputs["logits"] if named else outputs[0]
         labels = labels[:, 1:]
@@ -92,5 +103,7 @@ class TrainerLoss:
             counts = items, items  # no unit changes the total
 
         keys = torch.randint(2**62, labels.shape[:1])
-        total = numeric_objective(self.loss, logits[:, :-1], labels, *counts, keys).total
+        total = numeric_objective(
+            self.loss, logits[:, :-1], labels, *counts, keys
+        ).total
         return total if torch.is_grad_enabled() else total * (tokens / max(items, 1))

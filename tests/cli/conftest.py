@@ -22,7 +22,9 @@ Ended = subprocess.CompletedProcess[str]
 @pytest.fixture(scope="session")
 def run_folder(run_folder, tmp_path_factory):
     """A copy of the synthetic run, whose reports the commands make."""
-    return Path(shutil.copytree(run_folder, tmp_path_factory.mktemp("commands") / "synthetic"))
+    return Path(
+        shutil.copytree(run_folder, tmp_path_factory.mktemp("commands") / "synthetic")
+    )
 
 
 @pytest.fixture
@@ -63,5 +65,9 @@ def write_distribution(site: Path, name: str, source: str) -> None:
     (site / f"{name}.py").write_text(source)
     facts = site / f"{name}_package-2.5.dist-info"
     facts.mkdir()
-    (facts / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 2.5\n")
-    (facts / "entry_points.txt").write_text(f"[smmd_bench.losses]\n{name} = {name}:Mine\n")
+    (facts / "METADATA").write_text(
+        f"Metadata-Version: 2.1\nName: {name}-package\nVersion: 2.5\n"
+    )
+    (facts / "entry_points.txt").write_text(
+        f"[smmd_bench.losses]\n{name} = {name}:Mine\n"
+    )

@@ -20,7 +20,9 @@ class Hub(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        weights = {f.name: f.read_bytes() for f in TINY.iterdir() if f.suffix != ".yaml"}
+        weights = {
+            f.name: f.read_bytes() for f in TINY.iterdir() if f.suffix != ".yaml"
+        }
         contents = {**weights, "README.md": README, "pytorch_model.bin": b"a pickle"}
         self.repositories = {"someone/whole": contents}
         self.asked: list[str] = []
@@ -40,16 +42,26 @@ class _Handler(BaseHTTPRequestHandler):
             api, file = f"api/models/{name}", path.rpartition("/")[2]
             if path in (api, f"{api}/revision/main", f"{api}/revision/{COMMIT}"):
                 siblings = [{"rfilename": file} for file in content]
-                self._json({"id": name, "sha": COMMIT, "siblings": siblings, "private": False})
+                self._json(
+                    {"id": name, "sha": COMMIT, "siblings": siblings, "private": False}
+                )
             elif path.startswith(f"{api}/tree/"):
                 self._json(
                     [
-                        {"type": "file", "path": file, "size": len(data), "oid": _digest(data)}
+                        {
+                            "type": "file",
+                            "path": file,
+                            "size": len(data),
+                            "oid": _digest(data),
+                        }
                         for file, data in content.items()
                     ]
                 )
             elif path.startswith(f"{name}/resolve/") and file in content:
-                headers = {"ETag": f'"{_digest(content[file])}"', "X-Repo-Commit": COMMIT}
+                headers = {
+                    "ETag": f'"{_digest(content[file])}"',
+                    "X-Repo-Commit": COMMIT,
+                }
                 self._send(200, content[file], headers)
             else:
                 continue
@@ -57,7 +69,9 @@ class _Handler(BaseHTTPRequestHandler):
         self._send(404, b"", {"X-Error-Code": "EntryNotFound"})
 
     def _json(self, content: Any) -> None:
-        self._send(200, json.dumps(content).encode(), {"Content-Type": "application/json"})
+        self._send(
+            200, json.dumps(content).encode(), {"Content-Type": "application/json"}
+        )
 
     def _send(self, status: int, data: bytes, headers: dict[str, str]) -> None:
         self.send_response(status)

@@ -25,7 +25,11 @@ JOB = ["train-eval", "--task", "arithmetic", "--losses"]
 
 
 def test_every_command_has_a_sentence_and_help_of_80_columns_with_examples():
-    lines = run_here("--help", COLUMNS="80").stdout.partition("Daily work:\n")[2].splitlines()
+    lines = (
+        run_here("--help", COLUMNS="80")
+        .stdout.partition("Daily work:\n")[2]
+        .splitlines()
+    )
     lines = [line for line in lines if line and not line.endswith(":")]
     assert [line.split()[0] for line in lines] == COMMANDS
     assert all(line.endswith(".") and not line.endswith("...") for line in lines)
@@ -43,7 +47,11 @@ def test_every_command_has_a_sentence_and_help_of_80_columns_with_examples():
         ("--help", "Daily work:", "rich"),
         ("score --help", "Examples:", "rich"),
         ("ls", "  smmd ", "pandas"),
-        ("train-eval --task arithmatic --losses ce", "did you mean arithmetic?", "numpy"),
+        (
+            "train-eval --task arithmatic --losses ce",
+            "did you mean arithmetic?",
+            "numpy",
+        ),
         ("overhead --losses ntll", "did you mean ntl", "pandas"),
     ],
 )
@@ -54,14 +62,29 @@ def test_what_must_be_quick_imports_no_heavy_library(words, said, heavy):
         "try: main()\nexcept SystemExit: pass\n"
         f"assert not {{{heavy!r}, 'torch', 'matplotlib'}} & set(sys.modules)"
     )
-    out = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    out = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True
+    )
     assert said in out.stdout + out.stderr
 
 
 def test_flags_print_the_file_that_means_the_same(tmp_path):
     (tmp_path / "mine.py").write_text(LOSS)
-    flags = [*JOB, "ce,smmd[sigma=1+2],mine[lambda=1.0]", "--seeds", "0,1", "--epochs", "2"]
-    flags += ["--no-base", "--set", "learning_rate=3e-4", "--tune", "learning_rate=1e-4,1e-3"]
+    flags = [
+        *JOB,
+        "ce,smmd[sigma=1+2],mine[lambda=1.0]",
+        "--seeds",
+        "0,1",
+        "--epochs",
+        "2",
+    ]
+    flags += [
+        "--no-base",
+        "--set",
+        "learning_rate=3e-4",
+        "--tune",
+        "learning_rate=1e-4,1e-3",
+    ]
     text = run_here(*flags, "--plugin", "mine.py", "--print-yaml", cwd=tmp_path).stdout
     content = yaml.safe_load(text)
     assert content["losses"] == ["ce", "smmd[sigma=1+2]", "mine"]
@@ -73,17 +96,27 @@ def test_flags_print_the_file_that_means_the_same(tmp_path):
     assert dry[0].stdout == dry[1].stdout != ""
 
 
-@pytest.mark.parametrize(("losses", "note"), [("ce,smmd", ""), ("ntl", "to compare with: add it")])
+@pytest.mark.parametrize(
+    ("losses", "note"), [("ce,smmd", ""), ("ntl", "to compare with: add it")]
+)
 def test_a_dry_run_says_what_is_to_be_done_and_writes_nothing(losses, note, tmp_path):
     requested = ("--decoders", "mean", "--seeds", "3", "--epochs", "1")
     out = run_here(*JOB, losses, *requested, "--dry-run", cwd=tmp_path)
     assert out.returncode == 0
     assert "N = 10" in out.stdout
-    assert "1 epoch, batch 64, rate 0.0005, seed 3, decoded greedily, mean; train" in out.stdout
+    assert (
+        "1 epoch, batch 64, rate 0.0005, seed 3, decoded greedily, mean; train"
+        in out.stdout
+    )
     assert note in " ".join(out.stderr.split())
     assert ("Note: " in out.stderr) == bool(note)
-    cells = json.loads(run_here(*JOB, losses, "--dry-run", "--json", cwd=tmp_path).stdout)["cells"]
-    assert [cell["to_do"][0] for cell in cells] == ["decode", *["train"] * (len(cells) - 1)]
+    cells = json.loads(
+        run_here(*JOB, losses, "--dry-run", "--json", cwd=tmp_path).stdout
+    )["cells"]
+    assert [cell["to_do"][0] for cell in cells] == [
+        "decode",
+        *["train"] * (len(cells) - 1),
+    ]
     assert list(tmp_path.iterdir()) == []
 
 
@@ -98,11 +131,21 @@ def test_a_report_says_that_the_code_of_a_plugin_has_changed(words, tmp_path):
     (run / "manifest.json").write_text(json.dumps(manifest))
 
     output = " ".join(run_here("report", run, *words).stderr.split())
-    assert output.count("Note: The code of the loss smmd is another one than that of the run") == 1
+    assert (
+        output.count(
+            "Note: The code of the loss smmd is another one than that of the run"
+        )
+        == 1
+    )
     assert "ntl" not in output
     if not words:
-        assert "The code of the loss smmd" in (run / "reports" / "index.html").read_text()
-        assert "The code of the loss" in (run / "reports/tables/arithmetic_table.md").read_text()
+        assert (
+            "The code of the loss smmd" in (run / "reports" / "index.html").read_text()
+        )
+        assert (
+            "The code of the loss"
+            in (run / "reports/tables/arithmetic_table.md").read_text()
+        )
 
     for cell in manifest["cells"]:  # all of them first-party, and one is not any more
         cell |= {"plugins": {}, "engine": "vllm"}
@@ -116,10 +159,19 @@ def test_a_report_says_that_the_code_of_a_plugin_has_changed(words, tmp_path):
 def test_json_is_one_object_with_paths_and_rows(run_folder):
     content = json.loads(run_here("report", run_folder, "--json").stdout)
     run = read_run(run_folder)
-    assert (content["run"], len(content["metrics"])) == (str(run_folder), len(run.metrics))
+    assert (content["run"], len(content["metrics"])) == (
+        str(run_folder),
+        len(run.metrics),
+    )
     assert len(content["comparisons"]) == len(run.comparisons)
-    frame = pd.DataFrame({"a": [1.5, math.nan, math.inf], "t": pd.Categorical(["x", None, "y"])})
-    assert rows_of(frame) == [{"a": 1.5, "t": "x"}, {"a": None, "t": None}, {"a": None, "t": "y"}]
+    frame = pd.DataFrame(
+        {"a": [1.5, math.nan, math.inf], "t": pd.Categorical(["x", None, "y"])}
+    )
+    assert rows_of(frame) == [
+        {"a": 1.5, "t": "x"},
+        {"a": None, "t": None},
+        {"a": None, "t": "y"},
+    ]
 
 
 def test_show_lists_cells_then_the_examples_of_one_then_one_example(run_folder):
@@ -157,13 +209,20 @@ def test_compare_and_power_print_a_row_for_each_loss(run_folder):
 def test_power_says_beside_the_number_that_three_seeds_are_the_least(tmp_path):
     out = run_here("power", quick_run(tmp_path, n=100).path, "--difference", "20")
     assert out.stdout.count("2 (take 3)") == 8
-    assert "One seed says nothing of the spread over seeds: give 3" in " ".join(out.stdout.split())
+    assert "One seed says nothing of the spread over seeds: give 3" in " ".join(
+        out.stdout.split()
+    )
 
 
 def test_what_a_run_names_is_never_loaded(run_folder, tmp_path):
     """A run folder may come from a stranger."""
-    marker, run = tmp_path / "loaded", Path(shutil.copytree(run_folder, tmp_path / "run"))
-    (file := tmp_path / "mine.py").write_text(f"import os\nos.mkdir({str(marker)!r})\n{LOSS}")
+    marker, run = (
+        tmp_path / "loaded",
+        Path(shutil.copytree(run_folder, tmp_path / "run")),
+    )
+    (file := tmp_path / "mine.py").write_text(
+        f"import os\nos.mkdir({str(marker)!r})\n{LOSS}"
+    )
     manifest = json.loads((run / "manifest.json").read_text())
     manifest["experiments"] = [{"name": "theirs", "plugins": [str(file)]}]
     (run / "manifest.json").write_text(json.dumps(manifest))

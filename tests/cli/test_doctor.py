@@ -22,12 +22,15 @@ def test_every_stage_runs_and_the_findings_say_how(tmp_path):
         first, *seen = findings[name]["text"].splitlines()
         assert first.startswith(name.replace(" ", " in ") + ": trained in ")
         assert first.endswith("0 of 64 answers differ between batches of 1 and of all")
-        assert sum(line.startswith("canary of ") for line in seen) == 3  # base, epoch, best
+        # base, epoch, best
+        assert sum(line.startswith("canary of ") for line in seen) == 3
         assert any("odel runner" in line.lower() for line in seen)
 
 
 def test_a_crash_is_a_problem():
-    crash = doctor.try_code("x", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "mend")
+    crash = doctor.try_code(
+        "x", "import os, signal; os.kill(os.getpid(), signal.SIGSEGV)", "mend"
+    )
     assert (crash.state, crash.remedy) == ("problem", "mend")
     raises = doctor.try_code("x", "raise ImportError('libcudart.so')", "mend")
     assert "ImportError: libcudart.so" in raises.text
@@ -39,7 +42,9 @@ def test_a_stage_that_fails_shows_the_end_of_its_log():
     assert stage.state == "problem"
     assert "float16" in stage.text.splitlines()[-1]
     assert "VLLM_USE_V2_MODEL_RUNNER=0" in stage.remedy
-    assert doctor.try_stages("lora", "float16", "x", 0.1).text == "it took more than 0 s"
+    assert (
+        doctor.try_stages("lora", "float16", "x", 0.1).text == "it took more than 0 s"
+    )
 
 
 TORCH = """
@@ -58,7 +63,9 @@ class cuda: device_count, get_device_name = lambda: 1, [].pop
         ("535.183.01", "no torch", "problem", "vLLM: it cannot be used"),
     ],
 )
-def test_a_driver_that_torch_cannot_use_is_named(driver, build, state, said, tmp_path, monkeypatch):
+def test_a_driver_that_torch_cannot_use_is_named(
+    driver, build, state, said, tmp_path, monkeypatch
+):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert doctor.find_driver() is None
     program = tmp_path / "nvidia-smi"

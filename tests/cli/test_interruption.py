@@ -25,7 +25,9 @@ RUN = [
 ]  # fmt: skip
 
 
-def interrupt(when: str, send: Callable[[int, int], None], cwd: Path) -> tuple[int, str]:
+def interrupt(
+    when: str, send: Callable[[int, int], None], cwd: Path
+) -> tuple[int, str]:
     """Start the run in a process group of its own, and send SIGINT once a line begins so; the
     status and the last line of the errors."""
     process = subprocess.Popen(
@@ -42,7 +44,9 @@ def interrupt(when: str, send: Callable[[int, int], None], cwd: Path) -> tuple[i
     send(process.pid, signal.SIGINT)
     _, output = process.communicate(timeout=60)
     until = time.monotonic() + 10
-    while survivors := [p.pid for p in psutil.process_iter() if _group(p.pid) == process.pid]:
+    while survivors := [
+        p.pid for p in psutil.process_iter() if _group(p.pid) == process.pid
+    ]:
         assert time.monotonic() < until, f"processes go on: {survivors}"
         time.sleep(0.1)
     assert "Traceback" not in output

@@ -45,10 +45,14 @@ def test_a_plugin_that_fails_to_import_is_listed_with_its_error(tmp_path):
     assert (output.returncode, output.stderr) == (0, "")
     assert "cannot be used: RuntimeError: out of order" in output.stdout
     assert "A loss of my own." in output.stdout
-    losses = json.loads(call("ls", "losses", "--json", PYTHONPATH=str(tmp_path)).stdout)["losses"]
+    losses = json.loads(
+        call("ls", "losses", "--json", PYTHONPATH=str(tmp_path)).stdout
+    )["losses"]
     by_name = {loss["name"]: loss for loss in losses}
     assert by_name["broken"]["error"] == "RuntimeError: out of order"
-    assert by_name["odd"]["error"].startswith("its attributes cannot be read (TypeError: 'int' ")
+    assert by_name["odd"]["error"].startswith(
+        "its attributes cannot be read (TypeError: 'int' "
+    )
     assert by_name["mine"]["parameters"][0]["name"] == "lambda"
     assert by_name["mine"]["origin"] == {
         "file": str(tmp_path / "mine.py"), "distribution": "mine-package", "version": "2.5",

@@ -10,7 +10,8 @@ from tests.plugin_system.loss_file import LOSS
 from .conftest import run_here
 
 JOB = (
-    "train-eval --losses ce --dry-run --train-examples 8 --validation-examples 2 --test-examples 2"
+    "train-eval --losses ce --dry-run "
+    "--train-examples 8 --validation-examples 2 --test-examples 2"
 )
 TEXT = f"{JOB} --task arithmetic"
 FILES = {
@@ -37,7 +38,10 @@ FILES = {
         (f"{TEXT} --executor loacl", "did you mean local"),
         (f"{TEXT} --engine vlm", "did you mean vllm"),
         (f"{TEXT} --decoders medain", "'mean' or 'median', not 'medain'"),
-        (f"{TEXT} --set lora_targets=q_proj,vproj --method lora", "did you mean v_proj"),
+        (
+            f"{TEXT} --set lora_targets=q_proj,vproj --method lora",
+            "did you mean v_proj",
+        ),
         (f"{TEXT} --set epochz=1", "did you mean epochs"),
         ("run UNKNOWN", "did you mean arithmetic"),
         ("run KEY", "did you mean seeds"),
@@ -66,7 +70,10 @@ FILES = {
         ("compare RUN", "two runs, or one"),
         (f"{TEXT} --print-yaml", "ignores --dry-run"),
         ("clean --yes --dry-run", "keep one of them"),
-        ("train-eval --task arithmetic --losses smmd[sigma=1,2,3]", "such as sigma=1+2+3"),
+        (
+            "train-eval --task arithmetic --losses smmd[sigma=1,2,3]",
+            "such as sigma=1+2+3",
+        ),
         (f"{TEXT} --set max_length=3", "raise max_length to"),
         (f"{JOB} --task gsm8k --decoders mean", "mean"),
         (f"{TEXT} --extend", "write --out runs/NAME --extend"),
@@ -85,7 +92,10 @@ FILES = {
         ("prepare --model someone/whole", "give a local folder"),
         # what nothing reads
         (f"{JOB} --task gsm8k --data-dir DATA", "write gsm8k[source=corpus] to"),
-        (f"{JOB} --task gsm8k --task samsum[source=corpus] --data-dir DATA", "write gsm8k"),
+        (
+            f"{JOB} --task gsm8k --task samsum[source=corpus] --data-dir DATA",
+            "write gsm8k",
+        ),
         ("sample svamp --split test --seed 7 --data-dir DATA", "--seed 7"),
         (f"{TEXT} --set lora_rank=8", "lora_rank"),
         (f"{TEXT} --tune lora_rank=4,8", "lora_rank"),
@@ -106,4 +116,6 @@ def test_a_mistake_is_one_sentence_with_status_2(command, word, run_folder, tmp_
     assert word in output
     assert output.count("Error: ") == 1
     assert "Traceback" not in output
-    assert [path for path in sorted(tmp_path.rglob("*")) if path.name != ".lock"] == files
+    assert [
+        path for path in sorted(tmp_path.rglob("*")) if path.name != ".lock"
+    ] == files

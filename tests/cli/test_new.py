@@ -19,7 +19,9 @@ KINDS = ("task", "loss", "report")
 
 def run(*command: str | Path, cwd: Path, **more: str) -> str:
     words, environment = [str(word) for word in command], {**os.environ, **more}
-    out = subprocess.run(words, cwd=cwd, capture_output=True, text=True, env=environment)
+    out = subprocess.run(
+        words, cwd=cwd, capture_output=True, text=True, env=environment
+    )
     assert out.returncode == 0, out.stdout + out.stderr
     return out.stdout
 
@@ -35,10 +37,20 @@ def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
         words = ("new", "task", f"my_{file.partition('.')[0]}", "--from", file)
         assert run_here(*words, cwd=tmp_path).returncode == 0
     rules = ["--isolated", "--line-length", "100", "--quiet"]
-    run(BIN / "ruff", "check", *rules, "--select", "E,F,W,I,UP,B,N,RUF,SIM,PT", ".", cwd=tmp_path)
+    run(
+        BIN / "ruff",
+        "check",
+        *rules,
+        "--select",
+        "E,F,W,I,UP,B,N,RUF,SIM,PT",
+        ".",
+        cwd=tmp_path,
+    )
     run(BIN / "ruff", "format", "--check", *rules, ".", cwd=tmp_path)
     lean = ["-p", "no:hypothesispytest"]  # three seconds of imports
-    passed = run(BIN / "python", "-m", "pytest", "-q", "-W", "error", *lean, ".", cwd=tmp_path)
+    passed = run(
+        BIN / "python", "-m", "pytest", "-q", "-W", "error", *lean, ".", cwd=tmp_path
+    )
     assert passed.splitlines()[-1].startswith("17 passed")
     files = [part for kind in KINDS for part in ("--plugin", f"my_{kind}.py")]
     listed = run(BIN / "smmd-bench", "ls", *files, cwd=tmp_path)
@@ -53,7 +65,12 @@ FILES = [
         "",
         "the question is 'Question', the answer is 'ANSWER'.",
     ),
-    ("id,Question,label,Split", "1,{0}?,{0},train", "", "'label', the split is 'Split'."),
+    (
+        "id,Question,label,Split",
+        "1,{0}?,{0},train",
+        "",
+        "'label', the split is 'Split'.",
+    ),
     (
         "id,what,that",
         "1,{0}?,{0}",
@@ -69,7 +86,9 @@ def test_columns_have_usual_names_or_are_named_and_the_choice_is_printed(
     header, row, more, said, tmp_path
 ):
     (tmp_path / "a.csv").write_text("\n".join([header, *map(row.format, range(50))]))
-    out = run_here("new", "task", "mine", "--from", "a.csv", *more.split(), cwd=tmp_path)
+    out = run_here(
+        "new", "task", "mine", "--from", "a.csv", *more.split(), cwd=tmp_path
+    )
     assert out.returncode == 0, out.stderr
     assert said in out.stdout
 
@@ -85,8 +104,16 @@ UNKNOWN = [
         "",
         "a.csv has question and prompt for the question, of question, pr",
     ),
-    ("id,question,split", "", "for the answer, of id, question, split: name it with --answer"),
-    ("question,answer", "--answer ansver", "has no column 'ansver': did you mean answer?"),
+    (
+        "id,question,split",
+        "",
+        "for the answer, of id, question, split: name it with --answer",
+    ),
+    (
+        "question,answer",
+        "--answer ansver",
+        "has no column 'ansver': did you mean answer?",
+    ),
 ]
 
 
@@ -94,13 +121,17 @@ UNKNOWN = [
 def test_a_column_is_never_guessed(header, more, said, tmp_path):
     row = ",".join(["{0}"] * len(header.split(",")))
     (tmp_path / "a.csv").write_text("\n".join([header, *map(row.format, range(50))]))
-    out = run_here("new", "task", "mine", "--from", "a.csv", *more.split(), cwd=tmp_path)
+    out = run_here(
+        "new", "task", "mine", "--from", "a.csv", *more.split(), cwd=tmp_path
+    )
     assert (out.returncode, said in out.stderr) == (2, True), out.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
 
 def test_a_task_of_a_file_has_the_rows_of_table(tmp_path):
-    places = [(f"Q {at}?", at * 1e-05, "test" if at < 9 else "train") for at in range(60)]
+    places = [
+        (f"Q {at}?", at * 1e-05, "test" if at < 9 else "train") for at in range(60)
+    ]
     frame = pd.DataFrame(places, columns=["Question", "answer", "split"])
     frame["answer"] = frame["answer"].astype("float32")
     frame.to_parquet(tmp_path / "a.parquet")
@@ -112,7 +143,8 @@ def test_a_task_of_a_file_has_the_rows_of_table(tmp_path):
 
     for split in ("train", "validation", "test"):
         assert [(e.prompt, e.target, e.answer) for e in table.examples(split, 0)] == [
-            (e.prompt, e.target, e.answer) for e in load_task("as_code").examples(split, 0)
+            (e.prompt, e.target, e.answer)
+            for e in load_task("as_code").examples(split, 0)
         ]
 
 
@@ -126,7 +158,10 @@ def test_a_task_of_a_file_has_the_rows_of_table(tmp_path):
         ("report json", "would hide the module json"),
         ("task there", "there.py exists already"),
         ("loss mine --from there.py", "is for a task"),
-        ("task mine --answer a", "--answer names a column of a file: give the file with --from"),
+        (
+            "task mine --answer a",
+            "--answer names a column of a file: give the file with --from",
+        ),
     ],
 )
 def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(words, said, tmp_path):

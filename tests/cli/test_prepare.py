@@ -22,7 +22,9 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
     assert first.returncode == 0, first.stderr
     assert "arithmetic: nothing to fetch" in first.stdout
     output, folder = first.stdout.splitlines()[1:]
-    assert output == "someone/whole: 3,903,488 weights in 1 of safetensors, 15.6 MB, mit"
+    assert (
+        output == "someone/whole: 3,903,488 weights in 1 of safetensors, 15.6 MB, mit"
+    )
     files = {path.name for path in Path(folder.strip()).iterdir()}
     assert "model.safetensors" in files
     assert "pytorch_model.bin" not in files
@@ -41,7 +43,15 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
 
 
 def test_a_plan_fetches_no_weights(hub, tmp_path):
-    plan = ("train-eval", "--task", "arithmetic", "--losses", "ce", "--model", "someone/whole")
+    plan = (
+        "train-eval",
+        "--task",
+        "arithmetic",
+        "--losses",
+        "ce",
+        "--model",
+        "someone/whole",
+    )
     sizes = ("--train-examples", "8", "--test-examples", "4", "--out", tmp_path / "run")
     out = call(*plan, *sizes, "--dry-run", **online(hub, tmp_path / "home"))
     assert out.returncode == 0, out.stderr

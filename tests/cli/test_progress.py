@@ -43,4 +43,6 @@ def test_reports_that_arrive_together_have_no_rate(say):
 
 
 def test_a_message_stands_on_a_line_of_its_own_however_long(say):
-    assert say(0, "a note of [red]: " + "long " * 9, 0, 0) == ["a note of [red]: " + "long " * 9]
+    assert say(0, "a note of [red]: " + "long " * 9, 0, 0) == [
+        "a note of [red]: " + "long " * 9
+    ]

@@ -32,8 +32,12 @@ def folder(tmp_path_factory):
             text = example["target" if at in FIRST else "wrong"]
             stream.write(json.dumps({"uid": example["uid"], "prediction": text}) + "\n")
 
-    answers = [e["target" if at in SECOND else "wrong"] for at, e in enumerate(examples)]
-    pd.DataFrame({"id": range(COUNT), "output": answers}).to_csv(folder / "smmd.csv", index=False)
+    answers = [
+        e["target" if at in SECOND else "wrong"] for at, e in enumerate(examples)
+    ]
+    pd.DataFrame({"id": range(COUNT), "output": answers}).to_csv(
+        folder / "smmd.csv", index=False
+    )
     return folder
 
 
@@ -50,7 +54,9 @@ def score(folder: Path, *files: str, **options: str) -> Ended:
     return call(folder, "score", "--task", TASK, "--limit", str(COUNT), *arguments)
 
 
-def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing_to_do(folder):
+def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing_to_do(
+    folder,
+):
     first = score(folder, "ce.jsonl", "smmd.csv")
     assert (first.returncode, first.stderr) == (0, "")
     assert "ce.jsonl: 20 completions by uid." in first.stdout
@@ -77,7 +83,9 @@ def test_quiet_says_where_the_results_are_and_json_what_they_are(folder):
     named = [line.split(":")[0] for line in quiet.stdout.splitlines()]
     assert named == ["Tables", "Figures", "Page"]
 
-    content = json.loads(score(folder, "ce.jsonl", "smmd.csv", out="said", json="").stdout)
+    content = json.loads(
+        score(folder, "ce.jsonl", "smmd.csv", out="said", json="").stdout
+    )
     assert content["run"] == "said"
     assert content["worked"] is False
     assert content["failed"] == {}

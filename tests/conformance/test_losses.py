@@ -21,7 +21,11 @@ class Good(NumericLoss):
 
     def terms(self, numeric):
         p = numeric.logits.softmax(-1)
-        return (p - torch.nn.functional.one_hot(numeric.target, p.shape[1])).square().sum(-1)
+        return (
+            (p - torch.nn.functional.one_hot(numeric.target, p.shape[1]))
+            .square()
+            .sum(-1)
+        )
 
 
 def but(**attributes):
@@ -35,7 +39,9 @@ def times(factor, **attributes):
 
 
 def log_p(self, numeric):
-    return -numeric.logits.softmax(-1).gather(1, numeric.target[:, None]).log().squeeze(1)
+    return (
+        -numeric.logits.softmax(-1).gather(1, numeric.target[:, None]).log().squeeze(1)
+    )
 
 
 class Trainable(Good):
@@ -49,7 +55,10 @@ NOT_SEPARABLE = times(lambda of: torch.arange(len(of.target)), separable=True)
 DEFECTS = [
     ("gradient", times(lambda of: of.logits.detach().square().mean(-1))),
     ("logits", but(terms=log_p)),
-    ("micro-batches", but(forward=lambda self, of: (self.terms(of).mean(), len(of.target)))),
+    (
+        "micro-batches",
+        but(forward=lambda self, of: (self.terms(of).mean(), len(of.target))),
+    ),
     ("units", but(forward=lambda self, of: (self.terms(of).sum(), 1))),
     ("head passes", NOT_SEPARABLE),
     ("micro-batches", NOISY),
@@ -60,7 +69,9 @@ DEFECTS = [
 
 def spec(module=Good):
     """A loss whose module is given."""
-    return type("Spec", (Huber,), {"bind": lambda self, vocabulary: module(self, vocabulary)})()
+    return type(
+        "Spec", (Huber,), {"bind": lambda self, vocabulary: module(self, vocabulary)}
+    )()
 
 
 def states(loss: Any) -> dict[str, str]:
@@ -93,6 +104,8 @@ def test_what_cannot_apply_is_no_failure_and_any_other_error_is():
 
         return spec(module)
 
-    skips, fails = map(of_digits, (CellSkippedError("needs digits"), ValueError("too many")))
+    skips, fails = map(
+        of_digits, (CellSkippedError("needs digits"), ValueError("too many"))
+    )
     assert "failed" not in states(skips).values()
     assert states(fails)["logits"] == "failed"

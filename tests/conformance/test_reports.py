@@ -42,7 +42,9 @@ def but(**methods):
 
 def shows(value, caption="A caption."):
     """The good report with a table of one value."""
-    return but(build=lambda _, run: Artefact(caption, pd.DataFrame({"x": [value(run)]})))
+    return but(
+        build=lambda _, run: Artefact(caption, pd.DataFrame({"x": [value(run)]}))
+    )
 
 
 def name_the_task(self, run):
@@ -55,7 +57,10 @@ def change_the_run(self, run):
 
 
 def states(report: Any) -> dict[str, str]:
-    return {finding.check: finding.state for finding in run_checks(REPORT_CHECKS, report, None)}
+    return {
+        finding.check: finding.state
+        for finding in run_checks(REPORT_CHECKS, report, None)
+    }
 
 
 @pytest.mark.parametrize(

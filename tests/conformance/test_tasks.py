@@ -20,7 +20,9 @@ from ..conftest import DATA
 
 _calls = count()
 
-Good = type("Good", (Doubling,), {"paper_sizes": {"train": 40, "validation": 20, "test": 30}})
+Good = type(
+    "Good", (Doubling,), {"paper_sizes": {"train": 40, "validation": 20, "test": 30}}
+)
 
 
 def but(**attributes):
@@ -32,7 +34,9 @@ def examples(change, **attributes):
     """The good task with these fields of its examples, by the example."""
 
     def changed(self, *of):
-        return [replace(example, **change(example)) for example in Good.examples(self, *of)]
+        return [
+            replace(example, **change(example)) for example in Good.examples(self, *of)
+        ]
 
     return but(examples=changed, **attributes)
 
@@ -66,7 +70,9 @@ def train_as_test(self, split, *of):
     return [replace(example, uid=f"{split} {example.uid}") for example in of_train]
 
 
-IDENTITY_WITHOUT_SEED = but(identity=lambda self, split, seed: {"generator": 1, "split": split})
+IDENTITY_WITHOUT_SEED = but(
+    identity=lambda self, split, seed: {"generator": 1, "split": split}
+)
 EXAMPLES_WITHOUT_SEED = but(
     examples=lambda self, split, seed, limit=None: Good.examples(self, split, 0, limit)
 )
@@ -86,7 +92,12 @@ DEFECTS = [
     ("parse(target)", examples(lambda _: {"answer_start": 50})),
     ("parse(target)", but(parse=lambda self, text: read(text.partition("\n")[0]))),
     ("examples", examples(lambda _: {"images": (Path(__file__),)})),
-    ("metrics", metric(ExactMatch, statistic=lambda self, x, axis=-1: np.asarray(100 * x.mean()))),
+    (
+        "metrics",
+        metric(
+            ExactMatch, statistic=lambda self, x, axis=-1: np.asarray(100 * x.mean())
+        ),
+    ),
     ("metrics", metric(RSquared, name="inverted", better="lower")),
     ("metrics", metric(ExactMatch, **IN_PERCENT_TWICE)),
 ]
@@ -104,7 +115,9 @@ def states(task: Any) -> dict[str, str]:
 
 
 @pytest.mark.usefixtures("_in_this_process")
-@pytest.mark.parametrize("task", [Good(), WITH_START], ids=["plain", "with a rationale"])
+@pytest.mark.parametrize(
+    "task", [Good(), WITH_START], ids=["plain", "with a rationale"]
+)
 def test_a_task_without_a_fault_passes_every_check(task):
     assert set(states(task).values()) == {"passed"}
 
@@ -126,7 +139,9 @@ def test_data_that_are_not_here_are_no_failure():
 
     findings = check_task(but(examples=elsewhere, identity=of_a_file))
     assert {f.state for f in findings} == {"passed", "unchecked"}
-    assert "smmd-bench prepare good" in next(f.detail for f in findings if f.check == "examples")
+    assert "smmd-bench prepare good" in next(
+        f.detail for f in findings if f.check == "examples"
+    )
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,31 @@ NUMBERS = {
     "1.5\u00d710\u207b\u00b3": Fraction(3, 2000), r"-2 \cdot 10^{2}": -200, "10**3": 1000,
 }  # fmt: skip
 NO_NUMBERS = [
-    *("", "-", "five", "5 apples", "1,23", "12,34,567", "0,123", "1_000", "1 3/2", "3/0"),
+    *(
+        "",
+        "-",
+        "five",
+        "5 apples",
+        "1,23",
+        "12,34,567",
+        "0,123",
+        "1_000",
+        "1 3/2",
+        "3/0",
+    ),
     *("--5", "-$-5", "1/2/3", "1.2.3", "inf", "nan", "٣", "１", "٣/4", "0x10"),
-    *("1.234,56", "3:30", "9{,}50", "1'000", "5\u00b2", "2^10", "3-5", "5k", "5 1/2/3", "18 ####"),
+    *(
+        "1.234,56",
+        "3:30",
+        "9{,}50",
+        "1'000",
+        "5\u00b2",
+        "2^10",
+        "3-5",
+        "5k",
+        "5 1/2/3",
+        "18 ####",
+    ),
     *("1e999999999", "1e-401", "9" * 401, "9" * 5000, "1e" + "9" * 5000),
 ]
 RUNNING = {  # text: its first number, and its last
@@ -86,10 +108,16 @@ def test_fractions_round_trip(number):
 @given(st.decimals(-(10**30), 10**30))
 def test_decimals_round_trip(number):
     if abs(number.adjusted()) < 300:
-        assert parse_number(f"{number:f}") == parse_number(f"{number:e}") == Fraction(number)
+        assert (
+            parse_number(f"{number:f}")
+            == parse_number(f"{number:e}")
+            == Fraction(number)
+        )
 
 
-@given(st.text() | st.text(alphabet="0123456789.,/-+^*eE$% \u2212\u00bd\u00b2\\frac{}x٣"))
+@given(
+    st.text() | st.text(alphabet="0123456789.,/-+^*eE$% \u2212\u00bd\u00b2\\frac{}x٣")
+)
 def test_reading_never_raises(text):
     value = parse_number(text)
     assert value is None or value == first_number(text) == last_number(text)

@@ -14,4 +14,6 @@ def open_session():
     """`open_session(base)`: a session on that checkpoint, opened once."""
     with ExitStack() as stack:
         settings = EngineSettings(max_model_length=256)
-        yield cache(lambda base: stack.enter_context(TransformersEngine().open(base, settings)))
+        yield cache(
+            lambda base: stack.enter_context(TransformersEngine().open(base, settings))
+        )

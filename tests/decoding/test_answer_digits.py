@@ -66,19 +66,25 @@ def of_answer(tokenizer, target, start, answer=SOME, *, chat=False):
     [(" 7", "7"), (" -12", "12"), (" $1,234", "1234"), (" 0.25", "025"), (" 3/4", "34"),
      (" 10:05", "1005"), (" none", "")],
 )  # fmt: skip
-def test_only_digits_after_the_rationale_are_of_the_answer(answer, digits, chat, tokenizer):
+def test_only_digits_after_the_rationale_are_of_the_answer(
+    answer, digits, chat, tokenizer
+):
     tokens = list(of_answer(tokenizer, RATIONALE + answer, len(RATIONALE), chat=chat))
     assert "".join(text for _, text in tokens) == digits
     assert [digits[place] for place, _ in tokens] == [text[0] for _, text in tokens]
 
 
-def test_a_target_without_a_rationale_is_all_answer_and_one_without_an_answer_none(tokenizer):
+def test_a_target_without_a_rationale_is_all_answer_and_one_without_an_answer_none(
+    tokenizer,
+):
     assert "".join(text for _, text in of_answer(tokenizer, " 305", 0)) == "305"
     assert list(of_answer(tokenizer, " Ida has 3 hens.", 0, None)) == []
 
 
 def test_digits_that_the_tokenizer_makes_of_a_rationale_move_nothing(tokenizer):
     rationale = " ½ of ٣６ and ² are 9.\n####"
-    places, texts = zip(*of_answer(tokenizer, rationale + " 18", len(rationale)), strict=True)
+    places, texts = zip(
+        *of_answer(tokenizer, rationale + " 18", len(rationale)), strict=True
+    )
     assert places[0] == 0
     assert "".join(texts) == "18"

@@ -19,11 +19,15 @@ class Chain:
         self.log_p = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
         self.requests = []
 
-    def likeliest_tokens(self, prefixes, checkpoint, *, most, images=None, progress=None):
+    def likeliest_tokens(
+        self, prefixes, checkpoint, *, most, images=None, progress=None
+    ):
         assert checkpoint is CHECKPOINT
         self.requests.append((prefixes, images))
         rows = [self.log_p[ids[0], ids[-1]] for ids in prefixes]
-        return [{int(t): float(row[t]) for t in np.argsort(-row)[:most]} for row in rows]
+        return [
+            {int(t): float(row[t]) for t in np.argsort(-row)[:most]} for row in rows
+        ]
 
     def every(self, prompt):
         """Each completion with its log p, by going through all of them."""
@@ -51,7 +55,9 @@ def test_beams_are_the_likely_ones_of_all_completions(size):
 
     for prompt, beams in zip(prompts, searched, strict=True):
         every = chain.every(prompt)
-        likely = {ids: log_p for ids, log_p in every.items() if log_p >= math.log(LEAST)}
+        likely = {
+            ids: log_p for ids, log_p in every.items() if log_p >= math.log(LEAST)
+        }
         assert len(likely) <= WIDTH
 
         log_p_of = {ids: log_p for log_p, ids in beams}

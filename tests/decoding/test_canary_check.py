@@ -45,7 +45,11 @@ def a_canary(*rivals):
 
 def passes(canary, off, dtype="bfloat16"):
     try:
-        check_canary(Checkpoint("epoch 3", "lora", Path("here"), canary), rows(EXACT + off), dtype)
+        check_canary(
+            Checkpoint("epoch 3", "lora", Path("here"), canary),
+            rows(EXACT + off),
+            dtype,
+        )
     except RuntimeError:
         return False
     return True
@@ -77,8 +81,12 @@ def test_an_adapter_at_another_scale_fails_where_the_base_is_far(base, share):
     assert not passes(a_canary(way), share * way)
 
 
-@given(directions, st.floats(2 * WHOLE + 0.01, 40), directions, st.floats(0, 0.999 * WHOLE))
-def test_what_moves_more_than_the_resolution_fails_in_any_direction(way, far, noise, size):
+@given(
+    directions, st.floats(2 * WHOLE + 0.01, 40), directions, st.floats(0, 0.999 * WHOLE)
+)
+def test_what_moves_more_than_the_resolution_fails_in_any_direction(
+    way, far, noise, size
+):
     canary, off = a_canary(), of_size(way, far * NOISE)
     assert resolution(canary, "bfloat16") == pytest.approx(2 * WHOLE * NOISE)
     assert not passes(canary, off + of_size(noise, size * NOISE))
@@ -88,7 +96,9 @@ def test_what_moves_more_than_the_resolution_fails_in_any_direction(way, far, no
     ("dtype", "within", "beyond"), [("float32", 0.0009, 0.5), ("bfloat16", 0.15, 0.5)]
 )
 def test_one_without_rounded_values_is_judged_by_the_dtype(dtype, within, beyond):
-    plain = Checkpoint("epoch 3", "lora", Path("here"), Canary(((1, 2, 3),), ((-1.0, -2.0),)))
+    plain = Checkpoint(
+        "epoch 3", "lora", Path("here"), Canary(((1, 2, 3),), ((-1.0, -2.0),))
+    )
     check_canary(plain, [[-1.0 - within, -2.0]], dtype)
     with pytest.raises(RuntimeError, match=r"'epoch 3' \(here\).*0\.5.*token 1"):
         check_canary(plain, [[-1.0, -2.0 - beyond]], dtype)
@@ -149,7 +159,9 @@ def test_a_session_may_give_more_tokens_than_the_canary_scores():
 def test_the_error_names_the_rival_that_is_nearest():
     away = of_size(np.ones(TOKENS), 30 * NOISE)
     checkpoint = Checkpoint("epoch 3", "lora", Path("here"), a_canary(-away, away))
-    with pytest.raises(RuntimeError, match=r"nearer to those of 'rival 1'.*rounding in bfloat16"):
+    with pytest.raises(
+        RuntimeError, match=r"nearer to those of 'rival 1'.*rounding in bfloat16"
+    ):
         check_canary(checkpoint, rows(EXACT + away), "bfloat16")
 
     alone = replace(checkpoint, canary=a_canary())

@@ -36,18 +36,26 @@ def validate(run, *right, cell=None):
 
 
 @pytest.mark.parametrize(
-    ("right", "chosen"), [((1, 3, 2), 1), ((2, 2, 2), 0), ((1, 3, 3), 1), ((0, 0, 4), 2)]
+    ("right", "chosen"),
+    [((1, 3, 2), 1), ((2, 2, 2), 0), ((1, 3, 3), 1), ((0, 0, 4), 2)],
 )
 def test_the_best_in_validation_is_chosen_and_of_equals_the_first(run, right, chosen):
     tuned = validate(run, *right)
-    assert [line["value"] for line in tuned.choice["trials"]] == [25.0 * count for count in right]
+    assert [line["value"] for line in tuned.choice["trials"]] == [
+        25.0 * count for count in right
+    ]
     assert tuned.chosen == tuned.trials[chosen]
     assert find_trained_cell(tuned_cell(), run.path) == tuned_cell().trials[chosen]
 
 
 def test_nothing_is_chosen_before_every_trial_is_validated(run):
     tuned = validate(run, 1, 3)
-    assert (tuned.choice, tuned.home, tuned.tested, tuned.receipt) == (None, None, None, None)
+    assert (tuned.choice, tuned.home, tuned.tested, tuned.receipt) == (
+        None,
+        None,
+        None,
+        None,
+    )
     assert run.missing([tuned_cell()]) == {tuned_cell(): "decode"}
     with pytest.raises(RuntimeError, match="is chosen yet"):
         find_trained_cell(tuned_cell(), run.path)

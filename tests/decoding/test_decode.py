@@ -8,7 +8,7 @@ from smmd_bench.decoding.decode import decode_checkpoint
 from smmd_bench.encoding.data import expand
 from smmd_bench.encoding.prompts import encode_examples, encode_prompts, images_of
 from smmd_bench.errors import UserError
-from smmd_bench.models.processor import load_processor
+from smmd_bench.models.tokenizers import load_processor
 
 pytestmark = pytest.mark.engine
 
@@ -26,8 +26,12 @@ def test_a_row_holds_the_example_its_completion_and_its_attributes(tiny, open_se
 
     assert frame["uid"].tolist() == ["a", "b"]
     assert frame["target"].tolist() == ["7", "46"]
-    assert frame["completion"].tolist() == [completion.text for completion in completions]
-    assert frame["completion_tokens"].tolist() == [len(c.token_ids) for c in completions]
+    assert frame["completion"].tolist() == [
+        completion.text for completion in completions
+    ]
+    assert frame["completion_tokens"].tolist() == [
+        len(c.token_ids) for c in completions
+    ]
     assert frame["prompt_tokens"].tolist() == [4, 6]
     assert (frame["operations"][0], frame["level"][1]) == (1, "hard")
 
@@ -52,10 +56,16 @@ def test_a_frame_names_the_image_and_counts_its_tokens(tiny_vlm, open_session, t
     prompts = encode_examples(tokenizer, processor, mixed)
     images = images_of(mixed)
     completions = session.generate(prompts, base, max_new_tokens=4, images=images)
-    assert frame["completion"].tolist() == [completion.text for completion in completions]
+    assert frame["completion"].tolist() == [
+        completion.text for completion in completions
+    ]
 
-    rows = [expand(processor, ids, e.images) for ids, e in zip(prompts, mixed, strict=True)]
-    assert frame["prompt_tokens"].tolist() == [row["input_ids"].shape[1] for row in rows]
+    rows = [
+        expand(processor, ids, e.images) for ids, e in zip(prompts, mixed, strict=True)
+    ]
+    assert frame["prompt_tokens"].tolist() == [
+        row["input_ids"].shape[1] for row in rows
+    ]
 
     # Examples without images need no processor.
     assert images_of([text]) is None

@@ -10,9 +10,14 @@ from smmd_bench.decoding import probe as module
 from smmd_bench.decoding.probe import answer_digits, probe
 from smmd_bench.encoding.data import expand
 from smmd_bench.encoding.numbers import numeric_vocabulary
-from smmd_bench.encoding.prompts import encode_examples, encode_prompts, encode_targets, images_of
+from smmd_bench.encoding.prompts import (
+    encode_examples,
+    encode_prompts,
+    encode_targets,
+    images_of,
+)
 from smmd_bench.models.loading import load_model
-from smmd_bench.models.processor import load_processor
+from smmd_bench.models.tokenizers import load_processor
 
 pytestmark = pytest.mark.engine
 EXAMPLES = [
@@ -47,7 +52,9 @@ ROWS = {  # uid, digit, digit of the answer, value of the token
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_every_numeric_token_of_a_target_has_a_row(tiny_checkpoints, open_session, kind):
+def test_every_numeric_token_of_a_target_has_a_row(
+    tiny_checkpoints, open_session, kind
+):
     tiny = tiny_checkpoints(kind)
     vocabulary = numeric_vocabulary(tiny.tokenizer)
     frame = probed(open_session(tiny.base), tiny)
@@ -75,7 +82,9 @@ def test_every_numeric_token_of_a_target_has_a_row(tiny_checkpoints, open_sessio
 
 
 @pytest.mark.parametrize("kind", ROWS)
-def test_the_mass_of_each_leading_digit_is_that_of_its_tokens(tiny_checkpoints, open_session, kind):
+def test_the_mass_of_each_leading_digit_is_that_of_its_tokens(
+    tiny_checkpoints, open_session, kind
+):
     tiny = tiny_checkpoints(kind)
     frame = probed(open_session(tiny.base), tiny)
     masses = frame[[f"p{digit}" for digit in range(10)]].to_numpy()
@@ -124,11 +133,14 @@ def test_every_prefix_of_a_probe_sees_the_image(tiny_vlm, open_session, times):
     )  # fmt: skip
 
     assert set(frame["answer_digit"]) == {-1}  # these examples have no answer
-    assert frame["target_value"].tolist() == [1, 0, 0, 2, 0, 7, 3, 1, 4]  # 1:00, 2:07, 3:14
+    # 1:00, 2:07, 3:14
+    assert frame["target_value"].tolist() == [1, 0, 0, 2, 0, 7, 3, 1, 4]
 
     model = load_model(base.path, "float32")
     for row in frame.itertuples():
         number = int(row.uid)
         ids = prompts[number] + targets[number][: row.position]
         inputs = expand(processor, ids, examples[number].images)
-        np.testing.assert_allclose(row.vector, softmax(model, vocabulary, **inputs), atol=1e-4)
+        np.testing.assert_allclose(
+            row.vector, softmax(model, vocabulary, **inputs), atol=1e-4
+        )

@@ -33,12 +33,19 @@ def selected(*epochs: list[str], **recipe):
 
 def test_the_first_metric_selects_whatever_the_error_is():
     choice = selected(["1", "2", "9", "900"], ["1", "3", "4", "5"])
-    assert (choice["metric"], choice["ties"]) == ("exact_match", ["mean_absolute_error"])
+    assert (choice["metric"], choice["ties"]) == (
+        "exact_match",
+        ["mean_absolute_error"],
+    )
     assert choice["best_epoch"] == 1
 
 
 def test_ties_go_to_the_smaller_error_then_to_the_earlier_epoch():
-    wild, close, closer = ["900"] * 4, ["2", "3", "4", "5"], ["1.5", "2.5", "3.5", "4.5"]
+    wild, close, closer = (
+        ["900"] * 4,
+        ["2", "3", "4", "5"],
+        ["1.5", "2.5", "3.5", "4.5"],
+    )
     assert selected(wild, close, closer)["best_epoch"] == 3
     assert selected(wild, closer, close)["best_epoch"] == 2
     assert selected(wild, close, close)["best_epoch"] == 2
@@ -56,7 +63,8 @@ def test_an_answer_that_cannot_be_read_is_no_way_to_a_small_error():
 def test_nothing_readable_counts_as_the_best_constant():
     nothing, worse, better = [UNREADABLE] * 4, ["900"] * 4, ["2.4"] * 4
     assert selected(worse, nothing)["best_epoch"] == 2
-    assert selected(nothing, better)["best_epoch"] == 1  # 2.5 and 2.4 have one error of 1.0
+    # 2.5 and 2.4 have one error of 1.0
+    assert selected(nothing, better)["best_epoch"] == 1
     assert selected(nothing, ["1.9", "2.1", "3.2", "4.2"])["best_epoch"] == 2
 
 
@@ -65,16 +73,23 @@ def test_the_recipe_names_the_metric_and_the_first_one_breaks_its_ties():
     assert selected(exact, close)["best_epoch"] == 1
 
     choice = selected(exact, close, select_by="mean_absolute_error")
-    assert (choice["metric"], choice["ties"]) == ("mean_absolute_error", ["exact_match"])
+    assert (choice["metric"], choice["ties"]) == (
+        "mean_absolute_error",
+        ["exact_match"],
+    )
     assert choice["best_epoch"] == 2
 
     halves = ["1.5", "2.5", "3.5", "4.5"]
     one_right = ["1", "2", "4", "5"]
-    assert selected(halves, one_right, select_by="mean_absolute_error")["best_epoch"] == 2
+    assert (
+        selected(halves, one_right, select_by="mean_absolute_error")["best_epoch"] == 2
+    )
 
 
 def test_a_metric_that_the_task_lacks_is_refused_by_name():
-    with pytest.raises(UserError, match="arithmetic has no metric 'mae' to select epochs by"):
+    with pytest.raises(
+        UserError, match="arithmetic has no metric 'mae' to select epochs by"
+    ):
         selected(["1"] * 4, select_by="mae")
 
 
@@ -86,13 +101,17 @@ def test_the_setting_changes_the_selection_and_no_training():
     assert by_error.address == plain.address
     assert training_settings(by_error.recipe) == training_settings(plain.recipe)
 
-    changed = {name for name in plain.parts if plain.parts[name] != by_error.parts[name]}
+    changed = {
+        name for name in plain.parts if plain.parts[name] != by_error.parts[name]
+    }
     assert changed == {"select"}
 
 
 def test_a_task_says_by_which_of_its_metrics():
     arithmetic = load_task("arithmetic")
-    task = SimpleNamespace(name="sums", metrics=arithmetic.metrics, select_by="mean_absolute_error")
+    task = SimpleNamespace(
+        name="sums", metrics=arithmetic.metrics, select_by="mean_absolute_error"
+    )
     assert selecting_metrics(arithmetic)[0].name == "exact_match"
     assert [metric.name for metric in selecting_metrics(task)] == [
         "mean_absolute_error",

@@ -23,7 +23,12 @@ FEW = {"train_examples": 4, "validation_examples": 2, "test_examples": 3, "epoch
 def cells_of(task, loss, model, *, base=True, **recipe):
     settings = {**FEW, **recipe}
     return Experiment(
-        (task,), (loss,), (str(model),), engine="transformers", base=base, recipe=settings
+        (task,),
+        (loss,),
+        (str(model),),
+        engine="transformers",
+        base=base,
+        recipe=settings,
     ).cells
 
 
@@ -41,12 +46,19 @@ def decode(cells, run):
 @pytest.fixture(scope="module")
 def siblings(tiny, tmp_path_factory):
     """The base, CE that learns, and SMMD that hardly does, in bfloat16."""
-    recipe = {"dtype": "bfloat16", "train_examples": 16, "max_length": 180, "batch_size": 8}
+    recipe = {
+        "dtype": "bfloat16",
+        "train_examples": 16,
+        "max_length": 180,
+        "batch_size": 8,
+    }
     recipe |= {"micro_batch_size": 8, "test_examples": 2}
     cells = []
     for loss, rate in (("ce", 3e-2), ("smmd", 1e-9)):
         settings = {**recipe, "learning_rate": rate}
-        cells += cells_of("arithmetic[level=easy]", loss, tiny.base, base=loss == "ce", **settings)
+        cells += cells_of(
+            "arithmetic[level=easy]", loss, tiny.base, base=loss == "ce", **settings
+        )
     run = tmp_path_factory.mktemp("siblings")
     train(cells, run)
     return cells, run
@@ -64,7 +76,9 @@ def test_the_base_reads_what_the_trained_ones_do(siblings, tmp_path):
     assert dict(ce.rivals)["base"] == base.log_probabilities
     assert base.rounded
 
-    (of_base,) = session_canaries([cell for cell in cells if cell.is_base], run).values()
+    (of_base,) = session_canaries(
+        [cell for cell in cells if cell.is_base], run
+    ).values()
     assert of_base[0].token_ids != ce.token_ids
     assert of_base[0].rivals == ()
     assert session_canaries(cells, tmp_path) == {}  # without receipts
@@ -86,11 +100,19 @@ def test_what_cannot_be_told_apart_is_said_of_the_cell(siblings, tmp_path):
     assert 0.001 < receipt["resolution"] < 1
 
 
-def test_cells_with_other_limits_on_pixels_and_text_are_decoded_with_their_own(tiny_vlm, tmp_path):
+def test_cells_with_other_limits_on_pixels_and_text_are_decoded_with_their_own(
+    tiny_vlm, tmp_path
+):
     """Each has a canary, made with its own limits: a session with another's would not pass."""
     folder = tiny_vlm("qwen2_5_vl")
-    limits = [("arithmetic[level=easy]", None), ("clock_time", None), ("clock_time", 56 * 56)]
-    cells = [cells_of(task, "ce", folder, max_pixels=limit)[0] for task, limit in limits]
+    limits = [
+        ("arithmetic[level=easy]", None),
+        ("clock_time", None),
+        ("clock_time", 56 * 56),
+    ]
+    cells = [
+        cells_of(task, "ce", folder, max_pixels=limit)[0] for task, limit in limits
+    ]
     train(cells, tmp_path)
     starts = []
 
@@ -117,7 +139,9 @@ def test_cells_with_other_limits_on_pixels_and_text_are_decoded_with_their_own(t
 def test_an_engine_that_does_not_start_fails_its_own_cells_alone(tiny_vlm, tmp_path):
     folder = tiny_vlm("qwen2_5_vl")
     limits = (None, 56 * 56, 5)  # 5: less than one token shows
-    *good, bad = [cells_of("clock_time", "ce", folder, max_pixels=limit)[0] for limit in limits]
+    *good, bad = [
+        cells_of("clock_time", "ce", folder, max_pixels=limit)[0] for limit in limits
+    ]
     train(good, tmp_path)
 
     for order in ([bad, *good], [*good, bad]):

@@ -10,7 +10,9 @@ import click
 from smmd_bench.cli import cli
 
 ROOT = Path(__file__).parents[2]
-_FENCE = re.compile(r"^( *)(```+) *(\w*)[^\n]*\n(.*?)^ *\2 *$", re.MULTILINE | re.DOTALL)
+_FENCE = re.compile(
+    r"^( *)(```+) *(\w*)[^\n]*\n(.*?)^ *\2 *$", re.MULTILINE | re.DOTALL
+)
 _LINK = re.compile(r"!?\[(?:[^\[\]]|\[[^\[\]]*\])*\]\(([^()\s]+)\)")
 _COMMAND = re.compile(r"^(?:\$ )?smmd-bench ")
 OUTSIDE_THE_SITE = ("CONTRIBUTING.md", "SECURITY.md", "examples/README.md")
@@ -22,7 +24,11 @@ def documents() -> list[Path]:
     top_level = (*OUTSIDE_THE_SITE, "README.md", "CHANGELOG.md")
     studies = ("benchmarks/README.md", "experiments/replication/README.md")
     pages = [ROOT / name for name in (*top_level, *studies)]
-    return [*pages, *sorted((ROOT / "docs").glob("*.md")), *sorted(ROOT.glob("examples/*/*.md"))]
+    return [
+        *pages,
+        *sorted((ROOT / "docs").glob("*.md")),
+        *sorted(ROOT.glob("examples/*/*.md")),
+    ]
 
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
@@ -33,14 +39,20 @@ def blocks(text: str) -> Iterator[tuple[str, str]]:
 
 def links(text: str) -> list[str]:
     """The targets of links and pictures, outside of fences and code."""
-    return _LINK.findall(re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "code", _FENCE.sub("", text)))
+    return _LINK.findall(
+        re.sub(r"(`+)(?!`).+?(?<!`)\1(?!`)", "code", _FENCE.sub("", text))
+    )
 
 
 def anchors(text: str) -> set[str]:
     """What the headings of a page are called by GitHub and by the site."""
     names = set()
-    for heading in re.findall(r"^#{1,6} +(.+?) *#*$", _FENCE.sub("", text), re.MULTILINE):
-        words = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
+    for heading in re.findall(
+        r"^#{1,6} +(.+?) *#*$", _FENCE.sub("", text), re.MULTILINE
+    ):
+        words = (
+            re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading).replace("`", "").lower()
+        )
         names.add(re.sub(r"[^\w\- ]", "", words).strip().replace(" ", "-"))
     return names
 
@@ -58,7 +70,9 @@ def commands() -> Iterator[tuple[str, list[str]]]:
     for name in cli.list_commands(context):
         command = cli.get_command(context, name)
         assert command is not None
-        yield from _commands(f"{name} --help", (command.help or "").partition("Examples:")[2])
+        yield from _commands(
+            f"{name} --help", (command.help or "").partition("Examples:")[2]
+        )
 
 
 def _commands(place: str, text: str) -> Iterator[tuple[str, list[str]]]:

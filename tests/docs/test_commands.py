@@ -36,7 +36,10 @@ def test_a_documented_command_has_options_and_losses_that_exist(line, tmp_path):
 
     with as_a_process(tmp_path):
         for word in arguments:
-            if re.fullmatch(r"[\w./-]*[/.][\w./-]*|[A-Z]+", word) and word[0] not in "-/":
+            if (
+                re.fullmatch(r"[\w./-]*[/.][\w./-]*|[A-Z]+", word)
+                and word[0] not in "-/"
+            ):
                 _make(tmp_path / word)
         try:
             context = command.make_context(name, arguments)
@@ -45,7 +48,9 @@ def test_a_documented_command_has_options_and_losses_that_exist(line, tmp_path):
 
     losses = context.params.get("losses") or []
     for spec in losses if isinstance(losses, list | tuple) else split_list(losses):
-        if spec not in ("base", "huber", "squared_emd") and not spec.endswith("[tuned]"):
+        if spec not in ("base", "huber", "squared_emd") and not spec.endswith(
+            "[tuned]"
+        ):
             registry.load_loss(spec)
 
 
@@ -81,9 +86,13 @@ SAMPLES = [text for _, text in blocks(PAGE) if text.startswith("$ smmd-bench sam
 def test_a_sample_is_what_the_command_prints(sample, tmp_path):
     command, *expected = sample.rstrip().splitlines()
     (tmp_path / "tests").symlink_to(ROOT / "tests")
-    outcome = call(shlex.split(command)[2:], tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache"))
+    outcome = call(
+        shlex.split(command)[2:], tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache")
+    )
     printed = outcome.output.rstrip().splitlines()
-    assert [_without_folders(line) for line in expected] == [_without_folders(p) for p in printed]
+    assert [_without_folders(line) for line in expected] == [
+        _without_folders(p) for p in printed
+    ]
 
 
 def _without_folders(line: str) -> str:

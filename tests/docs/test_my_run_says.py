@@ -19,7 +19,10 @@ def texts_of(file: Path) -> list[str]:
     texts = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
         if isinstance(node, ast.JoinedStr):
-            parts = [part.value if isinstance(part, ast.Constant) else "…" for part in node.values]
+            parts = [
+                part.value if isinstance(part, ast.Constant) else "…"
+                for part in node.values
+            ]
             texts.append("".join(map(str, parts)))
         elif isinstance(node, ast.Constant):
             texts.append(str(node.value))

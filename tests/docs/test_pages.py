@@ -23,7 +23,8 @@ def page(name: str) -> str:
 
 def test_every_task_has_a_section_with_its_metrics_and_its_sizes():
     text = page("docs/tasks.md")
-    for name in (name for name in names("tasks") if name != "table"):  # of the user's file
+    # of the user's file
+    for name in (name for name in names("tasks") if name != "table"):
         task = load_task(name)
         if not type(task).__module__.startswith("smmd_bench.tasks."):
             continue
@@ -31,7 +32,9 @@ def test_every_task_has_a_section_with_its_metrics_and_its_sizes():
         section = text.partition(f"\n## {name}\n")[2].partition("\n## ")[0]
         if name != "svamp":  # "as for gsm8k"
             assert not [m.name for m in task.metrics() if f"`{m.name}`" not in section]
-        row = next(line for line in text.splitlines() if line.startswith(f"| [`{name}`]"))
+        row = next(
+            line for line in text.splitlines() if line.startswith(f"| [`{name}`]")
+        )
         sizes = [task.paper_sizes[split] for split in ("train", "test")]  # type: ignore[index]
         assert all((f"{size:,}" if size else "–") in row for size in sizes)
         assert f"| {task.max_new_tokens} |" in row
@@ -39,7 +42,9 @@ def test_every_task_has_a_section_with_its_metrics_and_its_sizes():
 
 def test_every_setting_of_a_recipe_is_on_its_page():
     text = page("docs/recipes.md")
-    assert not [item.name for item in dataclasses.fields(Recipe) if f"`{item.name}`" not in text]
+    assert not [
+        item.name for item in dataclasses.fields(Recipe) if f"`{item.name}`" not in text
+    ]
 
 
 def test_the_pipeline_by_hand_is_that_of_the_command(tmp_path, monkeypatch, capsys):
@@ -79,7 +84,9 @@ def test_every_link_leads_to_a_file_and_a_heading_or_is_https(page):
 
 
 # `git show COMMIT:PATH` names a file of another time.
-NAMED_PATH = re.compile(r"(?<![\w/:.-])(?:tests|smmd_bench|plugins|examples)/[\w/*.-]*\w")
+NAMED_PATH = re.compile(
+    r"(?<![\w/:.-])(?:tests|smmd_bench|plugins|examples)/[\w/*.-]*\w"
+)
 NAMED_TEST = re.compile(r"`([a-z_]+/test_[a-z_]+)`")
 
 
@@ -88,7 +95,9 @@ def test_every_path_of_the_code_that_a_page_names_is_there():
     pages = [page for page in documents() if page.name != "CHANGELOG.md"]
     text = "\n".join(page.read_text(encoding="utf-8") for page in pages)
     tests = [f"tests/{name}.py" for name in NAMED_TEST.findall(text)]
-    gone = [path for path in (*NAMED_PATH.findall(text), *tests) if not [*ROOT.glob(path)]]
+    gone = [
+        path for path in (*NAMED_PATH.findall(text), *tests) if not [*ROOT.glob(path)]
+    ]
     assert not gone
 
 
@@ -99,7 +108,10 @@ def test_every_page_of_the_documentation_can_be_reached_from_the_readme():
         page = todo.pop()
         if page not in seen and page.suffix == ".md" and page.exists():
             seen.add(page)
-            targets = [link.partition("#")[0] for link in links(page.read_text(encoding="utf-8"))]
+            targets = [
+                link.partition("#")[0]
+                for link in links(page.read_text(encoding="utf-8"))
+            ]
             todo += [(page.parent / target).resolve() for target in targets if target]
     assert not set((ROOT / "docs").glob("*.md")) - seen
 
@@ -107,17 +119,22 @@ def test_every_page_of_the_documentation_can_be_reached_from_the_readme():
 TABLES = (
     "math_reasoning", "arithmetic", "clock", "chartqa", "ablation", "kernel_ablation", "sigma"
 )  # fmt: skip
-ROWS = [(name, row) for name in TABLES for row in read_rows(name) if "exact_match" in row]
+ROWS = [
+    (name, row) for name in TABLES for row in read_rows(name) if "exact_match" in row
+]
 
 
 def fit(value: float, questions: int) -> str:
     """How a printed percentage comes from a whole number of right answers, if it does."""
     scaled = value * questions / 100
     if any(
-        abs(round(100 * n / questions, 2) - value) < 1e-9 for n in (int(scaled), math.ceil(scaled))
+        abs(round(100 * n / questions, 2) - value) < 1e-9
+        for n in (int(scaled), math.ceil(scaled))
     ):
         return "rounded"
-    cut = abs(math.floor(1e4 * math.ceil(scaled) / questions + 1e-9) / 100 - value) < 1e-9
+    cut = (
+        abs(math.floor(1e4 * math.ceil(scaled) / questions + 1e-9) / 100 - value) < 1e-9
+    )
     return "cut" if cut else "neither"
 
 

@@ -14,9 +14,19 @@ pytestmark = pytest.mark.docs
 @pytest.fixture(scope="module")
 def site(tmp_path_factory):
     folder = tmp_path_factory.mktemp("site") / "site"
-    command = [sys.executable, "-W", "ignore", "-m", "mkdocs", "build", "--site-dir", str(folder)]
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-m",
+        "mkdocs",
+        "build",
+        "--site-dir",
+        str(folder),
+    ]
     process = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
-    assert process.returncode == 0, process.stderr  # strict: links and the navigation are checked
+    # strict: links and the navigation are checked
+    assert process.returncode == 0, process.stderr
     return folder
 
 
@@ -25,7 +35,9 @@ def test_formulas_are_mathml_and_none_is_left_as_tex(site):
     html = (site / "losses.html").read_text(encoding="utf-8")
     displayed = sum(language == "math" for language, _ in blocks(source))
     assert html.count('display="block"') == displayed
-    assert html.count("<math") == html.count("</math>") == displayed + source.count("$`")
+    assert (
+        html.count("<math") == html.count("</math>") == displayed + source.count("$`")
+    )
     assert "FORMULA" not in html
     assert "\\mathrm" not in html
 
@@ -36,4 +48,6 @@ def test_nothing_is_loaded_from_elsewhere(site):
         loaded = re.findall(r'<(?:script|img|iframe|source)[^>]*\bsrc="([^"]+)"', text)
         loaded += re.findall(r'<link[^>]*\bhref="([^"]+)"', text)
         assert loaded, page.name
-        assert not [u for u in loaded if "//" in u and not u.startswith("data:")], page.name
+        assert not [u for u in loaded if "//" in u and not u.startswith("data:")], (
+            page.name
+        )

@@ -53,7 +53,9 @@ def test_what_a_task_raises_while_it_reads_is_named():
         UserError, match=r"broken.examples\('train'\) raises ValueError \(could not"
     ):
         take_examples(Broken(), "train", 0)
-    with pytest.raises(UserError, match="broken, 'a': its prompt or target holds half a surrogate"):
+    with pytest.raises(
+        UserError, match="broken, 'a': its prompt or target holds half a surrogate"
+    ):
         take_examples(Broken(), "test", 0)
     with pytest.raises(UserError, match=r"broken.parse raises ValueError .* for 'two'"):
         value_of(Broken(), "two")
@@ -61,8 +63,14 @@ def test_what_a_task_raises_while_it_reads_is_named():
 
 @pytest.mark.parametrize("text", [r"\ud83d8", r"8\udc00", r"\udc00\ud83d"])
 def test_half_a_surrogate_pair_in_a_file_is_named_with_its_row(tmp_path, text):
-    rows = ['{"question": "a \\ud83d\\ude00", "answer": 1}', f'{{"question": ["{text}"]}}']
-    for name, content in ("a.jsonl", "\n".join(rows)), ("a.json", f"[{', '.join(rows)}]"):
+    rows = [
+        '{"question": "a \\ud83d\\ude00", "answer": 1}',
+        f'{{"question": ["{text}"]}}',
+    ]
+    for name, content in (
+        ("a.jsonl", "\n".join(rows)),
+        ("a.json", f"[{', '.join(rows)}]"),
+    ):
         (tmp_path / name).write_text(content)
         with pytest.raises(UserError, match="row 2 holds half a surrogate pair"):
             read_rows(tmp_path / name)

@@ -8,13 +8,20 @@ import torch
 import smmd_bench as sb
 from smmd_bench.contracts import Example, NumericVocabulary
 from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples, expand
-from smmd_bench.encoding.prompts import encode_image_prompts, encode_prompts, encode_targets
+from smmd_bench.encoding.prompts import (
+    encode_image_prompts,
+    encode_prompts,
+    encode_targets,
+)
 from smmd_bench.errors import UserError
-from smmd_bench.models.processor import load_processor
+from smmd_bench.models.tokenizers import load_processor
 
 from ..tiny_vlms import each
 
-SUMS = [Example(f"{a}", f"{a}+{b}=", str(a + b), None) for a, b in ((3, 4), (81, 9), (700, 25))]
+SUMS = [
+    Example(f"{a}", f"{a}+{b}=", str(a + b), None)
+    for a, b in ((3, 4), (81, 9), (700, 25))
+]
 
 
 def test_only_the_target_is_supervised_and_it_ends_with_the_stop_token(tiny):
@@ -42,7 +49,9 @@ def test_numeric_targets_are_counted(tiny_checkpoints):
     tokenizer = tiny_checkpoints("triple").tokenizer
     vocabulary = sb.numeric_vocabulary(tokenizer)
     targets = ("123", "7", "-1/7", "123007")  # tokens 123; 7; -, 1, /, 7; 123, 0, 0, 7
-    data = TokenisedExamples([Example(t, "7=", t, None) for t in targets], tokenizer, 64)
+    data = TokenisedExamples(
+        [Example(t, "7=", t, None) for t in targets], tokenizer, 64
+    )
     counts = {"tokens": 14, "digit_tokens": 8, "outside": 0, "numeric": 8}
 
     for spec, covered in {"smmd": 8, "ntil": 6, "ce": 0}.items():
@@ -62,7 +71,9 @@ def test_a_chat_template_makes_the_prompt_a_users_turn(tiny):
         "{% for m in messages %}({{ m.content }}){% endfor %}"
         "{% if add_generation_prompt %}={% endif %}"
     )
-    data = TokenisedExamples([Example("0", "2+3\n", " 5", None)], tokenizer, 64, chat=True)
+    data = TokenisedExamples(
+        [Example("0", "2+3\n", " 5", None)], tokenizer, 64, chat=True
+    )
     prompt = tokenizer.encode("(2+3)=", add_special_tokens=False)
     target = tokenizer.encode("5", add_special_tokens=False)
     target.append(tokenizer.eos_token_id)
@@ -72,9 +83,13 @@ def test_a_chat_template_makes_the_prompt_a_users_turn(tiny):
 
 
 def test_what_cannot_be_encoded_is_refused(tiny):
-    with pytest.raises(UserError, match=r"Training example 3 has \d+ tokens, more than"):
+    with pytest.raises(
+        UserError, match=r"Training example 3 has \d+ tokens, more than"
+    ):
         TokenisedExamples(SUMS, tiny.tokenizer, 5)
-    with pytest.raises(UserError, match="has no chat template: leave out chat_template=true"):
+    with pytest.raises(
+        UserError, match="has no chat template: leave out chat_template=true"
+    ):
         encode_prompts(tiny.tokenizer, ["2+3"], chat=True)
 
     tokenizer = copy.deepcopy(tiny.tokenizer)

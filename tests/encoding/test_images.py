@@ -19,7 +19,9 @@ def test_what_is_transparent_becomes_white(tmp_path, mode):
     image.convert(mode).save(tmp_path / "a.png")
     image = read_image(tmp_path / "a.png")
 
-    assert [image.getpixel((x, 0)) for x in range(3)] == [(v,) * 3 for v in (255, 0, 127)]
+    assert [image.getpixel((x, 0)) for x in range(3)] == [
+        (v,) * 3 for v in (255, 0, 127)
+    ]
 
 
 def test_a_picture_broken_beyond_its_header_and_a_folder_are_named(tmp_path):

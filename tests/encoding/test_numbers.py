@@ -37,7 +37,9 @@ def spellings(tokenizer, rule="integer"):
 @pytest.fixture(scope="module")
 def tekken():
     """Mistral's tokenizer, through the three methods that `numeric_vocabulary` needs."""
-    package = pytest.importorskip("mistral_common", reason="mistral_common comes with vLLM")
+    package = pytest.importorskip(
+        "mistral_common", reason="mistral_common comes with vLLM"
+    )
     file = Path(package.__file__).parent / "data" / "tekken_240911.json"
     if not file.is_file():
         pytest.skip(f"this mistral_common ships no {file.name}")
@@ -54,7 +56,9 @@ def tekken():
             return self.tokenizer.encode(text, bos=add_special_tokens, eos=False)
 
         def decode(self, ids):
-            return self.tokenizer.decode(ids, special_token_policy=SpecialTokenPolicy.KEEP)
+            return self.tokenizer.decode(
+                ids, special_token_policy=SpecialTokenPolicy.KEEP
+            )
 
     return Tekken()
 
@@ -65,7 +69,10 @@ def test_the_integers_that_a_tokenizer_has(name, n):
     vocabulary = numeric_vocabulary(tokenizer)
     assert spellings(tokenizer) == [str(value) for value in range(n)]
     assert vocabulary.values.tolist() == list(range(n))
-    assert (vocabulary.token_ids.dtype, vocabulary.values.dtype) == (torch.int64, torch.float64)
+    assert (vocabulary.token_ids.dtype, vocabulary.values.dtype) == (
+        torch.int64,
+        torch.float64,
+    )
 
 
 def test_numbers_longer_than_any_emitted_token_are_out():
@@ -77,14 +84,23 @@ def test_numbers_longer_than_any_emitted_token_are_out():
 
 def marked(marker, more_tokens, *parts, **options):
     """A tokenizer with digits, and digits behind the marker of a space."""
-    vocabulary = [marker, *(f"{marker}{d}" for d in DIGITS), "=", *more_tokens, *DIGITS, "a"]
+    vocabulary = [
+        marker,
+        *(f"{marker}{d}" for d in DIGITS),
+        "=",
+        *more_tokens,
+        *DIGITS,
+        "a",
+    ]
     return bpe(vocabulary, [(marker, d) for d in DIGITS], *parts, **options)
 
 
 def test_tokens_with_a_space_and_bytes_are_out():
     every_byte = [f"<0x{i:02X}>" for i in range(256)]
     splitter = pre_tokenizers.Metaspace()
-    sentencepiece = marked("▁", every_byte, splitter, decoders.Metaspace(), byte_fallback=True)
+    sentencepiece = marked(
+        "▁", every_byte, splitter, decoders.Metaspace(), byte_fallback=True
+    )
 
     assert sentencepiece.tokenize("7") == ["▁7"]
 

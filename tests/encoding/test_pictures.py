@@ -8,7 +8,7 @@ from transformers import AutoModelForImageTextToText
 from smmd_bench.encoding.data import expand, pad_rows
 from smmd_bench.encoding.prompts import encode_image_prompts, expanded_lengths
 from smmd_bench.errors import UserError
-from smmd_bench.models.processor import load_processor
+from smmd_bench.models.tokenizers import load_processor
 
 from ..tiny_vlms import ARCHITECTURES, draw_picture
 
@@ -37,7 +37,8 @@ def process(processor, texts, pictures, **options):
     image = processor.image_token
     if image == "<|image_pad|>":
         image = f"<|vision_start|>{image}<|vision_end|>"
-    mllama = type(processor).__name__ == "MllamaProcessor"  # it writes the first token itself
+    # it writes the first token itself
+    mllama = type(processor).__name__ == "MllamaProcessor"
     return processor(
         text=[image + text for text in texts],
         images=[[Image.open(path)] for path in pictures],
@@ -51,23 +52,31 @@ def assert_same(row, expected):
     torch.testing.assert_close(dict(row), dict(expected), rtol=0, atol=0)
 
 
-def test_a_row_is_the_processors_own_and_its_length_is_known_from_the_header(processor, pictures):
+def test_a_row_is_the_processors_own_and_its_length_is_known_from_the_header(
+    processor, pictures
+):
     (ids,) = encode_image_prompts(processor, [TEXT], [1])
     assert ids.count(processor.image_token_id) == 1
     for path in pictures:
         row = expand(processor, ids, [path])
         assert_same(row, process(processor, [TEXT], [path]))
-        assert expanded_lengths(processor, [ids], [[path]]) == [row["input_ids"].shape[1]]
+        assert expanded_lengths(processor, [ids], [[path]]) == [
+            row["input_ids"].shape[1]
+        ]
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_a_padded_batch_is_the_processors_own(processor, pictures, side):
     texts = [TEXT, "Time?", "The hour, please:", ""]
     prompts = encode_image_prompts(processor, texts, [1] * 4)
-    rows = [expand(processor, ids, [path]) for ids, path in zip(prompts, pictures, strict=True)]
+    rows = [
+        expand(processor, ids, [path])
+        for ids, path in zip(prompts, pictures, strict=True)
+    ]
     batch = pad_rows(rows, processor.tokenizer.pad_token_id, side)
     expected = process(processor, texts, pictures, padding=True, padding_side=side)
-    if "cross_attention_mask" in expected:  # theirs begins at the row's first column on the right
+    # theirs begins at the row's first column on the right
+    if "cross_attention_mask" in expected:
         lengths = expected["attention_mask"].sum(1)
         ours = batch.pop("cross_attention_mask")
         assert torch.equal(ours.amax((2, 3)).sum(1), lengths)
@@ -94,7 +103,9 @@ def test_a_batch_gives_the_logits_of_its_rows(folder, processor, pictures):
     for side in ("left", "right"):
         batch = pad_rows(rows, processor.tokenizer.pad_token_id, side)
         logits = model(**batch).logits
-        for row, attended, expected in zip(logits, batch["attention_mask"], alone, strict=True):
+        for row, attended, expected in zip(
+            logits, batch["attention_mask"], alone, strict=True
+        ):
             unpadded = row[attended.bool()]
             torch.testing.assert_close(unpadded[-1], expected, rtol=1e-4, atol=1e-3)
 
@@ -105,7 +116,9 @@ def test_the_picture_moves_the_logits(folder, processor, pictures, tmp_path):
     blank = tmp_path / "blank.png"
     Image.new("RGB", SIZES[0], "white").save(blank)
     (ids,) = encode_image_prompts(processor, [TEXT], [1])
-    logits = [model(**expand(processor, ids, [path])).logits for path in (pictures[0], blank)]
+    logits = [
+        model(**expand(processor, ids, [path])).logits for path in (pictures[0], blank)
+    ]
     assert (logits[0] - logits[1])[0, -1].abs().max() > 0.5
 
 
@@ -115,7 +128,10 @@ def test_chats_have_the_picture_in_the_users_turn(processor, pictures):
     assert ids.count(processor.image_token_id) == 1
     assert text.index(processor.image_token) < text.index(TEXT) < len(text) - len(TEXT)
 
-    turn = {"role": "user", "content": [{"type": "image"}, {"type": "text", "text": TEXT}]}
+    turn = {
+        "role": "user",
+        "content": [{"type": "image"}, {"type": "text", "text": TEXT}],
+    }
     expected = processor(
         text=[processor.apply_chat_template([turn], add_generation_prompt=True)],
         images=[[Image.open(pictures[0])]],
@@ -129,7 +145,11 @@ def test_chats_have_the_picture_in_the_users_turn(processor, pictures):
 @pytest.mark.parametrize("chat", [False, True])
 def test_a_placeholder_in_a_text_is_refused_by_the_examples_name(processor, chat):
     texts = [TEXT, f"What is {processor.image_token}?"]
-    with pytest.raises(UserError, match=r"^Example b has 2 placeholders .* for 1 images"):
+    with pytest.raises(
+        UserError, match=r"^Example b has 2 placeholders .* for 1 images"
+    ):
         encode_image_prompts(processor, texts, [1, 1], chat=chat, uids=["a", "b"])
-    with pytest.raises(UserError, match=r"^Prompt 1 has 1 placeholders .* for 0 images"):
+    with pytest.raises(
+        UserError, match=r"^Prompt 1 has 1 placeholders .* for 0 images"
+    ):
         encode_image_prompts(processor, texts, [1, 0], chat=chat)

@@ -29,20 +29,39 @@ def byte_level(name="triple"):
 
 def check(tokenizer, prompt=TEXT, target="168", rows=10**6, chat=False):
     examples = [Example("e1", prompt, target, None)]
-    require_round_trip(examples, tokenizer, None, chat=chat, embeddings=rows, model="./model")
+    require_round_trip(
+        examples, tokenizer, None, chat=chat, embeddings=rows, model="./model"
+    )
 
 
 def of_words(*, normalizer=None, spaces="keep"):
     """A tokenizer of words and single characters, as of T5 or BERT, which change what they read."""
-    words = ["<eos>", "<unk>", *"0123456789?+:\n ", "▁", "what", "is", "answer", "What", "Answer"]
-    tokenizer = Tokenizer(models.WordLevel({word: at for at, word in enumerate(words)}, "<unk>"))
+    words = [
+        "<eos>",
+        "<unk>",
+        *"0123456789?+:\n ",
+        "▁",
+        "what",
+        "is",
+        "answer",
+        "What",
+        "Answer",
+    ]
+    tokenizer = Tokenizer(
+        models.WordLevel({word: at for at, word in enumerate(words)}, "<unk>")
+    )
     split = pre_tokenizers.Split(Regex(r"[A-Za-z]+|[\s\S]"), "isolated")
-    tokenizer.pre_tokenizer = {"keep": split, "lose": pre_tokenizers.Whitespace()}[spaces]
+    tokenizer.pre_tokenizer = {"keep": split, "lose": pre_tokenizers.Whitespace()}[
+        spaces
+    ]
     if normalizer is not None:
         tokenizer.normalizer = normalizer
     tokenizer.decoder = decoders.Fuse()
     return PreTrainedTokenizerFast(
-        tokenizer_object=tokenizer, eos_token="<eos>", pad_token="<eos>", unk_token="<unk>"
+        tokenizer_object=tokenizer,
+        eos_token="<eos>",
+        pad_token="<eos>",
+        unk_token="<unk>",
     )
 
 
@@ -56,7 +75,9 @@ def test_a_tokenizer_that_changes_the_text_is_refused():
     changes = ({"spaces": "lose"}, {"normalizer": normalizers.Lowercase()},
                {"normalizer": normalizers.Replace("1", "7")})  # fmt: skip
     for change in changes:
-        with pytest.raises(UserError, match="does not give back the prompt of example e1"):
+        with pytest.raises(
+            UserError, match="does not give back the prompt of example e1"
+        ):
             check(of_words(**change))
 
 
@@ -89,7 +110,8 @@ def test_the_files_of_a_tokenizer_count_not_the_class_of_the_architecture(tmp_pa
     AutoConfig.for_model("qwen2").save_pretrained(tmp_path)
     lossy = AutoTokenizer.from_pretrained(tmp_path)
 
-    assert lossy.decode(lossy.encode("What is 123?")) == "Whatis123?"  # of transformers 5.19
+    # of transformers 5.19
+    assert lossy.decode(lossy.encode("What is 123?")) == "Whatis123?"
 
     tokenizer = load_tokenizer(tmp_path)
     assert len(numeric_vocabulary(tokenizer)) == 1000

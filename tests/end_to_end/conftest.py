@@ -59,7 +59,9 @@ class CommandLine:
 @pytest.fixture(scope="session")
 def smmd_bench(tmp_path_factory):
     """The command, with a data cache that all runs of this folder share."""
-    return CommandLine({**os.environ, "SMMD_BENCH_CACHE": str(tmp_path_factory.mktemp("cache"))})
+    return CommandLine(
+        {**os.environ, "SMMD_BENCH_CACHE": str(tmp_path_factory.mktemp("cache"))}
+    )
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +83,9 @@ def cells(run):
 
 def requests(run):
     """What each start of an engine was asked to serve: what the manifest says of its cells."""
-    return [json.loads(file.read_text())["cells"] for file in run.glob("logs/decode-*.json")]
+    return [
+        json.loads(file.read_text())["cells"] for file in run.glob("logs/decode-*.json")
+    ]
 
 
 def inodes(run, pattern):

@@ -21,24 +21,39 @@ def finished(smmd_bench, tmp_path_factory):
     return out, smmd_bench.finish(JOB, out).stdout
 
 
-def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(finished):
+def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(
+    finished,
+):
     out, text = finished
     assert "full fine-tuning, 2 epochs" in text.splitlines()[1]
     assert "train 512, validation 60, test 80" in text.splitlines()[1]
-    for what in ("train ce seed 0", "train smmd seed 0", "start engine", "test base", "probe ce"):
+    for what in (
+        "train ce seed 0",
+        "train smmd seed 0",
+        "start engine",
+        "test base",
+        "probe ce",
+    ):
         assert f"\n{what}" in text
-    assert all(word in text for word in ("Did the loss help?", "SMMD", "Acc (%)", "MAE", "Verdict"))
+    assert all(
+        word in text
+        for word in ("Did the loss help?", "SMMD", "Acc (%)", "MAE", "Verdict")
+    )
     assert text.rstrip().endswith(str(out / "reports" / "index.html"))
     served = [[cell["loss"] for cell in request] for request in requests(out)]
     assert ["base"] in served
-    assert sorted(itertools.chain(*served)) == ["base", "ce", "smmd"]  # each by one engine
+    # each by one engine
+    assert sorted(itertools.chain(*served)) == ["base", "ce", "smmd"]
 
 
 def test_every_stage_leaves_its_files(finished):
     for (_, loss), cell in cells(finished[0]).items():
         decoded = {"completions.parquet", "probes.parquet", "decode.json"}
         assert {file.name for file in cell.decoded.iterdir()} == decoded
-        assert {f.name for f in cell.measured.iterdir()} == {"scores.parquet", "metrics.json"}
+        assert {f.name for f in cell.measured.iterdir()} == {
+            "scores.parquet",
+            "metrics.json",
+        }
         expected = {"receipt.json", "canaries.json"}
         if loss == "base":
             assert {file.name for file in cell.trained.iterdir()} == expected
@@ -48,7 +63,8 @@ def test_every_stage_leaves_its_files(finished):
             "epochs",
         }
         scores = [line["exact_match"] for line in cell.selection["epochs"]]
-        best = 1 + scores.index(max(scores))  # the best epoch is the one that validates best
+        # the best epoch is the one that validates best
+        best = 1 + scores.index(max(scores))
         assert [file.name for file in cell.checkpoint.parent.iterdir()] == [str(best)]
 
     assert not list(finished[0].rglob("*.part"))
@@ -58,16 +74,26 @@ def test_every_stage_leaves_its_files(finished):
 def test_the_frames_of_the_run(finished):
     run = sb.read_run(finished[0])
     assert list(run.cells.loss) == ["base", "ce", "smmd"]
-    assert set(run.metrics.metric) >= {"exact_match", "mean_absolute_error", "r_squared"}
+    assert set(run.metrics.metric) >= {
+        "exact_match",
+        "mean_absolute_error",
+        "r_squared",
+    }
     assert len(run.completions) == 3 * 80
     log = run.train_log
     steps = 2 * 512 // run.cells.recipe.iloc[0]["batch_size"]
-    assert log.groupby("loss", observed=True).step.max().to_dict() == {"ce": steps, "smmd": steps}
+    assert log.groupby("loss", observed=True).step.max().to_dict() == {
+        "ce": steps,
+        "smmd": steps,
+    }
 
-    for loss, weight in (("ce", 0), ("smmd", 3)):  # cross-entropy plus λ times the auxiliary
+    # cross-entropy plus λ times the auxiliary
+    for loss, weight in (("ce", 0), ("smmd", 3)):
         logged = log[log.loss == loss]
         auxiliary = weight * logged.auxiliary if weight else 0
-        np.testing.assert_allclose(logged.loss_value, logged.cross_entropy + auxiliary, rtol=1e-4)
+        np.testing.assert_allclose(
+            logged.loss_value, logged.cross_entropy + auxiliary, rtol=1e-4
+        )
 
 
 def test_the_same_command_again_has_nothing_to_do(smmd_bench, finished):
@@ -96,9 +122,16 @@ def test_killed_at_any_stage_it_finishes_the_rest_with_the_same_results(
     assert len(trained) == 3
     assert "train ce" not in smmd_bench.finish(JOB, out).stdout
     assert inodes(out, "train/*/receipt.json") == trained
-    patterns = ("select/*/*", "measure/*/*", "compare/*/*", "train/*/epochs/*/model.safetensors")
+    patterns = (
+        "select/*/*",
+        "measure/*/*",
+        "compare/*/*",
+        "train/*/epochs/*/model.safetensors",
+    )
     files = [
-        file.relative_to(undisturbed) for pattern in patterns for file in undisturbed.glob(pattern)
+        file.relative_to(undisturbed)
+        for pattern in patterns
+        for file in undisturbed.glob(pattern)
     ]
     assert len(files) == 2 + 2 * 3 + 2 + 2
     for file in files:
@@ -106,7 +139,9 @@ def test_killed_at_any_stage_it_finishes_the_rest_with_the_same_results(
     assert not list(out.rglob("*.part"))
 
 
-SOURCE = (Path(__file__).parents[2] / "examples" / "own_loss.py").read_text(encoding="utf-8")
+SOURCE = (Path(__file__).parents[2] / "examples" / "own_loss.py").read_text(
+    encoding="utf-8"
+)
 BROKEN = {"raises": "1 / 0", "diverges": "loss * float('nan')"}
 
 
@@ -115,10 +150,14 @@ def test_a_cell_that_fails_is_recorded_and_the_others_go_on(smmd_bench, tmp_path
     plugins = []
     for name, result in BROKEN.items():
         plugins += ["--plugin", tmp_path / f"{name}.py"]
-        broken = SOURCE.replace('"huber"', f'"{name}"').replace("return loss,", f"return {result},")
+        broken = SOURCE.replace('"huber"', f'"{name}"').replace(
+            "return loss,", f"return {result},"
+        )
         plugins[-1].write_text(broken)
 
-    words = f"train-eval --task arithmetic --losses raises,diverges,ce {SMALL} --no-base"
+    words = (
+        f"train-eval --task arithmetic --losses raises,diverges,ce {SMALL} --no-base"
+    )
     out = tmp_path / "run"
     result = smmd_bench(f"{words} --engine transformers --out", out, *plugins)
     assert result.returncode == 1, result.stdout + result.stderr

@@ -28,20 +28,32 @@ BUILTIN = model_card("builtin/tiny").folder / "model.safetensors"
 def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(
     smmd_bench, finish, tmp_path, strategy, method
 ):
-    undisturbed, killed, alone = (tmp_path / name for name in ("whole", "killed", "alone"))
-    words = ASKED.replace("threads=1", f"threads=1,strategy={strategy}") + f" --set method={method}"
+    undisturbed, killed, alone = (
+        tmp_path / name for name in ("whole", "killed", "alone")
+    )
+    words = (
+        ASKED.replace("threads=1", f"threads=1,strategy={strategy}")
+        + f" --set method={method}"
+    )
     finish(f"{words} --out", undisturbed)
     workers = smmd_bench.kill_when(
-        lambda: [*killed.glob("train/.*.part/epochs/1/canary.json")], f"{words} --out", killed
+        lambda: [*killed.glob("train/.*.part/epochs/1/canary.json")],
+        f"{words} --out",
+        killed,
     )
     _, alive = psutil.wait_procs(workers, timeout=20)
     assert alive == []
     (state, *_) = killed.glob("train/.*.part/training/checkpoint-*/trainer_state.json")
     seconds = read_json(state)["log_history"][0]["seconds"]
     finish(f"{words} --out", killed)
-    assert sb.read_run(killed).train_log["seconds"].iloc[0] == seconds  # the first epoch stays
-    finish(f"{ASKED} --set method={method} --out".replace("gpus_per_cell=2,", ""), alone)
-    cell, again, other = (cells(run)["tiny", "smmd"] for run in (undisturbed, killed, alone))
+    # the first epoch stays
+    assert sb.read_run(killed).train_log["seconds"].iloc[0] == seconds
+    finish(
+        f"{ASKED} --set method={method} --out".replace("gpus_per_cell=2,", ""), alone
+    )
+    cell, again, other = (
+        cells(run)["tiny", "smmd"] for run in (undisturbed, killed, alone)
+    )
     assert again.weights == cell.weights
     made_with = cell.receipt["made_with"]
     assert made_with["processes"] == "2"
@@ -63,7 +75,8 @@ def assert_learned_alike(folder, other):
     other_weights = load_file(other / name)
     initial = load_file(BUILTIN) if name == "model.safetensors" else {}
     assert weights.keys() == other_weights.keys()
-    trained = [key for key in weights if key in initial or "lora_B" in key]  # which begins at zero
+    # which begins at zero
+    trained = [key for key in weights if key in initial or "lora_B" in key]
     assert trained
 
     change = distance = 0.0
@@ -85,4 +98,6 @@ def test_a_process_that_dies_ends_the_training_in_a_sentence(smmd_bench, tmp_pat
     victim.kill()
     output, _ = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "process 1 of the training failed: the process was killed by SIGKILL" in output
+    assert (
+        "process 1 of the training failed: the process was killed by SIGKILL" in output
+    )

@@ -28,7 +28,9 @@ LOSSES = ["ce", "ntl", "smmd"]
 """That go through each architecture; the first test has every one on a single model."""
 
 
-def test_every_loss_as_an_adapter_of_a_llama_in_one_engine(finish, tiny_checkpoints, tmp_path):
+def test_every_loss_as_an_adapter_of_a_llama_in_one_engine(
+    finish, tiny_checkpoints, tmp_path
+):
     """At N = 1000."""
     out = tmp_path / "run"
     output = finish(
@@ -58,7 +60,8 @@ def test_every_loss_as_an_adapter_of_a_llama_in_one_engine(finish, tiny_checkpoi
         relative = weight * log["auxiliary"] / log["cross_entropy"]
         np.testing.assert_allclose(log["relative_auxiliary"], relative)
 
-    (drowned,) = (line for line in output.stderr.splitlines() if "drowns" in line)  # N = 1000
+    # N = 1000
+    (drowned,) = (line for line in output.stderr.splitlines() if "drowns" in line)
     assert "ntl" in drowned
 
 
@@ -71,7 +74,12 @@ def test_summaries_are_trained_scored_and_compared(finish, tmp_path):
     )
     assert "no CE to compare with" in output.stdout
     run = sb.read_run(tmp_path / "run")
-    assert set(run.metrics["metric"]) == {"rouge1", "rouge2", "rougeL", "truncation_rate"}
+    assert set(run.metrics["metric"]) == {
+        "rouge1",
+        "rouge2",
+        "rougeL",
+        "truncation_rate",
+    }
     assert set(run.selection["selection_metric"]) == {"rougeL"}
     compared = run.comparisons.set_index(["loss", "metric"])
     assert compared.loc[("smmd", "rougeL"), "against_loss"] == "base"
@@ -109,7 +117,8 @@ def build_backbone(architecture, folder):
     config.vocab_size += PADDING if architecture == "qwen2" else 0
     config.save_pretrained(folder)
     tokenizer.save_pretrained(folder)
-    tokenizer = load_tokenizer(folder)  # transformers may read it in another class there
+    # transformers may read it in another class there
+    tokenizer = load_tokenizer(folder)
     model = AutoModelForCausalLM.from_config(config)
     lines = (DATA / "gsm8k" / "train.jsonl").read_text(encoding="utf-8").splitlines()
     questions = [f"Question: {json.loads(line)['question']}\nAnswer:" for line in lines]
@@ -142,11 +151,18 @@ def gsm8k(finish, checkpoints, tmp_path_factory):
     out = tmp_path_factory.mktemp("gsm8k") / "run"
     models = [word for folder in checkpoints.values() for word in ("--model", folder)]
     words = f"train-eval --task gsm8k --losses {','.join(LOSSES)} --epochs 2 --no-base {FEW}"
-    finish(f"{words} --set micro_batch_size=4 --out", out, *models, SMMD_BENCH_DATA=str(DATA))
+    finish(
+        f"{words} --set micro_batch_size=4 --out",
+        out,
+        *models,
+        SMMD_BENCH_DATA=str(DATA),
+    )
     return out
 
 
-@pytest.mark.parametrize(("name", "n"), [("qwen2", 10), ("smollm3", 1000), ("llama", 1000)])
+@pytest.mark.parametrize(
+    ("name", "n"), [("qwen2", 10), ("smollm3", 1000), ("llama", 1000)]
+)
 def test_a_backbone_goes_through_every_step(gsm8k, checkpoints, name, n):
     model = str(checkpoints[name])
     run = sb.read_run(gsm8k)
@@ -162,7 +178,9 @@ def test_a_backbone_goes_through_every_step(gsm8k, checkpoints, name, n):
         cell = cells(gsm8k)[name, loss]
         assert [line["n"] for line in cell.selection["epochs"]] == [4, 4]
         assert cell.receipt["kind"] == "lora"
-        for epoch, canary in read_json(cell.trained / "canaries.json")["epochs"].items():
+        for epoch, canary in read_json(cell.trained / "canaries.json")[
+            "epochs"
+        ].items():
             canaries[loss, epoch] = np.concatenate(canary["log_probabilities"])
 
     assert len(canaries) == 2 * len(LOSSES)

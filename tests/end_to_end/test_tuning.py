@@ -24,7 +24,9 @@ def tuned_cells(run):
     return {loss: cell for (_, loss), cell in cells(run).items() if cell.trials}
 
 
-def test_the_trial_that_validates_best_is_chosen_and_it_alone_sees_the_test_split(finished):
+def test_the_trial_that_validates_best_is_chosen_and_it_alone_sees_the_test_split(
+    finished,
+):
     run, text = finished
     tuned = tuned_cells(run)
     assert "smmd[tuned]: the best of lambda=3; lambda=10 by validation." in text
@@ -38,7 +40,8 @@ def test_the_trial_that_validates_best_is_chosen_and_it_alone_sees_the_test_spli
         assert all(trial.decoded is None for trial in cell.trials)
         assert cell.metrics is not None
 
-    assert len([*run.glob("train/*/receipt.json")]) == 4  # a published row is one of the trials
+    # a published row is one of the trials
+    assert len([*run.glob("train/*/receipt.json")]) == 4
     tested = {cell.decoded for cell in cells(run).values()}
     assert {*run.glob("decode/*")} == tested
     assert 2 <= len(tested) <= 4  # and what is chosen may be a published row
@@ -51,4 +54,6 @@ def test_killed_among_its_trials_it_ends_as_undisturbed(smmd_bench, finished, tm
         smmd_bench.kill_when((out / place.relative_to(undisturbed)).exists, JOB, out)
     smmd_bench.finish(JOB, out)
     for file in (*undisturbed.glob("select/*/*"), *undisturbed.glob("measure/*/*")):
-        assert (out / file.relative_to(undisturbed)).read_bytes() == file.read_bytes(), file
+        assert (
+            out / file.relative_to(undisturbed)
+        ).read_bytes() == file.read_bytes(), file

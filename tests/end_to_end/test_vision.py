@@ -22,11 +22,15 @@ def test_the_built_in_vision_model_reads_clocks_above_chance(finish, tmp_path):
         "--epochs 1 --validation-examples 36 --test-examples 144 --out"
     )
     text = finish(words, out).stdout
-    assert text.startswith("Models: tiny-vl (built in) (float32, Qwen2Tokenizer, N = 10)")
+    assert text.startswith(
+        "Models: tiny-vl (built in) (float32, Qwen2Tokenizer, N = 10)"
+    )
     assert "Nothing to do" in finish(words, out).stdout
     data = sb.read_run(out).manifest["data"]["clock_time"]
     assert data["identity"]["test"]["source"] == "synthetic"
-    assert {"CE", "SMMD"} <= {*pd.read_csv(reports / "tables" / "clock_table.csv")["Loss"]}
+    assert {"CE", "SMMD"} <= {
+        *pd.read_csv(reports / "tables" / "clock_table.csv")["Loss"]
+    }
     assert "synthetic" in (reports / "tables" / "clock_table.md").read_text()
     values = cells(out)["tiny-vl", "base"].metrics["metrics"]
     assert values["exact_match"]["low"] > 10  # percent; chance is 0.7
@@ -63,7 +67,9 @@ def test_the_architectures_of_the_backbones(finish, tmp_path):
         assert len(pd.read_parquet(cell.place("completions"))) == 6
         assert cell.metrics is not None
         if loss != "base":  # adapters are of the language model alone
-            with safe_open(cell.checkpoint / "adapter_model.safetensors", "pt") as adapter:
+            with safe_open(
+                cell.checkpoint / "adapter_model.safetensors", "pt"
+            ) as adapter:
                 keys = list(adapter.keys())
             assert keys
             assert all("language_model" in key for key in keys)

@@ -14,8 +14,8 @@ from smmd_bench.contracts import Checkpoint, EngineSession, EngineSettings
 from smmd_bench.encoding.data import expand
 from smmd_bench.encoding.prompts import encode_image_prompts
 from smmd_bench.models.loading import add_adapter, load_model
-from smmd_bench.models.processor import load_processor
 from smmd_bench.models.recipe import Recipe
+from smmd_bench.models.tokenizers import load_processor
 from smmd_bench.training.canary import make_canary
 from smmd_bench.training.canary_texts import general_texts
 
@@ -57,7 +57,9 @@ class Case:
 
     def first_logits(self, model: Any) -> torch.Tensor:
         """After each prompt: [n, V]."""
-        return torch.stack([self.logits(model, row, []) for row in range(len(self.prompts))])
+        return torch.stack(
+            [self.logits(model, row, []) for row in range(len(self.prompts))]
+        )
 
     def logits(self, model: Any, row: int, more: list[int]) -> torch.Tensor:
         """After a prompt and some tokens, by a plain forward pass of this row alone: [V]."""
@@ -84,7 +86,8 @@ def open_sessions(base: Path) -> Any:
 
 def text_case(name: str, tiny: Any, sessions: dict[str, EngineSession]) -> Case:
     texts = [f"{a}+{b}=" for a in (*range(10), 12, 345) for b in range(0, 10, 2)]
-    texts += ["1+2=3 " * 25 + text for text in texts[:3]]  # more than a block of the prefix cache
+    # more than a block of the prefix cache
+    texts += ["1+2=3 " * 25 + text for text in texts[:3]]
     numbers = [str(n) for n in range(10 if name == "digit" else 1000)]
     return Case(
         name,
@@ -93,7 +96,18 @@ def text_case(name: str, tiny: Any, sessions: dict[str, EngineSession]) -> Case:
         tiny.tokenizer,
         tiny.tokenizer(texts)["input_ids"],
         tiny.tokenizer.convert_tokens_to_ids(numbers),
-        ("base", "lora1", "full1", "lora2", "base", "full2", "full1", "lora1", "lora2", "base"),
+        (
+            "base",
+            "lora1",
+            "full1",
+            "lora2",
+            "base",
+            "full2",
+            "full1",
+            "lora1",
+            "lora2",
+            "base",
+        ),
         sessions,
     )
 
@@ -122,14 +136,18 @@ def build_variants(architecture: str, root: Path) -> dict[str, Checkpoint]:
 
         if kind != "base":
             model.save_pretrained(root / name)
-        canary = make_canary(model, general_texts(processor.tokenizer, processor), processor)
+        canary = make_canary(
+            model, general_texts(processor.tokenizer, processor), processor
+        )
         checkpoints[name] = Checkpoint(name, kind, root / name, canary)
     return checkpoints
 
 
 def vision_case(name: str, root: Path, checkpoints: Any, sessions: Any) -> Case:
     processor = load_processor(root / "base")
-    pictures = [draw_picture(root / f"{n}.png", n, size) for n, size in enumerate(SIZES)]
+    pictures = [
+        draw_picture(root / f"{n}.png", n, size) for n, size in enumerate(SIZES)
+    ]
     texts = [QUESTIONS[n % len(QUESTIONS)] for n in range(len(pictures))]
     return Case(
         name,

@@ -44,7 +44,9 @@ def case(request, tiny_checkpoints, tmp_path_factory):
             yield vision_case(name, root, checkpoints, sessions)
 
 
-of_all = pytest.mark.parametrize("case", [*TEXT, *VISION], indirect=True, scope="module")
+of_all = pytest.mark.parametrize(
+    "case", [*TEXT, *VISION], indirect=True, scope="module"
+)
 of_text = pytest.mark.parametrize("case", TEXT[:1], indirect=True, scope="module")
 of_vision = pytest.mark.parametrize("case", VISION, indirect=True, scope="module")
 
@@ -62,7 +64,10 @@ def test_greedy_completions_are_those_of_plain_forward_passes_through_every_swap
     model = load_model(case.base, "float32")
     for row, completion in enumerate(by_name["base"][:12]):
         for at, token in enumerate(completion.token_ids):
-            assert int(case.logits(model, row, completion.token_ids[:at]).argmax()) == token
+            assert (
+                int(case.logits(model, row, completion.token_ids[:at]).argmax())
+                == token
+            )
             if case.processor is not None and token == case.processor.image_token_id:
                 break
 
@@ -116,7 +121,9 @@ def test_the_likeliest_tokens_are_those_of_plain_forward_passes(case):
     log_p = logits.double().log_softmax(-1)
 
     for session in case.sessions.values():
-        likeliest = session.likeliest_tokens(case.prompts, checkpoint, most=10, images=case.images)
+        likeliest = session.likeliest_tokens(
+            case.prompts, checkpoint, most=10, images=case.images
+        )
         for row, tokens in zip(log_p, likeliest, strict=True):
             ids, values = zip(*tokens.items(), strict=True)
             assert len(ids) == 10
@@ -128,17 +135,24 @@ def test_the_likeliest_tokens_are_those_of_plain_forward_passes(case):
 @of_all
 def test_the_canary_of_another_checkpoint_raises(case):
     """Of the tower's, the language model is the base's: only the canary's picture can tell."""
-    canaries = {name: checkpoint.canary for name, checkpoint in case.checkpoints.items()}
+    canaries = {
+        name: checkpoint.canary for name, checkpoint in case.checkpoints.items()
+    }
     *names, last = canaries
     if case.images is not None:
-        assert canaries["base"].log_probabilities[:-1] == canaries[last].log_probabilities[:-1]
+        assert (
+            canaries["base"].log_probabilities[:-1]
+            == canaries[last].log_probabilities[:-1]
+        )
     wrong_canaries = dict.fromkeys(names, last) | {last: "base"}
 
     for session in case.sessions.values():
         for name, wrong in wrong_canaries.items():
             checkpoint = case.checkpoints[name]
             sabotaged = replace(checkpoint, canary=canaries[wrong])
-            with pytest.raises(RuntimeError, match=rf"checkpoint '{name}'.*off by up to \d"):
+            with pytest.raises(
+                RuntimeError, match=rf"checkpoint '{name}'.*off by up to \d"
+            ):
                 case.decode(session, sabotaged, 2)
             case.decode(session, checkpoint, 1)
 
@@ -151,7 +165,10 @@ def test_a_prompt_that_leaves_no_room_is_refused(case):
     if case.images is not None:  # pictures count in full
         prompts[1], images = case.prompts[4], [[], case.images[4]]
         (length,) = expanded_lengths(case.processor, prompts[1:], images[1:])
-        assert expand(case.processor, prompts[1], images[1])["input_ids"].shape[1] == length
+        assert (
+            expand(case.processor, prompts[1], images[1])["input_ids"].shape[1]
+            == length
+        )
 
     two = replace(case, prompts=prompts, images=images)
     base = case.checkpoints["base"]
@@ -165,7 +182,9 @@ def test_a_prompt_that_leaves_no_room_is_refused(case):
 @of_text
 def test_the_model_runner_is_the_one_that_is_asked_for(case):
     config = case.sessions["vllm"]._llm.llm_engine.vllm_config
-    assert config.use_v2_model_runner is (os.environ.get("VLLM_USE_V2_MODEL_RUNNER") == "1")
+    assert config.use_v2_model_runner is (
+        os.environ.get("VLLM_USE_V2_MODEL_RUNNER") == "1"
+    )
     assert config.cache_config.block_size == 32
 
 
@@ -181,7 +200,9 @@ def test_a_stale_prefix_cache_raises(case):
     )
     case.decode(session, first, 1)
     session._llm.reset_prefix_cache = lambda: True
-    with pytest.raises(RuntimeError, match="does not run the weights of checkpoint 'full2'"):
+    with pytest.raises(
+        RuntimeError, match="does not run the weights of checkpoint 'full2'"
+    ):
         case.decode(session, second, 1)
     del session._llm.reset_prefix_cache
     session._llm.reset_prefix_cache()
@@ -194,11 +215,20 @@ def test_the_finish_reason_says_why_and_progress_counts_up_to_all(case):
     counts = []
     for session in case.sessions.values():
         for completion in case.decode(session, base, 1):
-            assert (completion.finish_reason, len(completion.token_ids)) == ("length", 1)
+            assert (completion.finish_reason, len(completion.token_ids)) == (
+                "length",
+                1,
+            )
 
         counts.clear()
-        completions = case.decode(session, base, 30, progress=lambda what, *of: counts.append(of))
-        stopped = [completion for completion in completions if completion.finish_reason == "stop"]
+        completions = case.decode(
+            session, base, 30, progress=lambda what, *of: counts.append(of)
+        )
+        stopped = [
+            completion
+            for completion in completions
+            if completion.finish_reason == "stop"
+        ]
         assert stopped
         for completion in stopped:
             assert completion.token_ids.index(end) == len(completion.token_ids) - 1
@@ -216,7 +246,9 @@ def test_the_finish_reason_says_why_and_progress_counts_up_to_all(case):
         ({}, False),
     ],
 )
-def test_heads_that_vllm_has_not_on_a_cpu_are_known_before_training(tmp_path, config, refused):
+def test_heads_that_vllm_has_not_on_a_cpu_are_known_before_training(
+    tmp_path, config, refused
+):
     from vllm.v1.attention.backends.cpu_attn import CPUAttentionBackend
 
     assert list(CPU_HEADS) == CPUAttentionBackend.get_supported_head_sizes()
@@ -238,7 +270,9 @@ def test_an_answer_is_of_the_picture_as_it_is_now(case, tmp_path):
     base = case.checkpoints["base"]
     Image.new("RGB", (84, 84), "white").save(tmp_path / "blank.png")
     blank = replace(case, images=[[tmp_path / "blank.png"]] * len(case.prompts))
-    same_name = replace(case, prompts=case.prompts[:1], images=[[tmp_path / "same.png"]])
+    same_name = replace(
+        case, prompts=case.prompts[:1], images=[[tmp_path / "same.png"]]
+    )
 
     for session in case.sessions.values():
         answers = case.decode(session, base, 5)

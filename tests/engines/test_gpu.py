@@ -8,7 +8,12 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from smmd_bench.plugins.engines import vllm as module
-from smmd_bench.plugins.engines.vllm import FREE_RESERVE, FREE_SHARE, VllmEngine, memory_share
+from smmd_bench.plugins.engines.vllm import (
+    FREE_RESERVE,
+    FREE_SHARE,
+    VllmEngine,
+    memory_share,
+)
 from transformers import AttentionInterface
 
 from smmd_bench.contracts import Checkpoint, EngineSettings
@@ -79,15 +84,24 @@ def test_what_a_card_cannot_run_is_refused_before_it_starts(
     if refused is None:
         VllmEngine().require(tmp_path, settings, 1)
     else:
-        with pytest.raises(UserError, match=refused), VllmEngine().open(tmp_path, settings):
+        with (
+            pytest.raises(UserError, match=refused),
+            VllmEngine().open(tmp_path, settings),
+        ):
             pass
 
 
 def test_the_batch_invariant_mode_is_for_hopper_and_another_engine_to_keys(
     card, tmp_path, monkeypatch
 ):
-    engine, plain, settings = VllmEngine(batch_invariant=True), VllmEngine(), EngineSettings()
-    with pytest.raises(UserError, match=r"compute capability 9\.0 or more: leave batch_invariant"):
+    engine, plain, settings = (
+        VllmEngine(batch_invariant=True),
+        VllmEngine(),
+        EngineSettings(),
+    )
+    with pytest.raises(
+        UserError, match=r"compute capability 9\.0 or more: leave batch_invariant"
+    ):
         engine.require(tmp_path, settings, 1)
     monkeypatch.setattr(module, "_on_cpu", lambda: False)
     engine.require(tmp_path, settings, 1)  # the host that plans may have no GPU
@@ -101,7 +115,10 @@ def test_the_batch_invariant_mode_is_for_hopper_and_another_engine_to_keys(
         assert os.environ["VLLM_BATCH_INVARIANT"] == "1"
     assert "VLLM_BATCH_INVARIANT" not in os.environ
     monkeypatch.setattr(module, "_MODES", {"batch_invariant": False})
-    with pytest.raises(UserError, match="one for a process"), engine.open(tmp_path, settings):
+    with (
+        pytest.raises(UserError, match="one for a process"),
+        engine.open(tmp_path, settings),
+    ):
         pass
 
 
@@ -113,7 +130,9 @@ def test_nothing_is_trained_that_a_card_cannot_decode(card):
         preflight(cells, lambda *_: None)
 
 
-def test_heads_that_do_not_divide_by_the_gpus_are_refused_with_the_largest_number_that_does(card):
+def test_heads_that_do_not_divide_by_the_gpus_are_refused_with_the_largest_number_that_does(
+    card,
+):
     (cell, *_) = cells = Experiment(tasks=("arithmetic",), losses=("ce",)).cells
     card(9, 0)
     message = r"cannot split the 4 attention heads of tiny over 3 GPUs: give gpus_per_cell=2 to"
@@ -138,7 +157,9 @@ def attend_in_tf32(module, query, key, value, mask, scaling, **_):
     def rounded(x):
         return (x.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
 
-    key, value = (x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value))
+    key, value = (
+        x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value)
+    )
     scores = rounded(query) @ rounded(key).mT * scaling
     future = torch.ones(scores.shape[-2:]).triu(1).bool()
     p = scores.masked_fill(future, -torch.inf).softmax(-1)

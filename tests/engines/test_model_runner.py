@@ -14,8 +14,19 @@ import pytest
 @pytest.mark.parametrize("which", ["not slow", "slow"], ids=["text", "pictures"])
 def test_the_engines_pass_with_model_runner_v2(which):
     """In a process of its own: vLLM reads which runner and which Triton it has when imported."""
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-m", which]
-    files = [Path(__file__).with_name(name) for name in ("test_engines.py", "test_starts.py")]
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "no:cacheprovider",
+        "-m",
+        which,
+    ]
+    files = [
+        Path(__file__).with_name(name) for name in ("test_engines.py", "test_starts.py")
+    ]
     environment = {**os.environ, "VLLM_USE_V2_MODEL_RUNNER": "1"}
     process = subprocess.run(
         [*command, *files], env=environment, capture_output=True, text=True, check=False

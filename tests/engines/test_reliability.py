@@ -5,7 +5,14 @@ from dataclasses import replace
 import pytest
 from smmd_bench.plugins.engines.transformers import TransformersEngine
 
-from benchmarks.canary import SABOTAGES, SETTINGS, attempts, make_base, outcome, train_family
+from benchmarks.canary import (
+    SABOTAGES,
+    SETTINGS,
+    attempts,
+    make_base,
+    outcome,
+    train_family,
+)
 
 pytestmark = [
     pytest.mark.engine,
@@ -33,7 +40,8 @@ def test_each_sabotage_is_caught_and_the_right_weights_pass(family, tmp_path):
     sabotaged = attempts(family, tmp_path, "qwen2")
     assert [name for name, *_ in sabotaged] == [*SABOTAGES, *SABOTAGES]
     with TransformersEngine().open(family.base, SETTINGS) as session:
-        assert {outcome(session, c) for c in family.checkpoints.values()} == {"passed"}  # all pass
+        # all pass
+        assert {outcome(session, c) for c in family.checkpoints.values()} == {"passed"}
         for name, wrong, alike in sabotaged:
             expected = {"caught"}
             if name == "a zeroed tensor":

@@ -14,7 +14,7 @@ from smmd_bench.plugins.engines.vllm import VllmEngine
 from smmd_bench.contracts import Checkpoint
 from smmd_bench.encoding.prompts import expanded_lengths
 from smmd_bench.errors import UserError
-from smmd_bench.models.processor import load_processor
+from smmd_bench.models.tokenizers import load_processor
 
 from .cases import SETTINGS, build_variants, vision_case
 
@@ -26,7 +26,9 @@ def test_an_engine_leaves_the_process_as_it_was_and_after_a_failed_swap_answers_
 ):
     state = dict(os.environ), torch.set_num_threads
     prompts = tiny.tokenizer(["3+4=", "40+2="])["input_ids"]
-    broken, missing = (Checkpoint(n, "full", tmp_path / n) for n in ("broken", "missing"))
+    broken, missing = (
+        Checkpoint(n, "full", tmp_path / n) for n in ("broken", "missing")
+    )
     shutil.copytree(tiny.base, broken.path)
     (broken.path / "model.safetensors").write_bytes(b"no weights")
 
@@ -66,7 +68,9 @@ def test_vllm_finds_weights_below_a_folder_whose_name_is_a_pattern(tiny, tmp_pat
 
 @pytest.mark.slow
 def test_limits_on_pixels_are_the_same_in_both_engines(tmp_path):
-    case = vision_case("qwen2_5_vl", tmp_path, build_variants("qwen2_5_vl", tmp_path), {})
+    case = vision_case(
+        "qwen2_5_vl", tmp_path, build_variants("qwen2_5_vl", tmp_path), {}
+    )
     settings = replace(SETTINGS, adapters=False, min_pixels=28 * 28, max_pixels=56 * 56)
     processor = load_processor(case.base, settings.min_pixels, settings.max_pixels)
     short = expanded_lengths(processor, case.prompts, case.images)

@@ -31,9 +31,15 @@ def test_the_notebook_runs_and_its_report_has_the_numbers_of_the_run(
     monkeypatch.setenv("IPYTHONDIR", str(tmp_path / "ipython"))
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "jupyter"))
     notebook = nbformat.read(EXAMPLES / "own_figure.ipynb", as_version=4)
-    parts = [cell.source for cell in notebook.cells if cell.source.startswith("# by_digits.py")]
+    parts = [
+        cell.source
+        for cell in notebook.cells
+        if cell.source.startswith("# by_digits.py")
+    ]
     resources = {"metadata": {"path": str(tmp_path)}}
-    NotebookClient(notebook, timeout=120, kernel_name="python3", resources=resources).execute()
+    NotebookClient(
+        notebook, timeout=120, kernel_name="python3", resources=resources
+    ).execute()
     outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
     assert any("image/png" in output.get("data", {}) for output in outputs)
     assert "means over the seeds (at most 2)" in outputs[-1]["text"]
@@ -43,9 +49,16 @@ def test_the_notebook_runs_and_its_report_has_the_numbers_of_the_run(
     registry.load_plugin_file(file)
     run = sb.read_run(run_folder)
 
-    for row in registry.load("reports", "accuracy_by_digits").build(run).data.to_dict("records"):
+    for row in (
+        registry.load("reports", "accuracy_by_digits")
+        .build(run)
+        .data.to_dict("records")
+    ):
         completions = run.completions[run.completions["loss"] == row["loss"]]
         completions = completions[
-            [sum(map(str.isdigit, text)) == row["digits"] for text in completions["target"]]
+            [
+                sum(map(str.isdigit, text)) == row["digits"]
+                for text in completions["target"]
+            ]
         ]
         assert row["accuracy"] == pytest.approx(100 * completions["exact"].mean())

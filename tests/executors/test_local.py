@@ -23,7 +23,9 @@ def run(spec, jobs, folder, *, cores=4, gpus=(), **how):
 
 
 def test_small_jobs_run_side_by_side_with_a_thread_each(tmp_path):
-    failures, words = run("local", [job("a", seconds=2), job("b", seconds=2)], tmp_path, cores=2)
+    failures, words = run(
+        "local", [job("a", seconds=2), job("b", seconds=2)], tmp_path, cores=2
+    )
     assert failures == {"a": None, "b": None}
     assert steps(words) == ["began"] * 2 + ["ended"] * 2
     assert sum("'OMP_NUM_THREADS': '1'" in word for word in words) == 2
@@ -38,7 +40,9 @@ def test_small_jobs_run_side_by_side_with_a_thread_each(tmp_path):
         ("local[workers=2]", 2, Resources(threads=None, memory_gb=10**6)),
     ],
 )
-def test_jobs_that_take_all_there_is_run_one_after_the_other(tmp_path, spec, threads, resources):
+def test_jobs_that_take_all_there_is_run_one_after_the_other(
+    tmp_path, spec, threads, resources
+):
     failures, words = run(spec, [job("a", resources), job("b", resources)], tmp_path)
     assert failures == {"a": None, "b": None}
     assert steps(words) == ["began", "ended"] * 2
@@ -71,7 +75,9 @@ def test_a_job_that_dies_stops_no_other(tmp_path):
     jobs = [job("dies", dies=True), job("fails", fails=True), job("works", seconds=2)]
     failures, words = run("local", jobs, tmp_path)
     failure = failures.pop("dies")
-    assert failure.startswith("the process was killed by SIGKILL (out of memory?), see ")
+    assert failure.startswith(
+        "the process was killed by SIGKILL (out of memory?), see "
+    )
     assert failures == {"fails": "as it was told to", "works": None}
     start_again = words.index(f"dies: {failure}; it runs again, alone.")
     assert steps(words[start_again:])[-2:] == ["ended", "began"]
@@ -128,7 +134,10 @@ def test_no_job_outlives_the_run(tmp_path):
         ("local[workers=0]", "local"),
         ("local[threads=-1]", "local"),
         ("local[gpu=2]", "local"),
-        ("local[gpus_per_cell=2,strategy=zero3]", "'zero3' is not .*: expected ddp|fsdp2"),
+        (
+            "local[gpus_per_cell=2,strategy=zero3]",
+            "'zero3' is not .*: expected ddp|fsdp2",
+        ),
         ("local[strategy=fsdp2]", "give gpus_per_cell=2 or more"),
         ("ray[strategy=fsdp2]", "give gpus_per_cell=2 or more"),
         ("ray[retries=-1]", "ray"),

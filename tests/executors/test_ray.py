@@ -89,7 +89,9 @@ def test_a_job_begins_again_when_its_node_dies(cluster, executor, tmp_path):
 
 
 def test_nothing_goes_on_when_the_run_is_ended(executor, tmp_path):
-    results = executor.run(JobQueue([job("a"), job("b", seconds=60)]), tmp_path, lambda *_: None)
+    results = executor.run(
+        JobQueue([job("a"), job("b", seconds=60)]), tmp_path, lambda *_: None
+    )
     assert next(results).job.label == "a"
     while not (running := stubs()):
         time.sleep(0.1)
@@ -117,5 +119,7 @@ def test_more_gpus_than_a_node_has_are_refused_at_once(executor):
 def test_a_cluster_that_is_not_there_is_the_users_error():
     if ray.is_initialized():
         ray.shutdown()
-    with pytest.raises(UserError, match=r"There is no Ray cluster at .*:1 .* `ray start"):
+    with pytest.raises(
+        UserError, match=r"There is no Ray cluster at .*:1 .* `ray start"
+    ):
         _ = load("executors", "ray[address=127.0.0.1:1]").slots

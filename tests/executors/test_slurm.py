@@ -14,17 +14,28 @@ from smmd_bench.plugin_system.registry import load
 from .jobs import job, run
 
 pytest.importorskip("submitit")
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::pytest.PytestUnraisableExceptionWarning"
+)
 
 
 def test_a_job_that_fails_or_dies_stops_no_other_and_all_say_what_they_do(tmp_path):
-    jobs = [job("dies", dies=True), job("fails", fails=True), job("works", place="gsm8k")]
-    failures, words = run(load("executors", "slurm[cluster=local,jobs=2]"), jobs, tmp_path)
+    jobs = [
+        job("dies", dies=True),
+        job("fails", fails=True),
+        job("works", place="gsm8k"),
+    ]
+    failures, words = run(
+        load("executors", "slurm[cluster=local,jobs=2]"), jobs, tmp_path
+    )
     assert failures.pop("dies").startswith(
         "the process was killed by SIGKILL (out of memory?), see "
     )
     assert failures == {"fails": "as it was told to", "works": None}
-    assert [word for word in words if "gsm8k: " in word][1:] == ["gsm8k: began", "gsm8k: ended"]
+    assert [word for word in words if "gsm8k: " in word][1:] == [
+        "gsm8k: began",
+        "gsm8k: ended",
+    ]
     assert (tmp_path / "logs" / "train-works.log").exists()
     assert not list((tmp_path / "logs").glob("*.events"))
 
@@ -63,12 +74,13 @@ def test_what_slurm_gets(tmp_path, monkeypatch):
     submitit = pytest.importorskip("submitit")
     settings = {}
     monkeypatch.setattr(
-        submitit.AutoExecutor, "update_parameters", lambda self, **more: settings.update(more)
+        submitit.AutoExecutor,
+        "update_parameters",
+        lambda self, **more: settings.update(more),
     )
     monkeypatch.setattr(submitit.AutoExecutor, "submit", lambda self, work: work)
-    spec = (
-        "slurm[partition=gpu,gpus_per_cell=2,hours=8,cluster=local,options=qos=a --gpus-per-node=0]"
-    )
+    place = "partition=gpu,gpus_per_cell=2,hours=8,cluster=local"
+    spec = f"slurm[{place},options=qos=a --gpus-per-node=0]"
     work = load("executors", spec)._submit(job("a"), tmp_path)
     assert isinstance(work, Work)
     assert (settings["timeout_min"], settings["slurm_partition"]) == (480, "gpu")
@@ -80,8 +92,12 @@ def test_what_slurm_gets(tmp_path, monkeypatch):
 
 
 def test_mistakes_are_one_sentence(tmp_path, monkeypatch):
-    with pytest.raises(UserError, match="options=qos: give NAME=VALUE, parted by spaces"):
+    with pytest.raises(
+        UserError, match="options=qos: give NAME=VALUE, parted by spaces"
+    ):
         load("executors", "slurm[options=qos]")
     monkeypatch.setenv("PATH", str(tmp_path))  # no sbatch
-    with pytest.raises(UserError, match=r"Slurm does not take a .* on a machine that has sbatch"):
+    with pytest.raises(
+        UserError, match=r"Slurm does not take a .* on a machine that has sbatch"
+    ):
         run(load("executors", "slurm"), [job("a")], tmp_path)

@@ -12,7 +12,10 @@ def main() -> int:
     with start() as (request, events):
         events.watch()
         told = request["told"]
-        seen = {name: os.environ.get(name) for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")}
+        seen = {
+            name: os.environ.get(name)
+            for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+        }
         events.send({"event": "progress", "what": f"{seen}", "done": 0, "total": 1})
         events.send({"event": "progress", "what": "began", "done": 0, "total": 1})
         time.sleep(told.get("seconds", 0))

@@ -36,7 +36,9 @@ def test_the_matrix_is_the_base_and_every_loss_and_seed_of_each_model_and_task()
     assert [(c.loss, c.seed) for c in cells] == [
         (BASE, 0), ("ce", 0), ("ce", 1), ("smmd", 0), ("smmd", 1),
     ]  # fmt: skip
-    again = replace(PLAIN, losses=("ce", "ce", "smmd[sigma=2.0,lambda=3]", "smmd"), seeds=(0, 0))
+    again = replace(
+        PLAIN, losses=("ce", "ce", "smmd[sigma=2.0,lambda=3]", "smmd"), seeds=(0, 0)
+    )
     assert again == PLAIN  # a default that is spelled out is the same loss
     assert again.name == PLAIN.name
     hard = replace(PLAIN, tasks=("arithmetic[level=hard]",))
@@ -74,19 +76,25 @@ def test_the_weights_of_a_checkpoint_are_in_the_address(tmp_path):
     for name, end in (("a", b""), ("b", b"\x01")):
         folder = shutil.copytree(model_card("builtin/tiny").folder, tmp_path / name)
         weights = (folder / "model.safetensors").read_bytes()
-        (folder / "model.safetensors").write_bytes(weights[: len(weights) - len(end)] + end)
+        (folder / "model.safetensors").write_bytes(
+            weights[: len(weights) - len(end)] + end
+        )
         addresses.append(only(replace(PLAIN, models=(str(folder),)), "ce"))
     assert addresses[0]["train"] != addresses[1]["train"]
 
 
 @given(
     seeds=st.lists(st.integers(0, 99), min_size=1, max_size=3).map(tuple),
-    losses=st.lists(st.sampled_from(["ce", "ntl[lambda=1]", "smmd"]), min_size=1).map(tuple),
+    losses=st.lists(st.sampled_from(["ce", "ntl[lambda=1]", "smmd"]), min_size=1).map(
+        tuple
+    ),
     base=st.booleans(),
     recipe=st.fixed_dictionaries({}, optional={"epochs": st.integers(1, 9)}),
 )
 def test_yaml_reads_back_as_the_same_experiment(seeds, losses, base, recipe):
-    experiment = Experiment(("arithmetic",), losses, seeds=seeds, base=base, recipe=recipe)
+    experiment = Experiment(
+        ("arithmetic",), losses, seeds=seeds, base=base, recipe=recipe
+    )
     assert read(experiment.to_yaml(), "x.yaml") == experiment
 
 
@@ -104,18 +112,30 @@ def test_settings_as_text_and_as_numbers_are_the_same_experiment():
         ("tasks: [arithmetic", "not valid YAML"),
         ("- 1", "must be a mapping"),
         ("tasks: [arithmetic]", "key losses is missing"),
-        ("task: [arithmetic]\nlosses: [ce]", "Unknown experiment key 'task': did you mean tasks"),
+        (
+            "task: [arithmetic]\nlosses: [ce]",
+            "Unknown experiment key 'task': did you mean tasks",
+        ),
         (f"{KEYS}seeds: [a]", "must be an integer, not 'a'"),
         (f"{KEYS}seeds: []", "seeds must have at least 1 item"),
         (f"{KEYS}seeds: [4294967296]", "less than or equal to 4294967295"),
         ("tasks: [arithmetic]\nlosses: [{ce: 1}]", r"key losses\[0\] must be text"),
         (f"{KEYS}recipe: 3", "recipe must be a mapping"),
-        (f"{KEYS}recipe: {{epochs: [1]}}", "x.yaml: The recipe setting epochs must be an integer"),
+        (
+            f"{KEYS}recipe: {{epochs: [1]}}",
+            "x.yaml: The recipe setting epochs must be an integer",
+        ),
         (f"{KEYS}base: 'no'", "base must be true or false"),
         (f"{KEYS}base: no", "base must be true or false, not 'no'"),
         (f"{KEYS}recipe: {{epochs: 1:30}}", "epochs must be an integer, not '1:30'"),
-        (f"{KEYS}seeds: [0]\nseeds: [1]", "key seeds stands in line 3 and in line 4: keep one"),
-        (f"{KEYS}decoders: medain", r"decoders\[0\] must be 'greedy', 'mean' or 'median', not"),
+        (
+            f"{KEYS}seeds: [0]\nseeds: [1]",
+            "key seeds stands in line 3 and in line 4: keep one",
+        ),
+        (
+            f"{KEYS}decoders: medain",
+            r"decoders\[0\] must be 'greedy', 'mean' or 'median', not",
+        ),
     ],
 )
 def test_a_bad_file_says_what_is_wrong(text, message):
@@ -156,7 +176,9 @@ def test_a_cell_of_several_parts_has_the_decoders_of_all_and_is_no_trial():
     by_mean = replace(PLAIN, decoders=("mean",))
     cells = ExperimentFile(None, (PLAIN, by_median, by_mean)).cells
     assert cells == PLAIN.cells == DECODED.cells
-    assert [cell.decoders for cell in cells] == [cell.decoders for cell in DECODED.cells]
+    assert [cell.decoders for cell in cells] == [
+        cell.decoders for cell in DECODED.cells
+    ]
 
     ce = replace(PLAIN, losses=("ce",))
     row = replace(ce, recipe={"learning_rate": 1e-4}, decoders=("mean",))
@@ -169,7 +191,9 @@ def test_a_cell_of_several_parts_has_the_decoders_of_all_and_is_no_trial():
         assert cell.decoders == ("mean",)
 
 
-WORDS = Experiment(tasks=("gsm8k[source=corpus]",), losses=("ce", "smmd"), recipe={"epochs": 1})
+WORDS = Experiment(
+    tasks=("gsm8k[source=corpus]",), losses=("ce", "smmd"), recipe={"epochs": 1}
+)
 
 
 @pytest.mark.usefixtures("local_copies")
@@ -188,8 +212,12 @@ def test_a_task_brings_its_tests_of_transfer_which_follow_their_source():
     _, again = (c for c in faster.cells if c.loss == "smmd")
     assert again.parts == tested.parts
     assert again.address != tested.address
-    two_tasks = replace(WORDS, tasks=(*WORDS.tasks, "gsm8k[source=corpus,calculator=keep]"))
-    with pytest.raises(UserError, match=r"gsm8k\[calculator=keep\] are both tested on svamp"):
+    two_tasks = replace(
+        WORDS, tasks=(*WORDS.tasks, "gsm8k[source=corpus,calculator=keep]")
+    )
+    with pytest.raises(
+        UserError, match=r"gsm8k\[calculator=keep\] are both tested on svamp"
+    ):
         _ = two_tasks.cells
 
 
@@ -205,22 +233,32 @@ CLOCKS = {"train_examples": 8, "validation_examples": 4, "test_examples": 4}
 
 
 def clocks(model: Path, **changes: object) -> Experiment:
-    of_clocks = Experiment(("clock_time",), ("ce",), models=(str(model),), recipe=CLOCKS)
+    of_clocks = Experiment(
+        ("clock_time",), ("ce",), models=(str(model),), recipe=CLOCKS
+    )
     return replace(of_clocks, **changes)
 
 
 def test_the_default_model_suits_the_tasks():
     assert PLAIN.models == ("builtin/tiny",)
     assert Experiment(("clock_time", "chartqa"), ("ce",)).models == ("builtin/tiny-vl",)
-    with pytest.raises(UserError, match="arithmetic is a text task and clock_time a vision task"):
+    with pytest.raises(
+        UserError, match="arithmetic is a text task and clock_time a vision task"
+    ):
         Experiment(("clock_time", "arithmetic"), ("ce",))
-    with pytest.raises(UserError, match=r"clock_time has images.*builtin/tiny reads text only"):
+    with pytest.raises(
+        UserError, match=r"clock_time has images.*builtin/tiny reads text only"
+    ):
         _ = replace(PLAIN, tasks=("clock_time",)).cells
 
 
 @pytest.mark.parametrize("limit", ["min_pixels", "max_pixels"])
-def test_limits_on_pixels_redo_all_of_a_vision_task_and_nothing_of_a_text_task(tiny_vlm, limit):
-    of_clocks = clocks(tiny_vlm("qwen2_5_vl"), tasks=("arithmetic[level=easy]", "clock_time"))
+def test_limits_on_pixels_redo_all_of_a_vision_task_and_nothing_of_a_text_task(
+    tiny_vlm, limit
+):
+    of_clocks = clocks(
+        tiny_vlm("qwen2_5_vl"), tasks=("arithmetic[level=easy]", "clock_time")
+    )
     assert {cell.engine_settings.images for cell in of_clocks.cells} == {0, 1}
     limited = replace(of_clocks, recipe={**CLOCKS, limit: 5000})
     for before, after in zip(of_clocks.cells, limited.cells, strict=True):
@@ -231,7 +269,9 @@ def test_limits_on_pixels_redo_all_of_a_vision_task_and_nothing_of_a_text_task(t
 
 def test_what_vllm_refuses_transformers_decodes_and_a_note_says_so(tiny_vlm):
     folder = tiny_vlm("mllama")
-    of_clocks = clocks(folder, models=(str(folder), str(tiny_vlm("qwen2_5_vl"))), base=False)
+    of_clocks = clocks(
+        folder, models=(str(folder), str(tiny_vlm("qwen2_5_vl"))), base=False
+    )
     refused, accepted = of_clocks.cells
     assert (refused.engine, accepted.engine) == ("transformers", "vllm")
     assert accepted.engine_note is None

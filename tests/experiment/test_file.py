@@ -28,7 +28,10 @@ def test_a_file_has_one_experiment_or_parts_that_take_what_stands_above_them():
     assert read.cells == experiment.cells
     read = experiment_file(PARTS, "x.yaml")
     assert read.folder_name == "both"
-    assert [e.tasks[0].partition("[")[0] for e in read.experiments] == ["arithmetic", "clock_time"]
+    assert [e.tasks[0].partition("[")[0] for e in read.experiments] == [
+        "arithmetic",
+        "clock_time",
+    ]
     assert [e.seeds for e in read.experiments] == [(0, 1), (2,)]
     assert len(read.cells) == (1 + 2 * 2) + (1 + 1)
 
@@ -41,23 +44,39 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp
     assert {cell.task for cell in read.cells} > {"gsm8k"}
     plan, reasons = read.drop_missing()
     assert plan.experiments == read.experiments[:1]
-    assert reasons["gsm8k[source=corpus]"].startswith(f"The data folder {tmp_path} has no gsm8k/")
+    assert reasons["gsm8k[source=corpus]"].startswith(
+        f"The data folder {tmp_path} has no gsm8k/"
+    )
     with pytest.raises(UserError, match="has no gsm8k/"):
         experiment_file(f"name: n\nparts: [{optional}]", "x.yaml").drop_missing()
     with pytest.raises(UserError, match="has no gsm8k/"):
-        experiment_file("tasks: ['gsm8k[source=corpus]']\nlosses: [ce]", "x.yaml").drop_missing()
+        experiment_file(
+            "tasks: ['gsm8k[source=corpus]']\nlosses: [ce]", "x.yaml"
+        ).drop_missing()
 
 
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("tasks: [arithmetic]\nparts: [{losses: [ce]}, {losses: [gce]}]", "has parts and no name"),
+        (
+            "tasks: [arithmetic]\nparts: [{losses: [ce]}, {losses: [gce]}]",
+            "has parts and no name",
+        ),
         ("name: a/b\ntasks: [arithmetic]\nlosses: [ce]", "name must match pattern"),
         ("name: 1.10\ntasks: [arithmetic]\nlosses: [ce]", "name must be text, not 1.1"),
         ("name: n\nparts: []", "experiments must have at least 1 item"),
-        *[(f"name: n\nparts: {x}", "must be a list of experiments") for x in ("{a: 1}", "[a]")],
-        ("name: n\nparts: [{tasks: [arithmetic]}]", "part 1: The experiment key losses is missing"),
-        (f"{PARTS}    optional: 1", "part 2: The experiment key optional must be true or false"),
+        *[
+            (f"name: n\nparts: {x}", "must be a list of experiments")
+            for x in ("{a: 1}", "[a]")
+        ],
+        (
+            "name: n\nparts: [{tasks: [arithmetic]}]",
+            "part 1: The experiment key losses is missing",
+        ),
+        (
+            f"{PARTS}    optional: 1",
+            "part 2: The experiment key optional must be true or false",
+        ),
     ],
 )
 def test_mistakes_are_one_sentence(text, words):
@@ -75,7 +94,9 @@ def test_a_name_is_read_as_it_is_written(name):
     "file", sorted(PRESETS.glob("**/*.yaml")), ids=lambda f: str(f.relative_to(PRESETS))
 )
 def test_the_presets_name_tasks_losses_and_models_that_are_here(file):
-    for experiment in experiment_file(file.read_text(encoding="utf-8"), str(file)).experiments:
+    for experiment in experiment_file(
+        file.read_text(encoding="utf-8"), str(file)
+    ).experiments:
         assert all(load_task(task) for task in experiment.tasks)
         assert all(load_loss(loss) for loss in experiment.losses)
         if file.parent.name == "paper":
@@ -86,8 +107,12 @@ def test_the_presets_name_tasks_losses_and_models_that_are_here(file):
 
 def test_one_training_is_not_tested_in_two_ways_in_one_folder():
     text = "name: n\nparts:\n  - {tasks: [arithmetic], losses: [ce]}\n"
-    text += "  - {tasks: [arithmetic], losses: [ce, ntl], recipe: {test_examples: 50}}\n"
-    with pytest.raises(UserError, match=r" base is asked for twice, .* folders of their own"):
+    text += (
+        "  - {tasks: [arithmetic], losses: [ce, ntl], recipe: {test_examples: 50}}\n"
+    )
+    with pytest.raises(
+        UserError, match=r" base is asked for twice, .* folders of their own"
+    ):
         experiment_file(text.replace("ce, ntl", "ce"), "x.yaml").drop_missing()
     two_epochs = text.replace("test_examples: 50", "epochs: 9")
     assert len(experiment_file(two_epochs, "x.yaml").drop_missing()[0].cells) == 4

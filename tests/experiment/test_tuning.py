@@ -54,14 +54,21 @@ def test_a_recipe_setting_is_tuned_for_every_loss_and_a_name_means_all_its_varia
     by_loss = points(["learning_rate=1e-4,1e-3"], ("ce", "smmd"))
     assert by_loss["ce"] == by_loss["smmd"]
     variants = ("smmd", "smmd[sigma=1]")
-    only = tuning_grids(["smmd[sigma=1.0]: lambda=1,5", "smmd: lambda=2,4"], variants, None, 0)
+    only = tuning_grids(
+        ["smmd[sigma=1.0]: lambda=1,5", "smmd: lambda=2,4"], variants, None, 0
+    )
     assert {p.loss for p in only["smmd"]} == {"smmd[lambda=2]", "smmd[lambda=4]"}
     sigma = {"smmd[lambda=1,sigma=1]", "smmd[lambda=5,sigma=1]"}
-    assert {p.loss for p in only["smmd[sigma=1]"]} == sigma  # whatever the order of the axes
+    assert {
+        p.loss for p in only["smmd[sigma=1]"]
+    } == sigma  # whatever the order of the axes
 
 
 def test_so_many_are_drawn_of_each_grid_by_the_seed():
-    tune = ["lambda=1,2,4,5,6,7,8,9", "ce: learning_rate=1e-4,2e-4,3e-4,4e-4,5e-4,6e-4,7e-4,8e-4"]
+    tune = [
+        "lambda=1,2,4,5,6,7,8,9",
+        "ce: learning_rate=1e-4,2e-4,3e-4,4e-4,5e-4,6e-4,7e-4,8e-4",
+    ]
     full, drawn = points(tune), points(tune, trials=3)
     assert {loss: len(found) for loss, found in drawn.items()} == {"ce": 3, "smmd": 3}
     places = {loss: [full[loss].index(text) for text in drawn[loss]] for loss in drawn}
@@ -74,15 +81,31 @@ def test_so_many_are_drawn_of_each_grid_by_the_seed():
     ("tune", "trials", "said"),
     [
         (["lambda"], None, "--tune 'lambda' is not of the form NAME=VALUE,VALUE"),
-        (["lambda=1,2"], None, "unequal numbers of configurations (ce 1, smmd 2): give ce 2"),
+        (
+            ["lambda=1,2"],
+            None,
+            "unequal numbers of configurations (ce 1, smmd 2): give ce 2",
+        ),
         (["lambda=1"], None, "one configuration: give at least two values"),
-        (["lambdaa=1,2"], None, "'lambdaa' is not a parameter of the losses: did you mean lambda"),
+        (
+            ["lambdaa=1,2"],
+            None,
+            "'lambdaa' is not a parameter of the losses: did you mean lambda",
+        ),
         (["ce: lambda=1,2"], None, "'lambda' is not a parameter of ce"),
         (["ntl: lambda=1,2"], None, "names 'ntl', which is not in the losses"),
-        (["test_examples=1,2"], None, "'test_examples' is not a parameter of the losses"),
+        (
+            ["test_examples=1,2"],
+            None,
+            "'test_examples' is not a parameter of the losses",
+        ),
         (["smmd: lambda=1,3,3.0", RATES], None, "(ce 3, smmd 2)"),
         (["smmd: sigma=-1,2", RATES], None, "sigma must be"),
-        (["smmd: lambda=1,3", RATES], 3, "unequal numbers of configurations (ce 3, smmd 2)"),
+        (
+            ["smmd: lambda=1,3", RATES],
+            3,
+            "unequal numbers of configurations (ce 3, smmd 2)",
+        ),
     ],
 )
 def test_a_mistake_is_one_sentence(tune, trials, said):
@@ -94,9 +117,13 @@ def test_a_mistake_is_one_sentence(tune, trials, said):
 
 def test_variants_that_tuning_makes_one_are_refused():
     losses = ("ntl", "ntl[lambda=0.69]")
-    with pytest.raises(UserError, match=r"ntl and ntl\[lambda=0.69\] the same configurations"):
+    with pytest.raises(
+        UserError, match=r"ntl and ntl\[lambda=0.69\] the same configurations"
+    ):
         tuning_grids(["lambda=0.3,1,3"], losses, None, 0)
-    assert tuning_grids(["lambda=0.3,1", "ntl: squash=4,9"], ("ntl", "ntl[reweigh=true]"), None, 0)
+    assert tuning_grids(
+        ["lambda=0.3,1", "ntl: squash=4,9"], ("ntl", "ntl[reweigh=true]"), None, 0
+    )
 
 
 def test_an_experiment_without_values_or_with_a_batch_that_is_no_multiple_is_refused():
@@ -136,7 +163,9 @@ def test_the_published_setting_is_trained_once_as_a_row_and_as_a_trial():
     (tuned,) = [c for c in TUNED.cells if c.loss == "smmd[tuned]"]
     (published,) = [c for c in TUNED.cells if c.loss == "smmd"]
     trial = tuned.trials[1].parts
-    assert trial == {stage: published.parts[stage] for stage in ("train", "validate", "select")}
+    assert trial == {
+        stage: published.parts[stage] for stage in ("train", "validate", "select")
+    }
     trained = [c.address for c in TUNED.cells if not c.grid]
     assert len(trained) == len({*trained})
 
@@ -158,7 +187,11 @@ def test_other_test_data_change_no_address_that_a_choice_follows_from(monkeypatc
         monkeypatch.setattr(cells_module, "take_identity", identity)
         return {c.label: c.parts for c in dataclasses.replace(TUNED).cells}
 
-    original, tested, validated = addresses("none"), addresses("test"), addresses("validation")
+    original, tested, validated = (
+        addresses("none"),
+        addresses("test"),
+        addresses("validation"),
+    )
     for label, parts in original.items():
         changed = {stage for stage in parts if parts[stage] != tested[label][stage]}
         assert changed <= {"decode"}, label
@@ -173,5 +206,7 @@ def test_the_engine_of_a_tuned_cell_takes_the_largest_adapter_of_its_trials():
 
 
 def test_the_values_of_a_name_add_up_and_the_commas_in_brackets_are_kept():
-    axes = read_axes(["smmd[sigma=1,lambda=5]: term=mmd", "smmd[lambda=5,sigma=1.0]: term=both"])
+    axes = read_axes(
+        ["smmd[sigma=1,lambda=5]: term=mmd", "smmd[lambda=5,sigma=1.0]: term=both"]
+    )
     assert axes == {("smmd[lambda=5,sigma=1]", "term"): ["mmd", "both"]}

@@ -16,13 +16,18 @@ from ..conftest import TOKENIZERS
 
 DIGITS = [float(n) for n in range(10)]
 THOUSAND = [float(n) for n in range(1000)]
-UNEVEN = [-3.5, 0.0, 0.25, 2.0, 2.0, 40.0]  # two tokens of one value, as rule `float` allows
+# two tokens of one value, as rule `float` allows
+UNEVEN = [-3.5, 0.0, 0.25, 2.0, 2.0, 40.0]
 
 
 def vocabulary(values):
     """V_num of any ascending values, with token ids in another order."""
-    ids = torch.randperm(3 * len(values), generator=torch.Generator().manual_seed(len(values)))
-    return NumericVocabulary(ids[: len(values)], torch.tensor(values, dtype=torch.float64), "test")
+    ids = torch.randperm(
+        3 * len(values), generator=torch.Generator().manual_seed(len(values))
+    )
+    return NumericVocabulary(
+        ids[: len(values)], torch.tensor(values, dtype=torch.float64), "test"
+    )
 
 
 def bind(values, spec):

@@ -17,10 +17,27 @@ from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.objective.supervised import count_units
 from smmd_bench.plugin_system.registry import load_loss, names
 
-from .cases import assert_same_with_gradient, encoded, expected_count, numbers, random_logits
+from .cases import (
+    assert_same_with_gradient,
+    encoded,
+    expected_count,
+    numbers,
+    random_logits,
+)
 
 TEXT = "Of 123 and 8, -9.05 is 7. So 3-45 = 6789 or 12345.67 or 0.625"
-TARGETS = ["12.58", "-0.05", "1,234.5", "0.5", ".5", "-.25", "5860.", "-7", "3.14159", TEXT]
+TARGETS = [
+    "12.58",
+    "-0.05",
+    "1,234.5",
+    "0.5",
+    ".5",
+    "-.25",
+    "5860.",
+    "-7",
+    "3.14159",
+    TEXT,
+]
 ONE_NUMBER = r"\d+(?:\.\d+)?|^\.\d+|(?<=-)\.\d+"
 
 
@@ -39,7 +56,9 @@ def del_terms(tokenizer, vocabulary, logits, text):
             yield weight / 10 * (x.softmax(-1) * bce).sum()
 
 
-def expected_numbers(tokenizer, vocabulary, logits, text, pattern=ONE_NUMBER, support="numeric"):
+def expected_numbers(
+    tokenizer, vocabulary, logits, text, pattern=ONE_NUMBER, support="numeric"
+):
     """(spelling, expected value) of each number."""
     p = logits[:, vocabulary.token_ids].softmax(-1)
     if support == "vocabulary":
@@ -125,7 +144,9 @@ def test_a_decimal_has_the_value_and_gradient_of_the_slow_loop(spec, name, text)
     assert out.units == len(terms) == count_units(loss, labels)
     if terms:
         expected = sum(terms) / len(terms)
-        gradient = assert_same_with_gradient(out.auxiliary, expected, logits, rtol=1e-8, atol=1e-12)
+        gradient = assert_same_with_gradient(
+            out.auxiliary, expected, logits, rtol=1e-8, atol=1e-12
+        )
         assert_finite_differences(loss, logits, labels, gradient)
 
 
@@ -144,7 +165,13 @@ def assert_finite_differences(loss, logits, labels, gradient):
 
 @pytest.mark.parametrize(
     ("text", "value"),
-    [("12.58", 12.58), ("-0.05", -0.05), ("-.25", -0.25), ("5860.", 5860), ("=.5", 0.5)],
+    [
+        ("12.58", 12.58),
+        ("-0.05", -0.05),
+        ("-.25", -0.25),
+        ("5860.", 5860),
+        ("=.5", 0.5),
+    ],
 )
 @pytest.mark.parametrize("name", ["digit", "triple"])
 def test_raft_is_zero_where_the_right_number_is_certain(name, text, value):
@@ -167,7 +194,9 @@ def certain_logits(predicted, size):
     return logits.scatter(2, predicted[..., None], 0.0)
 
 
-@pytest.mark.parametrize(("other", "number"), [("5", 12.5), ("580", 12.58), ("600", 12.6)])
+@pytest.mark.parametrize(
+    ("other", "number"), [("5", 12.5), ("580", 12.58), ("600", 12.6)]
+)
 def test_another_token_after_the_point_counts_what_it_spells(other, number):
     """Where 58 is right in 12.58, a token of one digit or of three stands for other hundredths."""
     tokenizer, vocabulary, labels = encoded("triple", "12.58")
@@ -195,19 +224,25 @@ def test_the_weights_of_del_are_those_of_the_places(text, weights):
     logits = torch.zeros(1, labels.shape[1], len(tokenizer), dtype=torch.float64)
     out = numeric_objective(loss, logits, labels)
     each = torch.tensor(2.0, dtype=torch.float64).log().item() / 10  # p sums to 1
-    assert out.auxiliary.item() == pytest.approx(each * sum(weights) / len(weights), rel=1e-9)
+    assert out.auxiliary.item() == pytest.approx(
+        each * sum(weights) / len(weights), rel=1e-9
+    )
 
 
 numbers_as_written = st.builds(
     lambda sign, number, spelling: sign + format(number, spelling),
     st.sampled_from(["", "-", "=", "= ", "$", "-."]),
-    st.decimals(0, 10**8, places=4) | st.decimals(0, 1, places=6) | st.integers(0, 10**12),
+    st.decimals(0, 10**8, places=4)
+    | st.decimals(0, 1, places=6)
+    | st.integers(0, 10**12),
     st.sampled_from(["", ",", ".2f", ",.1f"]),
 )
 texts = st.lists(numbers_as_written, min_size=1, max_size=4).map(" ".join)
 
 
-@pytest.mark.parametrize("spec", [*names("losses"), "nl_ntl[decimals=true]", "raft[digits=9]"])
+@pytest.mark.parametrize(
+    "spec", [*names("losses"), "nl_ntl[decimals=true]", "raft[digits=9]"]
+)
 @pytest.mark.parametrize("name", ["digit", "triple"])
 @given(text=texts, spread=st.sampled_from([0.0, 1.0, 30.0]), seed=st.integers(0, 9))
 @settings(max_examples=25)

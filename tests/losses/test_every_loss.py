@@ -63,7 +63,10 @@ def test_defaults_are_the_papers(spec):
 def test_parameters_that_came_later_are_in_no_address_at_their_defaults():
     former = {"add_cross_entropy", "lambda", "sigma", "support"}
     assert {*_plugin_identity(load_loss("gce"))["parameters"]} == former
-    assert {*_plugin_identity(load_loss("gce[emd=0.5]"))["parameters"]} == {*former, "emd"}
+    assert {*_plugin_identity(load_loss("gce[emd=0.5]"))["parameters"]} == {
+        *former,
+        "emd",
+    }
 
 
 @pytest.mark.parametrize(
@@ -111,9 +114,12 @@ def test_gradient_is_that_of_finite_differences(spec, values):
 
 ZERO = [("gce[sigma=0.01]", DIGITS), ("ntil[noise=0]", DIGITS)]
 ZERO += product(
-    ["brier", "cramer", "numeric_ce[support=numeric]", "numeric_dft", "oll"], [DIGITS, UNEVEN]
+    ["brier", "cramer", "numeric_ce[support=numeric]", "numeric_dft", "oll"],
+    [DIGITS, UNEVEN],
 )
-ZERO += product([*SMMD, *(spec for spec in NTL if "reweigh" not in spec)], [DIGITS, UNEVEN])
+ZERO += product(
+    [*SMMD, *(spec for spec in NTL if "reweigh" not in spec)], [DIGITS, UNEVEN]
+)
 
 
 @pytest.mark.parametrize(("spec", "values"), ZERO)

@@ -15,7 +15,10 @@ from .cases import DIGITS, THOUSAND, UNEVEN, bind, gaussian, predictions, random
 def kernel(values, sigmas=(2.0,)):
     """K by eq:k_ij."""
     return [
-        [sum(math.exp(-((a - b) ** 2) / (2 * s**2)) for s in sigmas) / len(sigmas) for b in values]
+        [
+            sum(math.exp(-((a - b) ** 2) / (2 * s**2)) for s in sigmas) / len(sigmas)
+            for b in values
+        ]
         for a in values
     ]
 
@@ -62,7 +65,9 @@ def oll(alpha):
     def loss(values, p, y):
         masses = [math.fsum(p[:i] + p[i + 1 :]) for i in range(len(p))]
         costs = [abs(v - values[y]) ** alpha for v in values]
-        return -sum(math.log(mass) * cost for mass, cost in zip(masses, costs, strict=True))
+        return -sum(
+            math.log(mass) * cost for mass, cost in zip(masses, costs, strict=True)
+        )
 
     return loss
 
@@ -73,7 +78,10 @@ def log_sum_exp(x):
 
 
 FORMULAS = [
-    ("brier", lambda values, p, y: sum((one - (i == y)) ** 2 for i, one in enumerate(p))),
+    (
+        "brier",
+        lambda values, p, y: sum((one - (i == y)) ** 2 for i, one in enumerate(p)),
+    ),
     ("cramer", lambda values, p, y: energy_distance(values, [values[y]], p) ** 2 / 2),
     ("dist2[tau=1]", dist2(1)),
     ("dist2[tau=4]", dist2(4)),
@@ -108,7 +116,9 @@ def test_is_the_sum_of_its_formula(spec, formula, values):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 @pytest.mark.parametrize("lead", [20, 5000])
 @pytest.mark.parametrize("values", [DIGITS, THOUSAND])
-def test_oll_is_exact_and_keeps_its_gradient_where_a_wrong_value_has_all_mass(values, lead, dtype):
+def test_oll_is_exact_and_keeps_its_gradient_where_a_wrong_value_has_all_mass(
+    values, lead, dtype
+):
     bound = bind(values, "oll")
     generator = torch.Generator().manual_seed(0)
     logits = torch.randn(1, 1, 3 * len(values), generator=generator).to(dtype)

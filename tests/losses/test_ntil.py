@@ -93,7 +93,9 @@ tokens = st.one_of(
     st.just(-100),
 )  # fmt: skip
 batches = st.integers(1, 12).flatmap(
-    lambda width: st.lists(st.lists(tokens, min_size=width, max_size=width), min_size=1, max_size=4)
+    lambda width: st.lists(
+        st.lists(tokens, min_size=width, max_size=width), min_size=1, max_size=4
+    )
 )
 options = st.fixed_dictionaries(
     {
@@ -134,7 +136,9 @@ def test_is_the_literal_loop_with_its_gradient(rows, changed, seed):
 @pytest.mark.parametrize("spec", ["ntil", "ntil[noise=0]", "ntil[hard=true]"])
 @pytest.mark.parametrize("length", [1, 40, 60])
 def test_long_numbers(spec, length):
-    labels = torch.randint(10, (2, length), generator=torch.Generator().manual_seed(length))
+    labels = torch.randint(
+        10, (2, length), generator=torch.Generator().manual_seed(length)
+    )
     compare(spec, labels, 3)
 
 
@@ -143,7 +147,9 @@ def test_the_noise_follows_the_example_and_the_step_and_nothing_else():
     bound = bind(DIGITS, "ntil")
 
     def with_key(key, **changes):
-        return value(bound, replace(targets, key=torch.full_like(targets.row, key), **changes))
+        return value(
+            bound, replace(targets, key=torch.full_like(targets.row, key), **changes)
+        )
 
     assert with_key(1) == with_key(1) != with_key(2)
     moved = {"row": targets.row + 3, "position": targets.position + 11}

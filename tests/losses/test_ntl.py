@@ -34,7 +34,9 @@ def test_agrees_with_the_authors_package(name, digit_level, spec):
     vocabulary = numeric_vocabulary(tokenizer)
     if not digit_level:
         order = v.argsort(stable=True)
-        vocabulary = NumericVocabulary(authors_loss.number_token_ids[order], v[order], "ntloss")
+        vocabulary = NumericVocabulary(
+            authors_loss.number_token_ids[order], v[order], "ntloss"
+        )
 
     torch.manual_seed(0)
     logits = torch.randn(2, 9, len(tokenizer))
@@ -42,4 +44,6 @@ def test_agrees_with_the_authors_package(name, digit_level, spec):
     labels[:, ::3] = vocabulary.token_ids[torch.randint(len(vocabulary), (2, 3))]
     labels[0, 1] = -100
     out = numeric_objective(load_loss(spec).bind(vocabulary), logits, labels)
-    torch.testing.assert_close(out.auxiliary, authors_loss(logits, labels), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        out.auxiliary, authors_loss(logits, labels), rtol=1e-5, atol=1e-6
+    )

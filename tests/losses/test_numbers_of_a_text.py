@@ -27,7 +27,9 @@ def test_nl_ntl_agrees_with_the_authors_package(spec):
     authors_loss = ntloss.NumberLevelLoss(tokenizer, **NL_NTL[spec])
     logits = random_logits(labels, len(tokenizer)).detach().float()
     out = numeric_objective(load_loss(spec).bind(vocabulary), logits, labels)
-    torch.testing.assert_close(out.auxiliary, authors_loss(logits, labels), rtol=1e-5, atol=1e-6)
+    torch.testing.assert_close(
+        out.auxiliary, authors_loss(logits, labels), rtol=1e-5, atol=1e-6
+    )
 
 
 def test_raft_of_a_digit_string_is_the_mean_over_all_strings():

@@ -24,7 +24,9 @@ PARTS = ("leftovers", "weights")
 
 def stored(run, loss, seed):
     """A cell of the run."""
-    (record,) = [c for c in sb.read_run(run).rows if (c["loss"], c["seed"]) == (loss, seed)]
+    (record,) = [
+        c for c in sb.read_run(run).rows if (c["loss"], c["seed"]) == (loss, seed)
+    ]
     return sb.read_run(run).current(record["address"])
 
 
@@ -111,14 +113,24 @@ def test_what_a_part_names_goes_and_all_else_stays(run, name):
 def test_what_reports_read_of_the_cells_that_count_stays(run, cache):
     def read_frames():
         frames = sb.read_run(run)
-        names = ("metrics", "comparisons", "selection", "completions", "probes", "train_log")
-        return [getattr(frames, name) for name in names] + [frames.read("probes", ["vector"])]
+        names = (
+            "metrics",
+            "comparisons",
+            "selection",
+            "completions",
+            "probes",
+            "train_log",
+        )
+        return [getattr(frames, name) for name in names] + [
+            frames.read("probes", ["vector"])
+        ]
 
     before_cleaning = read_frames()
     clean("--what", "all", "--yes")
     for frame, expected in zip(read_frames(), before_cleaning, strict=True):
         pd.testing.assert_frame_equal(frame, expected)
-    assert list(read_files(cache)) == ["somebody-elses/thesis.tex"]  # only our own folders of it go
+    # only our own folders of it go
+    assert list(read_files(cache)) == ["somebody-elses/thesis.tex"]
 
 
 def test_a_run_that_another_process_works_on_is_left_as_it_is(run):

@@ -76,7 +76,9 @@ def test_the_manifest_is_the_firsts_with_what_all_runs_say(halves, out, tmp_path
     assert merged["merged"] == [str(run) for run in runs]
 
 
-def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(halves, out, monkeypatch):
+def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
+    halves, out, monkeypatch
+):
     _, first, second = halves
     wrote = []
     monkeypatch.setattr(
@@ -120,17 +122,24 @@ def other_test(cell):
 
 @pytest.mark.parametrize(
     ("change", "said"),
-    [(other_address, "have different cells of"), (other_test, "differ from the stage decode on")],
+    [
+        (other_address, "have different cells of"),
+        (other_test, "differ from the stage decode on"),
+    ],
 )
 def test_two_results_for_one_cell_are_refused(halves, out, tmp_path, change, said):
-    other = changed(sb.read_run(halves[1]), tmp_path / "other", "cell", change, loss="ce")
+    other = changed(
+        sb.read_run(halves[1]), tmp_path / "other", "cell", change, loss="ce"
+    )
     with pytest.raises(UserError, match=said):
         merge_runs([halves[1], other.path], out)
     assert not out.exists()
 
 
 def test_other_weights_and_a_run_without_cells_are_refused(halves, out, tmp_path):
-    other = write_run(tmp_path / "b", losses=("ce",), seeds=(0, 1), weights="of another machine")
+    other = write_run(
+        tmp_path / "b", losses=("ce",), seeds=(0, 1), weights="of another machine"
+    )
     with pytest.raises(UserError, match="they test other weights"):
         merge_runs([halves[1], other.path], out)
     empty = with_manifest(other, tmp_path / "empty", cells=[])

@@ -58,7 +58,9 @@ class World:
 
     def edited(self, plugin: str, number: int) -> World:
         """With another source of a plugin."""
-        return dataclasses.replace(self, edits=tuple({**dict(self.edits), plugin: number}.items()))
+        return dataclasses.replace(
+            self, edits=tuple({**dict(self.edits), plugin: number}.items())
+        )
 
     def upgraded(self, what: str, number: int) -> World:
         """With another version of a part of the software."""
@@ -94,7 +96,9 @@ class Asked:
         """One cell of it, after those that it needs."""
         plain = "ce" if loss == "base" else untuned_label(loss)
         tune = self.tune if is_tuned(loss) else ()
-        narrowed = dataclasses.replace(self, losses=(plain,), base=loss == "base", tune=tune)
+        narrowed = dataclasses.replace(
+            self, losses=(plain,), base=loss == "base", tune=tune
+        )
         rows = [c for c in narrowed.experiment.cells if c.trial is None]
         (cell,) = [c for c in rows if c.loss == loss and c.task == task]
         return [*cell.owner.trials, *([cell.source] if cell.source else []), cell]
@@ -102,7 +106,11 @@ class Asked:
     @property
     def fails(self) -> bool:
         """Whether any of its cells fails."""
-        trials = [cell.recipe.learning_rate for cell in self.experiment.cells if not cell.is_base]
+        trials = [
+            cell.recipe.learning_rate
+            for cell in self.experiment.cells
+            if not cell.is_base
+        ]
         return self.engine == BROKEN or FAILS in trials
 
 
@@ -123,7 +131,9 @@ class Workshop:
 
         # Figures, tokenizers and a disk that is really written take seconds each.
         small = {"reports": [*REPORTS]}
-        self.patch.setattr(publishing, "names", lambda g: small.get(g) or registry.names(g))
+        self.patch.setattr(
+            publishing, "names", lambda g: small.get(g) or registry.names(g)
+        )
         load_tokenizer = cache(tokenizers.load_tokenizer)
         self.patch.setattr(stage, "load_tokenizer", load_tokenizer)
         self.patch.setattr(tokenizers, "load_tokenizer", load_tokenizer)
@@ -154,7 +164,9 @@ class Workshop:
         text = (PLUGINS / name).read_text()
         old = EDITED[name]
         file = self.folder / name
-        file.write_text(f"{comment}\n{text.replace(old, old.replace('0', str(number)))}")
+        file.write_text(
+            f"{comment}\n{text.replace(old, old.replace('0', str(number)))}"
+        )
         registry._files.remove(file.resolve())
         registry.load_plugin_file(file)
 
@@ -197,7 +209,12 @@ def make_fresh(workshop: Workshop, folder: Path, held, rounding) -> RunFrames:
 
     edge.machine["rounding"] = rounding_here
     workshop.enter(world)
-    manifest = {"format": FORMAT, "name": "run", "command": "", "created": "2026-01-01T00:00:00"}
+    manifest = {
+        "format": FORMAT,
+        "name": "run",
+        "command": "",
+        "created": "2026-01-01T00:00:00",
+    }
     write_json(folder / "manifest.json", {**manifest, "cells": contents})
     write_comparisons(read_run(folder))
     return read_run(folder)
@@ -233,10 +250,13 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
 def report_files(folder: Path) -> dict[str, bytes]:
     """The bytes of the tables that a copy of the folder gives, without what is only history."""
     copy = folder.parent / "copy" / "run"
-    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("reports", ".lock", "logs"))
+    shutil.copytree(
+        folder, copy, ignore=shutil.ignore_patterns("reports", ".lock", "logs")
+    )
     manifest = read_json(copy / "manifest.json") or {}
     kept = {key: manifest[key] for key in ("format", "cells")}
-    for cell in kept["cells"]:  # the untuned base follows no recipe: it has that of the last call
+    # the untuned base follows no recipe: it has that of the last call
+    for cell in kept["cells"]:
         cell["recipe"] = {} if cell["loss"] == "base" else cell["recipe"]
     history = {"name": "run", "command": "", "created": "2026-01-01T00:00:00+00:00"}
     write_json(copy / "manifest.json", {**kept, **history})

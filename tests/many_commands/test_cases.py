@@ -42,7 +42,9 @@ def no_source(patch):
 def no_weights(patch):
     """Folders are named by what was asked for, not by what came before."""
     patch.setattr(
-        StoredCell, "_folder", lambda cell, stage, _: cell.run / stage / cell.parts[stage]
+        StoredCell,
+        "_folder",
+        lambda cell, stage, _: cell.run / stage / cell.parts[stage],
     )
 
 
@@ -115,7 +117,9 @@ def commands():
 
 def weights_of(commands, asked):
     """The folders with selected weights of the cells in the first folder."""
-    checkpoints = (cell.stored(commands.root / "one").checkpoint for cell in asked.experiment.cells)
+    checkpoints = (
+        cell.stored(commands.root / "one").checkpoint for cell in asked.experiment.cells
+    )
     return [folder for folder in checkpoints if folder is not None]
 
 
@@ -139,13 +143,17 @@ def test_going_back_trains_nothing(commands, monkeypatch):
     commands.train_eval("one", CE)
 
 
-def test_a_new_metric_is_measured_for_the_cells_of_earlier_commands_too(commands, monkeypatch):
+def test_a_new_metric_is_measured_for_the_cells_of_earlier_commands_too(
+    commands, monkeypatch
+):
     commands.train_eval("one", CE)
     commands.train_eval("one", Asked(("smmd",)))
     monkeypatch.setattr(ExactMatch, "version", 99)
     commands.train_eval("one", Asked(("smmd",)))
     frames = read_run(commands.root / "one")
-    assert len({frames.current(a).parts["measure"] for a in frames.cells["address"]}) == 1
+    assert (
+        len({frames.current(a).parts["measure"] for a in frames.cells["address"]}) == 1
+    )
     assert (frames.cells["status"] == "done").all()
 
 
@@ -175,8 +183,12 @@ def test_a_damaged_file_is_made_again(commands, file, harm, caplog):
     assert "is set aside and made again" in caplog.text
 
 
-@pytest.mark.parametrize(("file", "frame"), [("log", "train_log"), ("probes", "probes")])
-def test_what_nothing_is_made_from_repeats_nothing_where_it_is_damaged(commands, file, frame):
+@pytest.mark.parametrize(
+    ("file", "frame"), [("log", "train_log"), ("probes", "probes")]
+)
+def test_what_nothing_is_made_from_repeats_nothing_where_it_is_damaged(
+    commands, file, frame
+):
     commands.train_eval("one", BOTH)
     damage(commands, f"{file}.parquet")
     with pytest.raises(UserError, match=f"{file}.parquet is damaged .* delete it"):
@@ -195,7 +207,9 @@ def damage(commands, file, harm="cut"):
         found.write_bytes(found.read_bytes()[:7]) if harm == "cut" else found.unlink()
 
 
-def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(commands, monkeypatch):
+def test_a_parser_that_raises_fails_its_cells_each_time_and_the_others_go_on(
+    commands, monkeypatch
+):
     def parse(_, completion):
         raise ValueError("no such completion")
 
@@ -213,7 +227,9 @@ def test_files_of_completions_are_scored_as_in_a_fresh_folder(commands):
     def scored(folder, answers):
         files = []
         for name, answer in answers.items():
-            lines = [f'{{"id": "test-{at}", "completion": "{answer}"}}' for at in range(9)]
+            lines = [
+                f'{{"id": "test-{at}", "completion": "{answer}"}}' for at in range(9)
+            ]
             files.append(commands.root / f"{name}.jsonl")
             write_text(files[-1], "\n".join(lines))
         out = score_predictions("toy", files, out=commands.root / folder).path

@@ -82,7 +82,12 @@ class ManyCommands(RuleBasedStateMachine):
         world = self.workshop.world
         for cell in asked.experiment.cells:
             if cell.trial is None:
-                self.asked[key_of(cell.address, cell.parts)] = asked, world, cell.loss, cell.task
+                self.asked[key_of(cell.address, cell.parts)] = (
+                    asked,
+                    world,
+                    cell.loss,
+                    cell.task,
+                )
 
         # Cells of earlier commands may be measured anew.
         for earlier, _, loss, task in [*self.asked.values()]:
@@ -113,7 +118,9 @@ class ManyCommands(RuleBasedStateMachine):
             return
 
         # The plan said which trainings there would be.
-        to_train = {cell.parts["train"] for cell, stage in planned.items() if stage == "train"}
+        to_train = {
+            cell.parts["train"] for cell, stage in planned.items() if stage == "train"
+        }
         assert sorted(self.workshop.edge.trainings[trained_before:]) == sorted(to_train)
         self.require_finished(path, asked)
         assert not run(asked, path).worked
@@ -199,8 +206,12 @@ class ManyCommands(RuleBasedStateMachine):
                 finished.append(self.asked[key_of(record["address"], record["parts"])])
 
         trained = self.workshop.edge.trained.items()
-        rounding = {name: value for (place, name), value in trained if place == str(path)}
-        fresh = make_fresh(self.workshop, self.root / f"fresh{self.count}/run", finished, rounding)
+        rounding = {
+            name: value for (place, name), value in trained if place == str(path)
+        }
+        fresh = make_fresh(
+            self.workshop, self.root / f"fresh{self.count}/run", finished, rounding
+        )
         require_equal(run, fresh)
         shutil.rmtree(fresh.path.parent)
 

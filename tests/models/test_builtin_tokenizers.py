@@ -33,4 +33,8 @@ def test_the_text_of_a_task_comes_back(tokenizer_of, model, task):
         assert tokenizer.decode(ids) == text
         parts = [tokenizer.decode([one]) for one in ids]
         allowed = 3 if model == "builtin/tiny-triple" else 1
-        assert all(p.isdecimal() and len(p) <= allowed for p in parts if any(map(str.isdigit, p)))
+        assert all(
+            p.isdecimal() and len(p) <= allowed
+            for p in parts
+            if any(map(str.isdigit, p))
+        )

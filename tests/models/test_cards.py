@@ -26,13 +26,25 @@ def folder(tmp_path):
         (b"label: \xff", "is not valid YAML in UTF-8"),
         (b"recipe: 3", "recipe must be a mapping"),
         (b"label: 3", "label must be text, not 3"),
-        (b"settings:\n  epochs: 3\n  epochs: 1", "epochs stands in line 2 and in line 3: keep one"),
-        (b"settings: {chat_template: on}", "chat_template must be true or false, not 'on'"),
-        (b"tasks: {arithmetic: {parameters: 3}}", "[arithmetic][parameters] must be a mapping"),
+        (
+            b"settings:\n  epochs: 3\n  epochs: 1",
+            "epochs stands in line 2 and in line 3: keep one",
+        ),
+        (
+            b"settings: {chat_template: on}",
+            "chat_template must be true or false, not 'on'",
+        ),
+        (
+            b"tasks: {arithmetic: {parameters: 3}}",
+            "[arithmetic][parameters] must be a mapping",
+        ),
         (b"tasks: {arithmetic: {parameters: {level: [hard]}}}", "text or numbers"),
         (b"setings: {epochs: 3}", "Unknown card key 'setings': did you mean settings"),
         (b"settings: {epoch: 3}", "did you mean epochs"),
-        (b"micro_batch_sizes: {24: 0}", "micro_batch_sizes[24] must be greater than 0, not 0"),
+        (
+            b"micro_batch_sizes: {24: 0}",
+            "micro_batch_sizes[24] must be greater than 0, not 0",
+        ),
     ],
 )
 def test_a_mistake_in_a_card_names_the_card(folder, text, message):
@@ -54,7 +66,9 @@ def test_a_task_parameter_that_does_not_exist_names_the_card(folder):
     card = made(folder, "tasks: {arithmetic: {parameters: {levle: easy}}, gsm8k: {}}")
     assert card.task_spec("gsm8k") == "gsm8k"
     assert card.task_spec("arithmetic[level=hard]") == "arithmetic[level=hard]"
-    with pytest.raises(UserError, match=r"card.yaml sets arithmetic\[levle=easy\]: .*mean level"):
+    with pytest.raises(
+        UserError, match=r"card.yaml sets arithmetic\[levle=easy\]: .*mean level"
+    ):
         card.task_spec("arithmetic")
 
 
@@ -76,7 +90,9 @@ def test_settings_come_on_top_of_the_recipe(folder):
     assert (recipe.epochs, recipe.dtype, recipe.lora_rank) == (15, "bfloat16", 8)
     assert card.recipe("gsm8k").lora_rank == 4
     model_card.cache_clear()
-    recipe = made(folder, f"recipe: {{epochs: 2, lora_rank: 2}}\n{text}").recipe("arithmetic")
+    recipe = made(folder, f"recipe: {{epochs: 2, lora_rank: 2}}\n{text}").recipe(
+        "arithmetic"
+    )
     assert (recipe.epochs, recipe.dtype, recipe.lora_rank) == (2, "bfloat16", 8)
 
 
@@ -98,15 +114,23 @@ def test_auto_is_the_checkpoints_own_dtype(folder, named, weights, own):
     save_file({name: w.to(weights) for name, w in load_file(file).items()}, file)
     card = model_card(str(folder))
     configs = ({}, {"dtype": "auto"}, {"dtype": "float32"})
-    assert [card.recipe("gsm8k", changes).dtype for changes in configs] == [own, own, "float32"]
-    with pytest.raises(UserError, match="dtype must be 'auto', 'float32' or 'bfloat16', not"):
+    assert [card.recipe("gsm8k", changes).dtype for changes in configs] == [
+        own,
+        own,
+        "float32",
+    ]
+    with pytest.raises(
+        UserError, match="dtype must be 'auto', 'float32' or 'bfloat16', not"
+    ):
         card.recipe("gsm8k", {"dtype": "float16"})
 
 
 @pytest.fixture
 def hub(folder, monkeypatch):
     """Every name of the hub is a copy of `builtin/tiny`, whose tokenizer has N = 10."""
-    monkeypatch.setattr("huggingface_hub.snapshot_download", lambda *_, **__: str(folder))
+    monkeypatch.setattr(
+        "huggingface_hub.snapshot_download", lambda *_, **__: str(folder)
+    )
     yield folder
     model_card.cache_clear()
 
@@ -124,7 +148,13 @@ TEXT, VISION = {"gsm8k": None, "arithmetic": None}, {"clock_time": 15, "chartqa"
         ("meta-llama/Meta-Llama-3-8B", "Llama3-8B", 1000, TEXT, {}),
         ("Qwen/Qwen2.5-VL-3B-Instruct", "Qwen2.5-VL-3B", 10, VISION, QWEN_VL),
         ("Qwen/Qwen2.5-VL-7B-Instruct", "Qwen2.5-VL-7B", 10, VISION, QWEN_VL),
-        ("mistralai/Ministral-3-3B-Base-2512", "Ministral-3-3B", 10, VISION, {"max_length": 4096}),
+        (
+            "mistralai/Ministral-3-3B-Base-2512",
+            "Ministral-3-3B",
+            10,
+            VISION,
+            {"max_length": 4096},
+        ),
         ("meta-llama/Llama-3.2-11B-Vision", "Llama-3.2-Vision-11B", 1000, VISION, {}),
     ],
 )
@@ -149,5 +179,7 @@ def test_another_numeric_vocabulary_than_the_card_says_is_refused(hub):
 def test_a_truncated_safetensors_file_is_named(folder):
     weights = folder / "model.safetensors"
     weights.write_bytes(weights.read_bytes()[:-100])
-    with pytest.raises(UserError, match=f"The weights {weights} are not a whole safetensors file"):
+    with pytest.raises(
+        UserError, match=f"The weights {weights} are not a whole safetensors file"
+    ):
         model_card(str(folder))

@@ -31,12 +31,18 @@ def copy(tmp_path):
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        (lambda w: {k: v for k, v in w.items() if "mlp.down" not in k}, ["6 missing", DOWN]),
+        (
+            lambda w: {k: v for k, v in w.items() if "mlp.down" not in k},
+            ["6 missing", DOWN],
+        ),
         (
             lambda w: {f"_orig_mod.{k}": v for k, v in w.items()},
             ["69 missing", "68 unexpected", "_orig_mod.model.embed_tokens.weight"],
         ),
-        (lambda w: {**w, "v_head.weight": torch.ones(3)}, ["1 unexpected: v_head.weight"]),
+        (
+            lambda w: {**w, "v_head.weight": torch.ones(3)},
+            ["1 unexpected: v_head.weight"],
+        ),
         (lambda w: {**w, DOWN: torch.ones(7)}, ["1 of another shape: " + DOWN]),
     ],
 )
@@ -69,10 +75,16 @@ def test_a_head_in_the_file_of_a_tied_model_must_be_the_embedding(copy):
 def test_an_adapter_beside_a_model_and_quantised_weights_are_refused(copy):
     folder = copy()
     (folder / "adapter_config.json").write_text("{}")
-    with pytest.raises(UserError, match=r"a model and, by adapter_config\.json, an adapter"):
+    with pytest.raises(
+        UserError, match=r"a model and, by adapter_config\.json, an adapter"
+    ):
         model_card(str(folder))
-    (folder / "config.json").write_text('{"quantization_config": {"quant_method": "fp8"}}')
-    with pytest.raises(UserError, match="are quantised, and no quantised weights are trained"):
+    (folder / "config.json").write_text(
+        '{"quantization_config": {"quant_method": "fp8"}}'
+    )
+    with pytest.raises(
+        UserError, match="are quantised, and no quantised weights are trained"
+    ):
         model_card(str(folder))
 
 
@@ -130,7 +142,9 @@ def test_a_target_is_refused_where_peft_finds_no_layer_for_it(name, target):
     if peft_finds_it:
         loading.require_lora_targets(card, target)
     else:
-        with pytest.raises(UserError, match=f"'{target}', and no layer of .* is called so"):
+        with pytest.raises(
+            UserError, match=f"'{target}', and no layer of .* is called so"
+        ):
             loading.require_lora_targets(card, target)
 
 

@@ -5,7 +5,12 @@ from smmd_bench.models.recipe import checked_settings
 
 
 def test_settings_are_read_by_the_type_of_their_field():
-    texts = {"epochs": "1e1", "learning_rate": "3", "group_by_length": "True", "dtype": "bfloat16"}
+    texts = {
+        "epochs": "1e1",
+        "learning_rate": "3",
+        "group_by_length": "True",
+        "dtype": "bfloat16",
+    }
     settings = checked_settings(texts | {"train_examples": "none"})
     assert [*settings.values()] == [10, 3.0, True, "bfloat16", None]
     assert type(settings["epochs"]) is int
@@ -32,7 +37,9 @@ def test_a_bad_setting_is_one_sentence(name, value, message):
 
 def test_lora_targets_may_stand_with_spaces_commas_or_plus_signs():
     for text in ("q_proj v_proj", "q_proj,v_proj", " q_proj + v_proj,q_proj"):
-        assert checked_settings({"lora_targets": text}) == {"lora_targets": "q_proj v_proj"}
+        assert checked_settings({"lora_targets": text}) == {
+            "lora_targets": "q_proj v_proj"
+        }
 
 
 @pytest.mark.parametrize("values", [None, 3, ["epochs"]])

@@ -9,7 +9,14 @@ from torch.utils.checkpoint import checkpoint
 from smmd_bench import numeric_objective
 from smmd_bench.objective import numeric_term
 
-from .entries import assert_same, each_loss, gradients, of_hidden, parts, trainable_or_not
+from .entries import (
+    assert_same,
+    each_loss,
+    gradients,
+    of_hidden,
+    parts,
+    trainable_or_not,
+)
 from .toys import H, T, V, bind, literal, random_batch, random_hidden, random_labels
 
 
@@ -61,13 +68,17 @@ def test_gradient_is_that_of_finite_differences(name, trainable):
 
     leaves = (hidden, weight.requires_grad_(trainable))
 
-    assert loss.stops_gradient or torch.autograd.gradcheck(total, leaves, fast_mode=True)
+    assert loss.stops_gradient or torch.autograd.gradcheck(
+        total, leaves, fast_mode=True
+    )
 
 
 @trainable_or_not
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
 @each_loss
-def test_narrow_weights_give_narrow_gradients_near_the_wide_ones(name, dtype, trainable):
+def test_narrow_weights_give_narrow_gradients_near_the_wide_ones(
+    name, dtype, trainable
+):
     labels, hidden, weight = random_batch(dtype=dtype)
     leaves = leaves_of(hidden, weight, trainable)
     loss = bind(name)

@@ -73,7 +73,9 @@ def literal(text):
 def test_places_add_up_to_the_numbers_of_the_text(name, texts):
     if any(texts):
         wanted = [number for text in texts for number in literal(text)]
-        assert numbers(name, *texts) == pytest.approx([float(x) for x in wanted], rel=1e-12)
+        assert numbers(name, *texts) == pytest.approx(
+            [float(x) for x in wanted], rel=1e-12
+        )
 
 
 @pytest.mark.parametrize(
@@ -99,7 +101,9 @@ def test_the_place_of_a_token_counts_the_digits_after_it(name, place):
         ("12345", [0, 0], [100, 1], True),
     ],
 )
-def test_digits_outside_the_vocabulary_are_a_part_of_their_number(text, number, place, whole):
+def test_digits_outside_the_vocabulary_are_a_part_of_their_number(
+    text, number, place, whole
+):
     tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / "triple")
     tokenizer.add_tokens(["05", "000"])
     vocabulary = numeric_vocabulary(tokenizer)
@@ -117,7 +121,8 @@ def test_digits_outside_the_vocabulary_are_a_part_of_their_number(text, number, 
     with_decimals = load_loss("nl_ntl[decimals=true]").bind(vocabulary)
     numbers = sb.count_units(with_decimals, labels)
     assert numbers == whole * (1 + max(number))
-    assert targets.units == (numbers if text != "12345" else 0)  # of three digits at most
+    # of three digits at most
+    assert targets.units == (numbers if text != "12345" else 0)
 
 
 @pytest.mark.parametrize(
@@ -160,7 +165,9 @@ def word_tokenizer(vocabulary):
 
     longest = sorted(vocabulary, key=len, reverse=True)
     split = Regex("|".join(re.escape(word) for word in longest))
-    tokenizer = Tokenizer(models.WordLevel({word: at for at, word in enumerate(vocabulary)}, "a"))
+    tokenizer = Tokenizer(
+        models.WordLevel({word: at for at, word in enumerate(vocabulary)}, "a")
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
         [
             pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),

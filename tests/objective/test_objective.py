@@ -30,7 +30,9 @@ def test_is_its_definition(entry, name, shares):
     expected = toys.literal(loss, hidden @ weight.T, labels)
 
     assert_same(parts(out), expected)
-    assert_same(gradients(out.total, hidden, weight), gradients(expected[0], hidden, weight))
+    assert_same(
+        gradients(out.total, hidden, weight), gradients(expected[0], hidden, weight)
+    )
     assert out.tokens == int((labels != -100).sum())
 
     with torch.no_grad():
@@ -101,7 +103,9 @@ def test_without_a_numeric_target_the_auxiliary_is_a_zero(entry, name):
     assert_same(gradients(out.total, hidden, weight), gradients(plain, hidden, weight))
 
     if entry is of_logits:
-        assert not gradients(out.auxiliary, hidden)[0].any()  # which has a gradient path
+        assert not gradients(out.auxiliary, hidden)[
+            0
+        ].any()  # which has a gradient path
 
 
 @each_loss
@@ -132,7 +136,13 @@ def test_units_are_known_before_the_forward_pass(name):
     cells = toys.numeric_cells(labels)
     rows = {row for row, _ in cells}
     numbers = {number for number, _ in toys.literal_places(labels)}
-    other_units = {"ce": [], "per-row": rows, "ntil": numbers, "nl_ntl": numbers, "raft": numbers}
+    other_units = {
+        "ce": [],
+        "per-row": rows,
+        "ntil": numbers,
+        "nl_ntl": numbers,
+        "raft": numbers,
+    }
     units = other_units.get(name.partition("[")[0], cells)
     assert out.units == len(units)
 
@@ -142,7 +152,9 @@ BIAS = torch.randn(toys.V, dtype=torch.float64, requires_grad=True)
 
 @pytest.mark.parametrize("options", [{"scale": 0.25}, {"bias": BIAS, "soft_cap": 5.0}])
 @each_loss
-def test_a_head_that_is_more_than_a_weight_takes_the_plain_path_and_says_so(name, options, caplog):
+def test_a_head_that_is_more_than_a_weight_takes_the_plain_path_and_says_so(
+    name, options, caplog
+):
     labels, hidden, weight = toys.random_batch()
     leaves = [hidden, weight]
     if "bias" in options:
@@ -155,7 +167,9 @@ def test_a_head_that_is_more_than_a_weight_takes_the_plain_path_and_says_so(name
     targets = supervised_targets(loss, labels)
     objective.say_once.cache_clear()
     with caplog.at_level(logging.WARNING, logger="smmd_bench"):
-        out = hidden_objective(loss, hidden[targets.row, targets.position], head, targets)
+        out = hidden_objective(
+            loss, hidden[targets.row, targets.position], head, targets
+        )
 
     assert "bias, scale or soft-cap" in caplog.text
 
@@ -167,10 +181,14 @@ def test_a_head_that_is_more_than_a_weight_takes_the_plain_path_and_says_so(name
 def test_mistakes_of_the_caller_are_errors():
     logits, labels = torch.zeros(1, 1, toys.V), torch.tensor([[toys.IDS[0]]])
     with pytest.raises(ValueError, match="are not aligned"):
-        numeric_objective(None, torch.zeros(2, 5, toys.V), torch.zeros(2, 4, dtype=torch.long))
+        numeric_objective(
+            None, torch.zeros(2, 5, toys.V), torch.zeros(2, 4, dtype=torch.long)
+        )
     for name in ("smmd", "gce", "ce"):
         for count in ("num_tokens", "num_units"):
-            with pytest.raises(ValueError, match=r"without num_.* both .* whole optimiser step"):
+            with pytest.raises(
+                ValueError, match=r"without num_.* both .* whole optimiser step"
+            ):
                 numeric_objective(toys.bind(name), logits, labels, **{count: 4})
 
     with pytest.raises(ValueError, match="is 0, but this batch alone has 1"):
@@ -190,7 +208,9 @@ class Synchronisations(TorchDispatchMode):
         name = function.name().removeprefix("aten::").partition(".")[0]
         # An index that is a mask has as many elements as it has ones.
         if name.lstrip("_") in ("index", "index_put", "index_put_", "index_put_impl_"):
-            self.count += any(index is not None and index.dtype == torch.bool for index in args[1])
+            self.count += any(
+                index is not None and index.dtype == torch.bool for index in args[1]
+            )
         self.count += name in self.NAMES
         return function(*args, **(kwargs or {}))
 
@@ -207,7 +227,9 @@ def test_a_gpu_is_waited_for_once_at_most_and_only_by_a_trainable_head(name):
         counts = torch.tensor(24), torch.tensor(9)
         for _ in range(2):  # constants of a dtype are made at the first step
             with Synchronisations() as seen:
-                out = hidden_objective(loss, hidden, head, targets.at_step(0, 1), *counts, chunk)
+                out = hidden_objective(
+                    loss, hidden, head, targets.at_step(0, 1), *counts, chunk
+                )
                 out.total.backward()
         assert seen.count <= trainable
 
@@ -219,7 +241,8 @@ def test_a_gpu_is_waited_for_once_at_most_and_only_by_a_trainable_head(name):
 @pytest.mark.parametrize("name", toys.OF_THE_PACKAGE)
 def test_nothing_is_left_on_another_device(name, monkeypatch):
     """The device `meta` has shapes alone: a value that the host asks for is an error there."""
-    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)  # which meta has not
+    # which meta has not
+    monkeypatch.setattr(torch, "is_autocast_enabled", lambda _: False)
     monkeypatch.setattr(torch, "autocast", lambda *_, **__: nullcontext())
     labels, _, weight = toys.random_batch(dtype=torch.float32)
     loss = toys.bind(name)

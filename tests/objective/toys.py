@@ -15,7 +15,9 @@ IDS = [7, 3, 50, 11, 29, 60, 0, 33, 18, 42]  # the vocabulary ids of the values 
 
 
 def vocabulary():
-    return NumericVocabulary(torch.tensor(IDS), torch.arange(10, dtype=torch.float64), "test")
+    return NumericVocabulary(
+        torch.tensor(IDS), torch.arange(10, dtype=torch.float64), "test"
+    )
 
 
 @dataclass(frozen=True)

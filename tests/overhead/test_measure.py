@@ -53,7 +53,9 @@ def test_a_measurement_is_a_run_without_cells_and_has_every_step(measured_folder
     assert (seconds > 0).all()
 
     assert not measure(tiny_settings(losses=TWO), measured_folder, silent)
-    with pytest.raises(UserError, match=r"belongs to another .* \(overhead_tiny_cpu_smmd_"):
+    with pytest.raises(
+        UserError, match=r"belongs to another .* \(overhead_tiny_cpu_smmd_"
+    ):
         measure(tiny_settings(losses=TWO, length=8), measured_folder, silent)
 
 
@@ -83,7 +85,9 @@ def test_a_killed_row_is_reported_and_its_repeat_alone_is_missing(
         failed = read_rows(folder).dropna(subset="error")
         assert failed[["row", "repeat"]].to_numpy().tolist() == [["ce", 1]]
         assert failed["error"].iloc[0].startswith("the process was killed by SIGKILL")
-    assert all(file.read_bytes() == content for file, content in of_first_repeat.items())
+    assert all(
+        file.read_bytes() == content for file, content in of_first_repeat.items()
+    )
 
 
 @pytest.mark.engine
@@ -103,14 +107,18 @@ def test_every_step_is_an_optimiser_step_of_the_real_trainer(row, monkeypatch):
 
     monkeypatch.setattr(worker, "build_model", watched)
     steps: list[tuple[int, int]] = []
-    trainer, result = train_row(tiny_settings(), row, 0, lambda *step: steps.append(step))
+    trainer, result = train_row(
+        tiny_settings(), row, 0, lambda *step: steps.append(step)
+    )
 
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert len(result["steps"]) == 4
 
     trained = trainer.model.state_dict()
     untrained = models[0].untrained
-    changed = {name for name in untrained if not torch.equal(untrained[name], trained[name])}
+    changed = {
+        name for name in untrained if not torch.equal(untrained[name], trained[name])
+    }
     assert len(changed) >= 7  # lora_B of all seven linear maps
     assert all("lora_" in name for name in changed)
 
@@ -131,7 +139,8 @@ def test_cross_entropy_here_is_that_of_the_stock_trainer():
     assert trainer.args.bf16
 
 
-CE = {0: [9.0, 2.0, 4.0, 3.0], 1: [9.0, 3.0, 5.0, 2.0]}  # seconds by repeat; the first is dropped
+# seconds by repeat; the first is dropped
+CE = {0: [9.0, 2.0, 4.0, 3.0], 1: [9.0, 3.0, 5.0, 2.0]}
 SMMD = {0: [1.0, 2.2, 6.0, 3.3], 1: [1.0, 3.0, 6.0, 3.6]}
 
 
@@ -160,7 +169,9 @@ def test_times_are_of_the_median_step_without_the_dropped_ones():
 def test_ratios_are_medians_over_repeats_with_the_smallest_and_the_largest():
     line = planted().loc["smmd"]
     assert line["wall_to_ce"] == line["cpu_to_ce"] == pytest.approx((1.1 + 1.2) / 2)
-    assert (line["wall_to_ce_low"], line["wall_to_ce_high"]) == pytest.approx((1.1, 1.2))
+    assert (line["wall_to_ce_low"], line["wall_to_ce_high"]) == pytest.approx(
+        (1.1, 1.2)
+    )
 
     memory = [line[f"memory_to_ce{end}"] for end in ("", "_low", "_high")]
     assert memory == pytest.approx([1.375, 1.25, 1.5])
@@ -192,7 +203,16 @@ def test_a_mistake_is_one_sentence_and_leaves_nothing(words, sentence, tmp_path)
 @pytest.mark.slow
 def test_the_command_measures_once_and_prints_the_table_with_what_failed(tmp_path):
     words = ["overhead", "--geometry", "tiny", "--losses", "smmd,ntil", "--out", "out"]
-    words += ["--steps", "4", "--repeats", "1", "--length", "16", "--numeric-tokens", "5"]
+    words += [
+        "--steps",
+        "4",
+        "--repeats",
+        "1",
+        "--length",
+        "16",
+        "--numeric-tokens",
+        "5",
+    ]
     out = call(words, tmp_path)
 
     assert out.status == 1, out.output

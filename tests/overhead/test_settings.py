@@ -27,11 +27,14 @@ def test_rows_and_folder_follow_from_the_settings():
 @pytest.mark.parametrize(
     ("name", "parameters", "numeric_tokens"),
     [
-        ("qwen2.5-1.5b", 1_543_714_304, 10),  # as the model card of Qwen2.5-1.5B says: 1.54B
+        # as the model card of Qwen2.5-1.5B says: 1.54B
+        ("qwen2.5-1.5b", 1_543_714_304, 10),
         ("smollm3-3b", 3_075_098_624, 1000),  # 3.08B
     ],
 )
-def test_the_models_of_the_papers_table_have_their_size(name, parameters, numeric_tokens):
+def test_the_models_of_the_papers_table_have_their_size(
+    name, parameters, numeric_tokens
+):
     geometry = named_geometries()[name]
     model = build_model(geometry.config, Recipe(method="full"), "meta")
     assert sum(p.numel() for p in model.parameters()) == parameters
@@ -40,14 +43,20 @@ def test_the_models_of_the_papers_table_have_their_size(name, parameters, numeri
 
 @pytest.mark.parametrize("form", ["file", "folder"])
 def test_a_config_json_is_a_geometry_whose_n_is_not_known(form, tmp_path):
-    config = {**named_geometries()["tiny"].config, "architectures": ["Qwen2ForCausalLM"]}
+    config = {
+        **named_geometries()["tiny"].config,
+        "architectures": ["Qwen2ForCausalLM"],
+    }
     file = tmp_path / "Mine-7B" / "config.json"
     file.parent.mkdir()
     file.write_text(json.dumps(config))
     geometry = find_geometry(str(file if form == "file" else file.parent))
 
     assert (geometry.name, geometry.numeric_tokens) == ("Mine-7B", None)
-    for text, words in (("{", "is not valid JSON"), ("{}", "no model_type and vocab_size")):
+    for text, words in (
+        ("{", "is not valid JSON"),
+        ("{}", "no model_type and vocab_size"),
+    ):
         file.write_text(text)
         with pytest.raises(UserError, match=words):
             find_geometry(str(file))
@@ -69,7 +78,9 @@ def test_labels_are_the_numeric_tokens_of_the_last_quarter_of_a_row():
 
 
 def test_rows_follow_from_the_repeat():
-    first, again, other = (synthetic_rows(tiny_settings(), repeat)[0] for repeat in (0, 0, 1))
+    first, again, other = (
+        synthetic_rows(tiny_settings(), repeat)[0] for repeat in (0, 0, 1)
+    )
     assert torch.equal(first["input_ids"], again["input_ids"])
     assert not torch.equal(first["input_ids"], other["input_ids"])
 
@@ -79,7 +90,9 @@ def test_values_of_few_and_many_digits_are_alike_often():
         steps=100, length=240, config={"vocab_size": 2000}, numeric_tokens=1000
     )
     labels = torch.stack([row["labels"][-60:] for row in synthetic_rows(settings, 0)])
-    values = torch.searchsorted(synthetic_vocabulary(2000, 1000).token_ids, labels).numpy()
+    values = torch.searchsorted(
+        synthetic_vocabulary(2000, 1000).token_ids, labels
+    ).numpy()
 
     assert (values.min(), values.max()) == (0, 999)
 

@@ -36,7 +36,8 @@ def lowest(wheel, tmp_path_factory):
     """Runs a command of an environment with the lowest versions; returns what it prints."""
     folder = tmp_path_factory.mktemp("lowest")
     packages, constraints = folder / "packages", folder / "constraints.txt"
-    free = {canonicalize_name(name) for name in FLOORS} | {"pydantic-core"}  # pydantic pins its own
+    # pydantic pins its own
+    free = {canonicalize_name(name) for name in FLOORS} | {"pydantic-core"}
     locked = pinned(ROOT / "requirements-cpu.lock").items()
     constraints.write_text(
         "".join(f"{n}=={v}\n" for n, v in locked if canonicalize_name(n) not in free)
@@ -47,10 +48,15 @@ def lowest(wheel, tmp_path_factory):
         "-r", TARGET, "-c", constraints,
     ]  # fmt: skip
     process = subprocess.run(command, capture_output=True, text=True)
-    if "NewConnectionError" in process.stderr or "NameResolutionError" in process.stderr:
+    if (
+        "NewConnectionError" in process.stderr
+        or "NameResolutionError" in process.stderr
+    ):
         pytest.skip("the lowest versions cannot be installed: there is no network")
     assert process.returncode == 0, process.stdout + process.stderr
-    return command_runner(fresh_environment(folder / "venv", wheel, dependencies=packages), folder)
+    return command_runner(
+        fresh_environment(folder / "venv", wheel, dependencies=packages), folder
+    )
 
 
 def test_the_lowest_versions_are_those_of_pyproject_and_none_of_the_lock_is_below_them():
@@ -65,9 +71,13 @@ def test_completions_are_scored_with_the_lowest_versions(lowest, tmp_path):
         "print(json.dumps({name: version(name) for name in sys.argv[1:]}))"
     )
     scores = json.loads(lowest("python", "-c", code, *FLOORS))
-    assert {n: Version(v) for n, v in scores.items()} == {n: Version(v) for n, v in FLOORS.items()}
+    assert {n: Version(v) for n, v in scores.items()} == {
+        n: Version(v) for n, v in FLOORS.items()
+    }
     file = tmp_path / "answers.jsonl"
     answers = answers_of(problems(40, 0), 0.6, 1).assign(id=range(40))
     answers[["id", "completion"]].to_json(file, orient="records", lines=True)
     words = f"--task arithmetic --limit 40 --json --predictions {file}".split()
-    assert "exact_match" in json.dumps(json.loads(lowest("smmd-bench", "score", *words)))
+    assert "exact_match" in json.dumps(
+        json.loads(lowest("smmd-bench", "score", *words))
+    )

@@ -47,28 +47,39 @@ def installed(wheel, folder):
 
 
 def test_the_wheel_holds_the_source_files_and_no_others(wheel):
-    packed = {name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name}
+    packed = {
+        name for name in zipfile.ZipFile(wheel).namelist() if ".dist-info/" not in name
+    }
     wanted = {
         f"{package}/{file}"
         for folder, package in PACKAGES.items()
         for file in source_files(ROOT / folder)
     }
     assert packed == wanted
-    for kind in ("safetensors", "jinja", "yaml", "csv", "typed"):  # data of packages are among them
+    # data of packages are among them
+    for kind in ("safetensors", "jinja", "yaml", "csv", "typed"):
         assert any(name.endswith(kind) for name in packed)
 
 
 def test_a_fresh_environment_finds_every_plugin_and_has_the_command(installed, folder):
     code = "import smmd_bench, smmd_bench_celsius as c; print(smmd_bench.__file__, c.__file__)"
-    assert all(Path(f).is_relative_to(folder) for f in installed("python", "-c", code).split())
+    assert all(
+        Path(f).is_relative_to(folder) for f in installed("python", "-c", code).split()
+    )
     listed = json.loads(installed("smmd-bench", "ls", "--json"))
-    errors = {(g, plugin["name"]): plugin["error"] for g in GROUPS for plugin in listed[g]}
-    registered = {(g, e.name) for g in GROUPS for e in entry_points(group=f"smmd_bench.{g}")}
+    errors = {
+        (g, plugin["name"]): plugin["error"] for g in GROUPS for plugin in listed[g]
+    }
+    registered = {
+        (g, e.name) for g in GROUPS for e in entry_points(group=f"smmd_bench.{g}")
+    }
     assert errors == dict.fromkeys(registered | OF_THE_EXAMPLE)
     assert "builtin/tiny" in installed("smmd-bench", "ls", "models")
 
 
-def test_the_plugins_of_the_example_keep_their_contracts_and_make_a_run(installed, folder):
+def test_the_plugins_of_the_example_keep_their_contracts_and_make_a_run(
+    installed, folder
+):
     assert "✗" not in installed("smmd-bench", "validate", "temperature", "squared_emd")
     installed(
         "smmd-bench", "train-eval", "--task", "temperature", "--losses", "ce,squared_emd",

@@ -19,7 +19,9 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="session")
-def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Path:
     """The wheel of this project, built once for all processes of a test run. Only to be read."""
     folder = tmp_path_factory.getbasetemp()
     if hasattr(request.config, "workerinput"):
@@ -31,7 +33,16 @@ def wheel(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 def source_files(project: Path) -> list[Path]:
     """The files of a project, or of a part of one, that git tracks or would track."""
-    command = ["git", "-C", str(project), "ls-files", "-z", "-c", "-o", "--exclude-standard"]
+    command = [
+        "git",
+        "-C",
+        str(project),
+        "ls-files",
+        "-z",
+        "-c",
+        "-o",
+        "--exclude-standard",
+    ]
     listed = subprocess.run(command, check=True, capture_output=True, text=True)
     names = filter(None, listed.stdout.split("\0"))
     return sorted({Path(name) for name in names if (project / name).is_file()})
@@ -47,7 +58,9 @@ def build_wheel(project: Path, folder: Path) -> Path:
     return next(folder.glob("*.whl"))
 
 
-def fresh_environment(folder: Path, *wheels: Path, dependencies: Path | None = None) -> Path:
+def fresh_environment(
+    folder: Path, *wheels: Path, dependencies: Path | None = None
+) -> Path:
     """A virtual environment with these wheels; returns its folder of commands.
 
     dependencies: the folder that has all others (None: this environment's own).
@@ -59,7 +72,9 @@ def fresh_environment(folder: Path, *wheels: Path, dependencies: Path | None = N
         *wheels,
     )  # fmt: skip
     site = next((folder / "lib").glob("python*/site-packages"))
-    (site / "dependencies.pth").write_text(f"{dependencies or sysconfig.get_path('purelib')}\n")
+    (site / "dependencies.pth").write_text(
+        f"{dependencies or sysconfig.get_path('purelib')}\n"
+    )
     return commands
 
 
@@ -70,7 +85,9 @@ def command_runner(commands: Path, folder: Path) -> Callable[..., str]:
 
     def run(command: str, *arguments: str) -> str:
         words = [str(commands / command), *arguments]
-        process = subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
+        process = subprocess.run(
+            words, cwd=folder, env=environment, capture_output=True, text=True
+        )
         assert process.returncode == 0, process.stdout + process.stderr
         return process.stdout
 

@@ -28,7 +28,9 @@ def install(tmp_path, monkeypatch):
     def install(package: str, *, entry_point: str, name: str | None = None) -> None:
         metadata = tmp_path / f"{package}-1.5.dist-info"
         metadata.mkdir()
-        (metadata / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.5")
+        (metadata / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.5"
+        )
         point = f"[smmd_bench.losses]\n{entry_point} = {package}:Mine\n"
         (metadata / "entry_points.txt").write_text(point)
         text = LOSS.replace('"mine"', f'"{name or entry_point}"')
@@ -46,7 +48,9 @@ def install(tmp_path, monkeypatch):
         cached.cache_clear()
 
 
-def test_a_plugin_with_the_name_of_a_first_party_one_is_refused_with_its_package(install):
+def test_a_plugin_with_the_name_of_a_first_party_one_is_refused_with_its_package(
+    install,
+):
     install("mylab", entry_point="ce")
     with pytest.raises(
         UserError, match=r"loss 'ce' of smmd-bench cannot be used: mylab 1\.5 names"
@@ -55,7 +59,11 @@ def test_a_plugin_with_the_name_of_a_first_party_one_is_refused_with_its_package
 
     assert registry.load_loss("smmd").name == "smmd"
     for whole in (False, True):
-        errors = {loss.name: loss.error for loss in listing("losses", whole=whole) if loss.error}
+        errors = {
+            loss.name: loss.error
+            for loss in listing("losses", whole=whole)
+            if loss.error
+        }
         assert [*errors] == ["ce"]
         assert "mylab 1.5 names one so, too" in errors["ce"]
 
@@ -63,13 +71,17 @@ def test_a_plugin_with_the_name_of_a_first_party_one_is_refused_with_its_package
 def test_two_packages_with_plugins_of_one_name_are_refused(install):
     install("mylab", entry_point="huber")
     install("theirs", entry_point="huber")
-    with pytest.raises(UserError, match=r"of mylab cannot be used: theirs 1\.5 names one so, too"):
+    with pytest.raises(
+        UserError, match=r"of mylab cannot be used: theirs 1\.5 names one so, too"
+    ):
         registry.load_loss("huber")
 
 
 def test_a_class_with_the_name_of_a_first_party_one_is_refused(install):
     install("mylab", entry_point="huber", name="ce")
-    with pytest.raises(UserError, match="of mylab cannot be used: its class has the name 'ce'"):
+    with pytest.raises(
+        UserError, match="of mylab cannot be used: its class has the name 'ce'"
+    ):
         registry.load_loss("huber")
     assert type(registry.load_loss("ce")).__module__ == "smmd_bench.plugins.losses.ce"
 

@@ -29,7 +29,8 @@ def made(text):
 def test_values_are_read_by_the_type_of_the_parameter():
     toy = made("toy[sigma=1+2.5,lambda=5,term=mmd,hard=true,steps=4,operations=1..2]")
     assert toy == Toy((1.0, 2.5), 5.0, "mmd", True, 4, (1, 2))
-    assert made("toy[sigma=1e+20+1.5E+2+3]").sigma == (1e20, 150.0, 3.0)  # as in an exponent
+    # as in an exponent
+    assert made("toy[sigma=1e+20+1.5E+2+3]").sigma == (1e20, 150.0, 3.0)
 
 
 def test_canonical_spelling_names_only_what_differs_from_the_default():
@@ -88,7 +89,9 @@ def test_a_bad_spelling_says_what_is_wrong(text, message):
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("loss", ["ce", "smmd[sigma=1]", "smmd[kernel=random,term=mmd]"])
+@pytest.mark.parametrize(
+    "loss", ["ce", "smmd[sigma=1]", "smmd[kernel=random,term=mmd]"]
+)
 def test_a_label_says_what_was_tuned_and_is_no_spec(loss):
     label = parameters.tuned_label(loss)
     assert (parameters.is_tuned(label), parameters.is_tuned(loss)) == (True, False)
@@ -99,7 +102,9 @@ def test_a_label_says_what_was_tuned_and_is_no_spec(loss):
 
 def with_field(annotation, **default):
     """A plugin with one field of this type."""
-    return dataclass(type("Plugin", (), {"__annotations__": {"z": annotation}, **default}))
+    return dataclass(
+        type("Plugin", (), {"__annotations__": {"z": annotation}, **default})
+    )
 
 
 @pytest.mark.parametrize(

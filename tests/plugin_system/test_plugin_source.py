@@ -58,7 +58,9 @@ def test_first_party_plugins_have_none():
         ("parameter(0.5", "parameter(0.25", True),
     ],
 )
-def test_an_edit_of_a_plugin_file_is_seen_and_a_comment_is_not(tmp_path, old, new, counts):
+def test_an_edit_of_a_plugin_file_is_seen_and_a_comment_is_not(
+    tmp_path, old, new, counts
+):
     file = tmp_path / "mine.py"
     assert old in LOSS
     first = digest_of(file, LOSS)
@@ -84,8 +86,18 @@ def test_a_plugin_of_a_package_counts_with_the_whole_package(tmp_path, monkeypat
 @pytest.mark.parametrize(
     ("file", "names", "edit", "stages"),
     [
-        (LOSS, ("arithmetic", "huber"), ("return loss,", "return 2 * loss,"), [set(), {"train"}]),
-        (LOSS, ("arithmetic", "ce"), ("return loss,", "return 2 * loss,"), [set(), set()]),
+        (
+            LOSS,
+            ("arithmetic", "huber"),
+            ("return loss,", "return 2 * loss,"),
+            [set(), {"train"}],
+        ),
+        (
+            LOSS,
+            ("arithmetic", "ce"),
+            ("return loss,", "return 2 * loss,"),
+            [set(), set()],
+        ),
         (TASK, ("doubling", "ce"), ("2 * ", "3 * "), [{"decode", "measure"}, EVERY]),
         (TASK, ("doubling", "ce"), ("2 * ", "2  * "), [set(), set()]),
     ],

@@ -15,7 +15,9 @@ def lacks_its_package(name):
 
 @pytest.mark.parametrize("group", registry.GROUPS)
 def test_every_first_party_plugin_imports_and_fits_its_contract(group):
-    entries = [entry for entry in registry.entries(group) if not lacks_its_package(entry.name)]
+    entries = [
+        entry for entry in registry.entries(group) if not lacks_its_package(entry.name)
+    ]
     assert entries
     assert [e.error for e in entries if e.error] == []
     for entry in entries:

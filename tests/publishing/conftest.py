@@ -24,7 +24,12 @@ class Told:
     paper = "Table 0"
 
     def __init__(self, name, build, title="", reason=None):
-        self.name, self.title, self.make, self.reason = name, title or name, build, reason
+        self.name, self.title, self.make, self.reason = (
+            name,
+            title or name,
+            build,
+            reason,
+        )
 
     def skip(self, run):
         return self.reason
@@ -48,11 +53,15 @@ def both():
 
 def values():
     """A table of every kind of cell, so wide that a phone has to scroll it."""
-    table = pd.DataFrame({"Value": VALUES, "Name": [f"row {at}" for at in range(len(VALUES))]})
+    table = pd.DataFrame(
+        {"Value": VALUES, "Name": [f"row {at}" for at in range(len(VALUES))]}
+    )
     table = table.assign(**{f"Column {at}": "a long text in a cell" for at in range(8)})
     table.loc[0, [f"Column {at}" for at in range(8)]] = "another one"
     table.attrs.update(title="A title that names the level", bold=[(0, "Value")])
-    return Artefact("A caption.", table, data=pd.DataFrame({"value": [1 / 3]}), notes=["A note."])
+    return Artefact(
+        "A caption.", table, data=pd.DataFrame({"value": [1 / 3]}), notes=["A note."]
+    )
 
 
 def failing():

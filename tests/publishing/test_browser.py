@@ -8,7 +8,9 @@ from tests.chromium import CHROMIUM
 
 from .conftest import VALUES, N
 
-axe = pytest.importorskip("axe_playwright_python.sync_playwright", reason="axe is not installed")
+axe = pytest.importorskip(
+    "axe_playwright_python.sync_playwright", reason="axe is not installed"
+)
 pytestmark = [
     pytest.mark.browser,
     pytest.mark.skipif(CHROMIUM is None, reason="there is no chromium here"),
@@ -75,9 +77,13 @@ def test_it_opens_sorts_a_table_and_shows_the_completions(open_page):
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [1400, 400])
-def test_axe_finds_nothing_wrong_and_no_page_is_wider_than_its_window(open_page, width, scheme):
+def test_axe_finds_nothing_wrong_and_no_page_is_wider_than_its_window(
+    open_page, width, scheme
+):
     page = open_page(width=width, color_scheme=scheme)
-    page.locator("details").evaluate_all("all => all.forEach(one => { one.open = true })")
+    page.locator("details").evaluate_all(
+        "all => all.forEach(one => { one.open = true })"
+    )
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
     violations = axe.Axe().run(page).response["violations"]
@@ -91,7 +97,9 @@ def test_axe_finds_nothing_wrong_and_no_page_is_wider_than_its_window(open_page,
 def test_flips_link_to_their_completions(open_page, run):
     page = open_page()
     clocks = run.verdict.query("task == 'clock_time' and loss == 'smmd'").iloc[0]
-    gained, lost = page.locator("#verdict tr:has-text('clock_time'):has-text('SMMD') a").all()
+    gained, lost = page.locator(
+        "#verdict tr:has-text('clock_time'):has-text('SMMD') a"
+    ).all()
     assert gained.text_content() == f"+{clocks['gained']}"
     assert lost.text_content() == f"−{clocks['lost']}"
 

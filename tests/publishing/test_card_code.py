@@ -31,15 +31,29 @@ def model(tmp_path_factory):
     defaults |= {"do_sample": True, "temperature": 2.0, "repetition_penalty": 3.0}
     (folder / "generation_config.json").write_text(json.dumps(defaults))
     settings = {"learning_rate": 5e-4, "batch_size": 32, "micro_batch_size": 32}
-    (folder / "card.yaml").write_text(yaml.safe_dump({"label": "chatty", "recipe": settings}))
+    (folder / "card.yaml").write_text(
+        yaml.safe_dump({"label": "chatty", "recipe": settings})
+    )
     return folder
 
 
 def train(model, out, chat, *words, task="arithmetic[level=easy,operations=1]"):
     """A short run with the transformers engine."""
-    small = "--train-examples=256 --epochs=1 --validation-examples=20 --test-examples=40"
-    command = ["train-eval", f"--task={task}", "--losses=smmd", f"--model={model}", f"--out={out}"]
-    how = ["--engine=transformers", "--executor=in_process", f"--set=chat_template={chat}"]
+    small = (
+        "--train-examples=256 --epochs=1 --validation-examples=20 --test-examples=40"
+    )
+    command = [
+        "train-eval",
+        f"--task={task}",
+        "--losses=smmd",
+        f"--model={model}",
+        f"--out={out}",
+    ]
+    how = [
+        "--engine=transformers",
+        "--executor=in_process",
+        f"--set=chat_template={chat}",
+    ]
     call([*command, *small.split(), *how, "--no-base", *words], out.parent)
     return read_run(out)
 
@@ -51,13 +65,20 @@ def exported_answer(folder, monkeypatch, base):
     (code,) = CODE.findall((exported / "README.md").read_text())
     monkeypatch.chdir(exported)
     names = {}
-    exec(compile(code.replace('BASE = "chatty"', f'BASE = "{base}"'), "README.md", "exec"), names)
+    exec(
+        compile(
+            code.replace('BASE = "chatty"', f'BASE = "{base}"'), "README.md", "exec"
+        ),
+        names,
+    )
     return names["answer"]
 
 
 @pytest.mark.parametrize("chat", ["true", "false"])
 @pytest.mark.parametrize("method", ["full", "lora"])
-def test_the_code_of_the_card_gives_the_runs_answers(model, tmp_path, monkeypatch, method, chat):
+def test_the_code_of_the_card_gives_the_runs_answers(
+    model, tmp_path, monkeypatch, method, chat
+):
     run = train(model, tmp_path / "run", chat, f"--method={method}")
     answer = exported_answer(tmp_path, monkeypatch, model)
 

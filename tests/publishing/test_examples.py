@@ -66,15 +66,26 @@ def test_a_row_has_texts_and_categories_of_one_example(run, embedded):
 
 def test_long_texts_are_cut_and_summaries_have_no_category(tmp_path, monkeypatch):
     monkeypatch.setattr(examples, "LONGEST", 10)
-    write_run(tmp_path, tasks=("samsum",), losses=("ce", "smmd"), seeds=(0,), n=5, resamples=20)
+    write_run(
+        tmp_path,
+        tasks=("samsum",),
+        losses=("ce", "smmd"),
+        seeds=(0,),
+        n=5,
+        resamples=20,
+    )
     rows = embedded_examples(sb.read_run(tmp_path))["rows"]
     assert {len(row[2]) for row in rows} == {12}
     assert {category for row in rows for category in row[5]} == {-1}
 
 
-def test_the_first_rows_have_small_copies_of_the_pictures_that_are_there(tmp_path, monkeypatch):
+def test_the_first_rows_have_small_copies_of_the_pictures_that_are_there(
+    tmp_path, monkeypatch
+):
     monkeypatch.setattr(examples, "PICTURES", 6)
-    write_run(tmp_path, tasks=("gsm8k", "chartqa"), losses=("ce", "smmd"), seeds=(0, 1), n=9)
+    write_run(
+        tmp_path, tasks=("gsm8k", "chartqa"), losses=("ce", "smmd"), seeds=(0, 1), n=9
+    )
     embedded = embedded_examples(sb.read_run(tmp_path))
     pictured = []
     for place, (group, *_, picture) in enumerate(embedded["rows"]):

@@ -61,7 +61,9 @@ def test_every_trained_cell_has_a_folder_and_the_run_stays_as_it_is(run, tmp_pat
 
 
 def test_options_and_the_beginning_of_an_address_choose_cells(run, tmp_path):
-    (by_options,), _ = export(run, tmp_path / "one", "--loss=smmd", "--seed=1", "--task=arithmetic")
+    (by_options,), _ = export(
+        run, tmp_path / "one", "--loss=smmd", "--seed=1", "--task=arithmetic"
+    )
     card = (by_options / "README.md").read_text()
     _, _, address = card.rpartition("cell `")
     (by_address,), _ = export(run, tmp_path / "two", f"--cell={address[:12]}")
@@ -87,7 +89,9 @@ def test_a_mistake_is_answered_before_anything_is_written(run, tmp_path, words, 
 
 @pytest.fixture(scope="module")
 def card(run, tmp_path_factory):
-    (folder,), _ = export(run, tmp_path_factory.mktemp("card") / "out", "--loss=smmd", "--seed=0")
+    (folder,), _ = export(
+        run, tmp_path_factory.mktemp("card") / "out", "--loss=smmd", "--seed=0"
+    )
     return ModelCard.load(folder / "README.md")
 
 
@@ -97,7 +101,9 @@ def metrics(run):
     return frame[(frame["loss"] == "smmd") & (frame["seed"] == 0)]
 
 
-def test_the_card_has_metrics_with_intervals_differences_recipe_and_command(card, metrics, run):
+def test_the_card_has_metrics_with_intervals_differences_recipe_and_command(
+    card, metrics, run
+):
     assert {"smmd-bench", "arithmetic", "smmd"} == {*card.data.tags}
     results = {result.metric_type: result for result in card.data.eval_results}
     assert {*results} == {*metrics["metric"]}
@@ -115,7 +121,9 @@ def test_the_card_has_metrics_with_intervals_differences_recipe_and_command(card
 
     _, _, differences = card.text.partition("Difference to `ce` of the same seed:")
     number = r"[+−]?[0-9]+\.[0-9]"
-    assert re.search(rf"\| Acc \(%\) \| {number} \| \[{number}, {number}\] \| 40 \|", differences)
+    assert re.search(
+        rf"\| Acc \(%\) \| {number} \| \[{number}, {number}\] \| 40 \|", differences
+    )
 
 
 def test_a_base_on_the_hub_is_named_and_a_command_does_not_break_the_card(tmp_path):
@@ -187,12 +195,16 @@ def weights(tiny, tmp_path):
 def logits(model, folder):
     tokenizer = AutoTokenizer.from_pretrained(folder)
     with torch.no_grad():
-        return [model.eval()(**tokenizer(p, return_tensors="pt")).logits for p in PROMPTS]
+        return [
+            model.eval()(**tokenizer(p, return_tensors="pt")).logits for p in PROMPTS
+        ]
 
 
 def adapted(tiny):
     base = AutoModelForCausalLM.from_pretrained(tiny.base)
-    return logits(PeftModel.from_pretrained(base, tiny.checkpoints["lora1"].path), tiny.base)
+    return logits(
+        PeftModel.from_pretrained(base, tiny.checkpoints["lora1"].path), tiny.base
+    )
 
 
 def test_an_adapter_gives_the_logits_of_the_cell(tiny, weights):
@@ -206,7 +218,9 @@ def test_a_merged_model_is_base_and_adapter_without_peft(tiny, weights):
     folder, _ = weights(tiny.checkpoints["lora1"].path, merged=True)
     assert not list(folder.glob("adapter*"))
     model = AutoModelForCausalLM.from_pretrained(folder)
-    torch.testing.assert_close(logits(model, folder), adapted(tiny), rtol=1e-4, atol=1e-4)
+    torch.testing.assert_close(
+        logits(model, folder), adapted(tiny), rtol=1e-4, atol=1e-4
+    )
 
 
 def test_an_adapter_on_a_hub_model_names_it_and_its_commit(tiny, weights):

@@ -29,7 +29,12 @@ def files(run):
 
 def test_every_report_has_its_files_and_one_that_fails_has_none(run):
     contents = files(run)
-    names = ["index.html", "failed.json", "tables/values_data.csv", "tables/verdict_data.csv"]
+    names = [
+        "index.html",
+        "failed.json",
+        "tables/values_data.csv",
+        "tables/verdict_data.csv",
+    ]
     for report in ("both", "values", "verdict"):
         names += [f"tables/{report}.{form}" for form in ("csv", "md", "tex")]
     names += [f"figures/both.{form}" for form in ("png", "svg", "csv")]
@@ -68,7 +73,11 @@ def test_the_page_has_the_reports_and_says_why_others_are_missing(page):
 
 
 def test_the_page_escapes_what_reports_and_models_say(page):
-    for text in ("&lt;i&gt;&amp;&lt;/i&gt;", "Both &lt;of&gt; them", "&lt;script&gt;boom"):
+    for text in (
+        "&lt;i&gt;&amp;&lt;/i&gt;",
+        "Both &lt;of&gt; them",
+        "&lt;script&gt;boom",
+    ):
         assert text in page
     assert "<img src=x" not in page
     (data,) = re.findall(r' id="data">(.*?)</script>', page)
@@ -77,7 +86,9 @@ def test_the_page_escapes_what_reports_and_models_say(page):
 
 
 def test_the_page_needs_nothing_from_a_network_and_runs_its_own_script_alone(page):
-    assert re.findall(r"(?:src|href)=\"(?!data:|#|tables/|figures/)[^\"]*\"", page) == []
+    assert (
+        re.findall(r"(?:src|href)=\"(?!data:|#|tables/|figures/)[^\"]*\"", page) == []
+    )
     assert not re.search(r"<link|@import|url\(|fetch\(|https?://", page)
     assert "default-src 'none'" in page
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
@@ -94,7 +105,9 @@ def test_the_contents_lead_to_every_part(page):
 
 
 def test_the_page_says_what_is_missing_of_the_run(run):
-    failed = run.only(run.cells.assign(status="failed", stage="train", error="no memory"))
+    failed = run.only(
+        run.cells.assign(status="failed", stage="train", error="no memory")
+    )
     text = render_page(failed, [], embedded_examples(failed))
     assert f"0 of {len(run.cells)} cells have results, {len(run.cells)} failed." in text
     assert "failed in train: no memory" in text

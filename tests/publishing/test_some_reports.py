@@ -61,8 +61,12 @@ def only(monkeypatch):
     every = registry.points
 
     def keep(*names):
-        points = {name: point for name, point in every("reports").items() if name in names}
-        monkeypatch.setattr(registry, "points", lambda g: points if g == "reports" else every(g))
+        points = {
+            name: point for name, point in every("reports").items() if name in names
+        }
+        monkeypatch.setattr(
+            registry, "points", lambda g: points if g == "reports" else every(g)
+        )
 
     return keep
 
@@ -101,7 +105,10 @@ def test_files_of_people_stay_and_those_of_a_report_that_skips_now_go(run, only)
     ("only", "names"),
     [
         (["table2"], ["arithmetic_table"]),
-        (["figure7", "arithmetic_table", "Table 2"], ["error_histogram", "arithmetic_table"]),
+        (
+            ["figure7", "arithmetic_table", "Table 2"],
+            ["error_histogram", "arithmetic_table"],
+        ),
     ],
 )
 def test_a_name_of_the_papers_is_that_of_its_report(run, only, names):
@@ -114,7 +121,10 @@ def test_a_name_of_the_papers_is_that_of_its_report(run, only, names):
     ("only", "words"),
     [
         ("tabel2", "Unknown report 'tabel2'.*table2"),
-        ("table1", "Nothing was made of .*: math_table: the run has no results of gsm8k or svamp"),
+        (
+            "table1",
+            "Nothing was made of .*: math_table: the run has no results of gsm8k or svamp",
+        ),
         ("table", "Unknown report 'table'"),
     ],
 )
@@ -126,7 +136,14 @@ def test_what_cannot_be_made_is_one_sentence(run, only, words):
 def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
     run, plugin, tmp_path
 ):
-    words = ["--only", "undrawn,table2", "--format", "latex,png", "--plugin", str(plugin)]
+    words = [
+        "--only",
+        "undrawn,table2",
+        "--format",
+        "latex,png",
+        "--plugin",
+        str(plugin),
+    ]
     result = call(["report", "run", *words], tmp_path)
     assert result.status == 1
     errors = result.stderr.splitlines()
@@ -141,7 +158,10 @@ def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
 def test_an_unknown_format_is_named_and_a_figure_of_two_panels_has_both(tmp_path):
     with pytest.raises(UserError, match="Unknown format 'doc'"):
         call(["report", "run", "--format", "doc"], tmp_path)
-    assert module.find_reports(["figure3"]) == ["lambda_sensitivity", "sigma_sensitivity"]
+    assert module.find_reports(["figure3"]) == [
+        "lambda_sensitivity",
+        "sigma_sensitivity",
+    ]
 
 
 def test_columns_of_tables_are_chosen_and_an_unknown_one_is_named(run, tmp_path):
@@ -150,7 +170,9 @@ def test_columns_of_tables_are_chosen_and_an_unknown_one_is_named(run, tmp_path)
     result = call([*words, "Acc (%),Loss,Loss"], tmp_path)
     assert result.status == 0
     assert result.stdout.startswith("Acc (%),Loss\n")
-    with pytest.raises(UserError, match=r"Unknown column 'Acc': did you mean Acc \(%\)"):
+    with pytest.raises(
+        UserError, match=r"Unknown column 'Acc': did you mean Acc \(%\)"
+    ):
         call([*words, "Acc"], tmp_path)
     assert contents(run) == files  # a table of some columns takes no place
 
@@ -160,7 +182,10 @@ def test_a_run_of_a_plugin_that_is_not_here_has_no_report(run):
     text = file.read_text()
     file.write_text(text.replace('"loss_name": "smmd"', '"loss_name": "own"'))
     error = r"run was made with plugins that are not here \(own\): name their files with --plugin"
-    for report in (write_reports, lambda folder: write_some_reports(folder, ["verdict"])):
+    for report in (
+        write_reports,
+        lambda folder: write_some_reports(folder, ["verdict"]),
+    ):
         with pytest.raises(UserError, match=error):
             report(run)
     assert not (run / "reports").exists()
@@ -173,7 +198,14 @@ def test_a_pdf_has_its_fonts_as_outlines(run):
 
 def test_two_runs_make_one_report_in_a_folder_of_its_own(tmp_path):
     for folder, task in (("one", "arithmetic"), ("two", "gsm8k")):
-        write_run(tmp_path / folder, tasks=(task,), losses=("ce",), seeds=(0,), n=9, resamples=9)
+        write_run(
+            tmp_path / folder,
+            tasks=(task,),
+            losses=("ce",),
+            seeds=(0,),
+            n=9,
+            resamples=9,
+        )
     with pytest.raises(UserError, match="--out"):
         call(["report", "one", "two"], tmp_path)
 

@@ -53,7 +53,8 @@ def test_labels():
 
 
 def _settings(parameters):
-    return {name: parameters[name] for name in parameters if name != "backend"}  # it asks pyplot
+    # it asks pyplot
+    return {name: parameters[name] for name in parameters if name != "backend"}
 
 
 def test_figures_need_no_pyplot_and_leave_no_settings_behind(monkeypatch):

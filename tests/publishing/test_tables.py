@@ -62,7 +62,11 @@ def test_markdown_escapes_its_bars_and_aligns_numbers_right():
 
 def bold():
     table = pd.DataFrame(
-        {"Model": ["a", "a", "b"], "Loss": ["CE", "50%", "CE"], "Acc": ["1.0 [0.5, 1.5]"] * 3}
+        {
+            "Model": ["a", "a", "b"],
+            "Loss": ["CE", "50%", "CE"],
+            "Acc": ["1.0 [0.5, 1.5]"] * 3,
+        }
     )
     table.attrs["bold"] = [(1, "Acc"), (1, "Loss")]
     return table
@@ -87,7 +91,9 @@ def test_bold_cells_are_marked_in_markdown_and_not_in_csv():
 def test_a_hole_that_is_named_leaves_a_column_of_numbers_on_the_right():
     frame = pd.DataFrame({"Acc": ["1.0 [0.5, 1.5]", "failed", "not run", tables.DASH]})
     assert tables.is_numeric(tables.as_text(frame)["Acc"])
-    assert not tables.is_numeric(tables.as_text(pd.DataFrame({"Status": ["failed"]}))["Status"])
+    assert not tables.is_numeric(
+        tables.as_text(pd.DataFrame({"Status": ["failed"]}))["Status"]
+    )
 
 
 def rendered(frame, width=100, **settings):
@@ -97,7 +103,9 @@ def rendered(frame, width=100, **settings):
 
 
 def wide(columns):
-    frame = pd.DataFrame({f"Col {at}": [f"{at}.5 [{at}.25, {at}.75]"] * 2 for at in range(columns)})
+    frame = pd.DataFrame(
+        {f"Col {at}": [f"{at}.5 [{at}.25, {at}.75]"] * 2 for at in range(columns)}
+    )
     frame.insert(0, "Loss", ["cross-entropy at the numeric tokens", "SMMD"])
     return frame
 
@@ -126,14 +134,17 @@ def test_columns_that_never_change_go_above_the_table():
 
 
 def test_bold_cells_have_a_star_after_their_value_and_are_bold_where_there_are_colours():
-    assert "smmd[sigma=1]" in rendered(pd.DataFrame({"Loss": ["smmd[sigma=1]", "ce"]}))  # no markup
+    # no markup
+    assert "smmd[sigma=1]" in rendered(pd.DataFrame({"Loss": ["smmd[sigma=1]", "ce"]}))
     lines = [line.split() for line in rendered(bold()).splitlines()]
     assert ["a", "50%*", "1.0*", "[0.5,", "1.5]"] in lines
     assert "\x1b[1m1.0* [0.5, 1.5]\x1b[0m" in rendered(bold(), force_terminal=True)
 
 
 def test_latex_is_booktabs_with_special_letters_escaped_and_bold_cells():
-    frame = pd.DataFrame({"Loss": ["50%", "a|b_c"], "Acc": ["43.4 [42.4, 44.4]", "–"], "n": [9, 2]})
+    frame = pd.DataFrame(
+        {"Loss": ["50%", "a|b_c"], "Acc": ["43.4 [42.4, 44.4]", "–"], "n": [9, 2]}
+    )
     frame.attrs["bold"] = [(0, "Loss")]
     text = to_latex(frame, "50 % of x_1 & more: ±", "tab:x")
     assert text.isascii()
@@ -147,14 +158,18 @@ def test_latex_is_booktabs_with_special_letters_escaped_and_bold_cells():
 
 
 def test_a_cell_that_begins_a_row_is_no_option_of_the_command_before_it():
-    text = to_latex(pd.DataFrame({"[n]": ["[0.0, 9.9]", "* x"], "m": ["[a]", "*"]}), "C.", "tab:x")
+    text = to_latex(
+        pd.DataFrame({"[n]": ["[0.0, 9.9]", "* x"], "m": ["[a]", "*"]}), "C.", "tab:x"
+    )
     for row in (r"{[}n] & m \\", r"{[}0.0, 9.9] & {[}a] \\", r"{*} x & {*} \\"):
         assert row in text
 
 
 def test_latex_has_each_model_once_over_its_rows_and_notes_below():
     cells = ["a x CE", "a x SMMD", "a y CE", "b y CE"]
-    frame = pd.DataFrame([row.split() for row in cells], columns=["Model", "Task", "Loss"])
+    frame = pd.DataFrame(
+        [row.split() for row in cells], columns=["Model", "Task", "Loss"]
+    )
     text = to_latex(frame, "C.", "tab:x", ["Intervals have 95 %.", "Δ is paired."])
     rows = [line for line in text.splitlines() if line.endswith(r"\\")]
     assert rows[1:] == [
@@ -170,4 +185,6 @@ def test_latex_has_each_model_once_over_its_rows_and_notes_below():
 def test_greek_raised_and_lowered_letters_are_latex():
     text = to_latex(pd.DataFrame({"rᵀKr": ["10⁻³ σ² ΛΩ₂ Cramér ™"]}), "C.", "tab:x")
     assert "r$^{T}$Kr" in text
-    assert r"10$^{-}$$^{3}$ $\sigma$$^{2}$ $\Lambda$$\Omega$$_{2}$ Cramér $^{TM}$" in text
+    assert (
+        r"10$^{-}$$^{3}$ $\sigma$$^{2}$ $\Lambda$$\Omega$$_{2}$ Cramér $^{TM}$" in text
+    )

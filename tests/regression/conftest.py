@@ -40,9 +40,15 @@ def checkpoints(tmp_path_factory):
     adapters = {}
     for name, positions in (("base", 16384), ("short", SHORT)):
         torch.manual_seed(0)
-        shape = {"num_hidden_layers": 1, "intermediate_size": 64, "initializer_range": 0.5}
+        shape = {
+            "num_hidden_layers": 1,
+            "intermediate_size": 64,
+            "initializer_range": 0.5,
+        }
         shape |= {"max_position_embeddings": positions, "tie_word_embeddings": True}
-        model = AutoModelForCausalLM.from_config(tiny_config("qwen2", tokenizer, **shape))
+        model = AutoModelForCausalLM.from_config(
+            tiny_config("qwen2", tokenizer, **shape)
+        )
         model.save_pretrained(root / name)
         tokenizer.save_pretrained(root / name)
 
@@ -76,7 +82,11 @@ def make_run(checkpoints, tmp_path):
 
     def make(base=None, losses=("ce", "smmd")):
         folder = tmp_path / "run"
-        write_run(folder, base or checkpoints.base, {k: checkpoints.adapters[k] for k in losses})
+        write_run(
+            folder,
+            base or checkpoints.base,
+            {k: checkpoints.adapters[k] for k in losses},
+        )
         return folder
 
     return make
@@ -85,7 +95,12 @@ def make_run(checkpoints, tmp_path):
 def write_run(folder: Path, base: Path, adapters: dict[str, Path]) -> None:
     """A synthetic run of base, ce and smmd whose cells have weights, too."""
     run = synthetic_run(
-        folder, models=[str(base)], tasks=["gsm8k"], losses=list(adapters), seeds=[0], n=20
+        folder,
+        models=[str(base)],
+        tasks=["gsm8k"],
+        losses=list(adapters),
+        seeds=[0],
+        n=20,
     )
     for address, loss in zip(run.cells["address"], run.cells["loss"], strict=True):
         cell = run.current(str(address))

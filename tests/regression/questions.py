@@ -24,7 +24,10 @@ def write_mmlu(folder: Path) -> None:
             lines += [f"  - split: {split}", f"    path: {subject}/{split}-*"]
             if subject in NOT_COPIED:
                 continue
-            rows = [_question(number, at + (DEV if split == "test" else 0)) for at in range(count)]
+            rows = [
+                _question(number, at + (DEV if split == "test" else 0))
+                for at in range(count)
+            ]
             file = folder / subject / f"{split}-00000-of-00001.parquet"
             file.parent.mkdir(parents=True, exist_ok=True)
             pd.DataFrame(rows).to_parquet(file)

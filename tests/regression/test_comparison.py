@@ -25,7 +25,9 @@ def test_a_share_is_known_by_name_and_by_its_documents(metric, documents, share)
 
 def test_what_is_percent_already_stays_as_it_is():
     """lm-eval's squadv2 gives `f1` of all documents at once, in percent."""
-    samples = pd.DataFrame({"subtask": "squadv2", "doc_id": [0, 1], "exact_match": [0.0, 1.0]})
+    samples = pd.DataFrame(
+        {"subtask": "squadv2", "doc_id": [0, 1], "exact_match": [0.0, 1.0]}
+    )
     metrics = {"sample_len": 2, "f1,none": 61.5, "exact_match,none": 0.5}
     f1, exact = evaluate.rows_of(metrics, samples)
 

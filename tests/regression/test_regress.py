@@ -42,13 +42,17 @@ class Here:
     died = False
     slots = 1
 
-    def run(self, queue: JobQueue, folder: Path, progress: Progress) -> Iterator[JobResult]:
+    def run(
+        self, queue: JobQueue, folder: Path, progress: Progress
+    ) -> Iterator[JobResult]:
         while (job := queue.take()) is not None:
             request = json.loads(json.dumps(job.request(folder)))
             if not self.died:
                 for name, error in evaluate.run_job(request, progress).items():
                     record_failure(folder, name, "regress", error)
-            yield JobResult(job, "the process was killed by SIGKILL" if self.died else None)
+            yield JobResult(
+                job, "the process was killed by SIGKILL" if self.died else None
+            )
 
 
 @pytest.fixture
@@ -60,7 +64,9 @@ def executor(mmlu, monkeypatch):
 
 
 def call(run, losses=(), suite=SUITE, engine="transformers", limit=None):
-    evaluations = plan(find_targets(run, losses)[0], find_suites([suite], None), engine, limit)
+    evaluations = plan(
+        find_targets(run, losses)[0], find_suites([suite], None), engine, limit
+    )
     return regress(run, evaluations, lambda *_: None)
 
 
@@ -69,7 +75,9 @@ def samples_of(run: Path, engine: str = "transformers") -> dict[str, pd.DataFram
     rows = frame[frame["engine"] == engine]
     samples = {}
     for loss, address in zip(rows["loss"], rows["address"], strict=True):
-        samples[loss] = pd.read_parquet(run / "regression" / address / "samples.parquet")
+        samples[loss] = pd.read_parquet(
+            run / "regression" / address / "samples.parquet"
+        )
     return samples
 
 
@@ -82,7 +90,9 @@ def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
 
     assert labels == [f"{name} base", *trained]
 
-    facts = [[target.facts[name] for name in ("kind", "task", "epoch")] for target in targets]
+    facts = [
+        [target.facts[name] for name in ("kind", "task", "epoch")] for target in targets
+    ]
     assert facts == [["base", None, None], ["lora", "gsm8k", 4], ["lora", "gsm8k", 4]]
     assert targets[0].path == targets[1].base == str(checkpoints.base)
     assert not notes
@@ -120,7 +130,9 @@ def test_a_model_that_has_changed_is_refused(make_run, checkpoints):
     assert len(find_targets(run)[0]) == 3
 
     update(run / "manifest.json", models={name: {"digest": "of other weights"}})
-    with pytest.raises(UserError, match=r"has changed since .*: put the old files back"):
+    with pytest.raises(
+        UserError, match=r"has changed since .*: put the old files back"
+    ):
         find_targets(run, ["smmd"])
 
     update(run / "manifest.json", predictions=1)
@@ -128,7 +140,9 @@ def test_a_model_that_has_changed_is_refused(make_run, checkpoints):
         find_targets(run)
 
 
-def test_mmlu_has_57_subjects_five_shots_and_its_groups_and_samsum_no_shots(mmlu, monkeypatch):
+def test_mmlu_has_57_subjects_five_shots_and_its_groups_and_samsum_no_shots(
+    mmlu, monkeypatch
+):
     monkeypatch.setenv(VARIABLE, str(mmlu))
     assert len(subjects()) == 57
     assert all(map(is_mmlu, ["mmlu", "mmlu_stem", "mmlu_anatomy"]))
@@ -162,17 +176,23 @@ def test_a_copy_may_lie_anywhere_near_and_other_questions_are_other_data(
 
     for file in folder.rglob("*.parquet"):
         file.unlink()
-    with pytest.raises(UserError, match=f"has no .*hf download {REPOSITORY} .*{REVISION}"):
+    with pytest.raises(
+        UserError, match=f"has no .*hf download {REPOSITORY} .*{REVISION}"
+    ):
         mmlu_folder()
 
 
 @pytest.mark.slow
 def test_an_unknown_suite_gets_the_nearest_names():
-    with pytest.raises(UserError, match="Unknown suite 'helaswag': did you mean hellaswag"):
+    with pytest.raises(
+        UserError, match="Unknown suite 'helaswag': did you mean hellaswag"
+    ):
         find_suites(["helaswag"], None)
 
 
-def test_nothing_is_evaluated_twice_and_each_is_compared_with_ce(make_run, executor, monkeypatch):
+def test_nothing_is_evaluated_twice_and_each_is_compared_with_ce(
+    make_run, executor, monkeypatch
+):
     run = make_run()
     assert call(run, losses=("base", "smmd")) == Outcome(run, True)
     assert read_run(run).regression["against_loss"].fillna("").tolist() == ["", "base"]
@@ -224,7 +244,9 @@ def by_hand(base: Path, adapter: Path, data: Path) -> Any:
     (data / "by_hand.yaml").write_text(yaml.safe_dump(content))
     files = Path(lm_eval.__file__).parent / "tasks" / "mmlu" / "default"
     manager = TaskManager(include_path=[str(files), str(data)], include_defaults=False)
-    model = PeftModel.from_pretrained(AutoModelForCausalLM.from_pretrained(base), adapter)
+    model = PeftModel.from_pretrained(
+        AutoModelForCausalLM.from_pretrained(base), adapter
+    )
     model = HFLM(model.merge_and_unload(), tokenizer=load_tokenizer(base), batch_size=1)
     return simple_evaluate(
         model=model, tasks=["by_hand"], task_manager=manager, num_fewshot=5, limit=2
@@ -236,7 +258,9 @@ def by_hand(base: Path, adapter: Path, data: Path) -> Any:
 def test_adapters_equal_lm_eval_by_hand(make_run, checkpoints, executor, mmlu):
     run = make_run()
     call(run, losses=("base", "smmd"), suite="mmlu", limit=2)
-    hand = by_hand(checkpoints.base, checkpoints.adapters["smmd"], mmlu / "mmlu" / "cais" / "mmlu")
+    hand = by_hand(
+        checkpoints.base, checkpoints.adapters["smmd"], mmlu / "mmlu" / "cais" / "mmlu"
+    )
     frame = read_run(run).regression
     rows = frame[frame["loss"] == "smmd"].set_index("name")
 
@@ -253,7 +277,8 @@ def test_adapters_equal_lm_eval_by_hand(make_run, checkpoints, executor, mmlu):
     for name, logged in hand["samples"].items():
         expected = {sample["doc_id"]: sample["acc"] for sample in logged}
         assert ours[name].to_dict() == expected
-    assert not samples["smmd"]["acc"].equals(samples["base"]["acc"])  # the adapter tells
+    # the adapter tells
+    assert not samples["smmd"]["acc"].equals(samples["base"]["acc"])
 
 
 def test_what_does_not_fit_the_context_is_counted(make_run, checkpoints, executor):
@@ -293,5 +318,9 @@ def test_samsum_from_the_command_line_and_nothing_the_second_time(make_run, mmlu
     assert "2 checkpoints x mmlu_anatomy, samsum with transformers" in command.stdout
 
     frame = read_run(run).regression
-    assert set(frame.loc[frame["suite"] == "samsum", "metric"]) == {"rouge1", "rouge2", "rougeL"}
+    assert set(frame.loc[frame["suite"] == "samsum", "metric"]) == {
+        "rouge1",
+        "rouge2",
+        "rougeL",
+    }
     assert "Nothing to do" in call_cli("regress", run, *suites).stdout

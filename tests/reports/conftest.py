@@ -11,7 +11,11 @@ from smmd_bench.results.frames import read_run
 from tests.regression_checks import write_checks
 from tests.runs import write_run
 
-SMALL, TEXT, VISION = "Qwen/Qwen2.5-0.5B", "Qwen/Qwen2.5-1.5B", "Qwen/Qwen2.5-VL-3B-Instruct"
+SMALL, TEXT, VISION = (
+    "Qwen/Qwen2.5-0.5B",
+    "Qwen/Qwen2.5-1.5B",
+    "Qwen/Qwen2.5-VL-3B-Instruct",
+)
 PAPER: dict[str, Any] = {
     "losses": ("ce", "gce", "ntl", "ntil", "smmd"), "seeds": (0,), "recipe": {},
 }  # fmt: skip
@@ -20,7 +24,13 @@ TERMS = ("ce", "smmd[term=mmd]", "smmd[term=smooth]", "smmd")
 KERNELS = ("smmd[kernel=random,term=mmd]", "smmd[kernel=shuffled,term=mmd]")
 BANDWIDTHS = ("smmd[sigma=1+2+3]", "smmd[sigma=1.7+2+2.3]", "smmd[sigma=4]")
 ABLATED = (*TERMS, *KERNELS, *BANDWIDTHS, "smmd[lambda=9,sigma=1+2]")
-MMLU = {"tasks": ("gsm8k",), "losses": ("ce", "ntl", "smmd"), "n": 20, "steps": 5, "recipe": {}}
+MMLU = {
+    "tasks": ("gsm8k",),
+    "losses": ("ce", "ntl", "smmd"),
+    "n": 20,
+    "steps": 5,
+    "recipe": {},
+}
 RUNS: dict[str, list[dict[str, Any]]] = {
     "easier": [{"n": 200}],
     "arithmetic": [

@@ -109,7 +109,9 @@ def planted(row, repeat, steps):
 
 
 def test_the_table_of_overhead_is_as_it_was(tmp_path):
-    assert_golden("overhead_gpu", OverheadTable().build(write_measurement(tmp_path, settings())))
+    assert_golden(
+        "overhead_gpu", OverheadTable().build(write_measurement(tmp_path, settings()))
+    )
 
 
 @pytest.mark.parametrize(
@@ -118,7 +120,10 @@ def test_the_table_of_overhead_is_as_it_was(tmp_path):
         (settings("qwen2.5-0.5b-2-layers"), "none for this model"),
         (settings(method="full"), "none for this setting"),
         (settings(numeric_tokens=1000), "none for this setting"),
-        (settings(config={**settings().config, "num_hidden_layers": 2}), "none for this setting"),
+        (
+            settings(config={**settings().config, "num_hidden_layers": 2}),
+            "none for this setting",
+        ),
     ],
 )
 def test_for_another_model_or_setting_the_column_says_so(tmp_path, chosen, why):
@@ -128,9 +133,14 @@ def test_for_another_model_or_setting_the_column_says_so(tmp_path, chosen, why):
 
 
 def test_a_failed_row_stands_in_the_table_and_says_why(tmp_path):
-    run = write_measurement(tmp_path, settings(), failed={"ntil": "out of memory, see its log"})
+    run = write_measurement(
+        tmp_path, settings(), failed={"ntil": "out of memory, see its log"}
+    )
     artefact = OverheadTable().build(run)
-    assert "Failed: ntil, repeat 1: out of memory, see its log; repeat 2: " in artefact.caption
+    assert (
+        "Failed: ntil, repeat 1: out of memory, see its log; repeat 2: "
+        in artefact.caption
+    )
 
     row = artefact.table.set_index("Loss").loc["NTIL"]
     assert row["Step time (ms)"] == "failed"
@@ -151,7 +161,11 @@ def test_every_other_report_skips_a_measurement(tmp_path):
 SIZES = {
     "gsm8k": {"train": 6973, "validation": 500, "test": 1319},
     "svamp": {"test": 1000},
-    "arithmetic[level=easy,operations=1..2]": {"train": 12000, "validation": 500, "test": 2000},
+    "arithmetic[level=easy,operations=1..2]": {
+        "train": 12000,
+        "validation": 500,
+        "test": 2000,
+    },
     "clock_time[source=kaggle]": {"train": 9000, "validation": 1000, "test": 1440},
     "chartqa": {"train": 320, "validation": 40, "test": 100},
 }
@@ -181,5 +195,7 @@ def test_the_papers_sizes_stand_beside_its_own_tasks_and_data_alone(tmp_path):
 
 
 def test_without_a_task_of_the_paper_there_are_no_columns_for_it(tmp_path):
-    artefact = DatasetSizes().build(run_of(tmp_path, "arithmetic[level=easy,operations=1..2]"))
+    artefact = DatasetSizes().build(
+        run_of(tmp_path, "arithmetic[level=easy,operations=1..2]")
+    )
     assert list(artefact.table) == ["Task", "Train", "Validation", "Test"]

@@ -11,24 +11,34 @@ from tests.changed_runs import changed
 
 
 def pictures(figure):
-    return [np.asarray(image.get_array()) for axis in figure.axes for image in axis.images]
+    return [
+        np.asarray(image.get_array()) for axis in figure.axes for image in axis.images
+    ]
 
 
-def test_pictures_are_those_of_examples_that_are_spread_over_the_test_split(runs, monkeypatch):
+def test_pictures_are_those_of_examples_that_are_spread_over_the_test_split(
+    runs, monkeypatch
+):
     run = runs("samples")
     monkeypatch.setattr(datasets, "ROWS", 1)
     artefact = DatasetSamples().build(run)
     sizes = artefact.data.groupby("task", observed=True).size()
     assert sizes.tolist() == [4, 4, 4]
 
-    names = [f"{task}-{at}.png" for task in ("clock_time", "chartqa") for at in (6, 18, 31, 43)]
+    names = [
+        f"{task}-{at}.png"
+        for task in ("clock_time", "chartqa")
+        for at in (6, 18, 31, 43)
+    ]
     for drawn, name in zip(pictures(artefact.figure), names, strict=True):
         with Image.open(run.path / "pictures" / name) as picture:
             assert np.array_equal(drawn, np.asarray(picture))
 
 
 @pytest.mark.parametrize("torn", [True, False])
-def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(runs, tmp_path, torn, monkeypatch):
+def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(
+    runs, tmp_path, torn, monkeypatch
+):
     lost = tmp_path / "lost.png"
     if torn:
         torn_png(lost)
@@ -36,7 +46,9 @@ def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(runs, tmp_path, 
     def move_pictures(frame):
         return frame.assign(image=str(lost)) if "image" in frame else frame
 
-    run = changed(runs("samples"), tmp_path / "run", "completions.parquet", move_pictures)
+    run = changed(
+        runs("samples"), tmp_path / "run", "completions.parquet", move_pictures
+    )
     monkeypatch.setattr(datasets, "ROWS", 1)
     figure = DatasetSamples().build(run).figure
     assert not pictures(figure)

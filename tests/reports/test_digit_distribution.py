@@ -24,7 +24,9 @@ def test_digit_distributions_are_means_over_the_first_digit(run):
     totals = data[DIGITS].sum(axis=1)
     assert [*totals] == pytest.approx([1] * len(data))
 
-    probes = run.probes.query("answer_digit == 0 and target_value == 5 and loss == 'ce'")
+    probes = run.probes.query(
+        "answer_digit == 0 and target_value == 5 and loss == 'ce'"
+    )
     row = data.query("digit == 5 and loss == 'ce'").iloc[0]
     means = probes[DIGITS].mean()
     deviation = probes["p5"].std(ddof=0)

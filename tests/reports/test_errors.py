@@ -4,7 +4,11 @@ import random
 
 import numpy as np
 import pytest
-from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram, select_common_errors
+from smmd_bench.reports.error_histogram import (
+    EDGES,
+    ErrorHistogram,
+    select_common_errors,
+)
 from smmd_bench.reports.scale_errors import ScaleErrors, count_categories
 from smmd_bench.reports.signed_errors import SignedErrors
 
@@ -28,7 +32,9 @@ def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
     for loss, share in {"ce": 0.05, "gce": 0.45, "ntl": 0.1, "smmd": 0}.items():
         texts[loss] = {}
         for seed in seeds:
-            texts[loss][seed] = [answer_at_random(rng, answer, share) for answer in answers]
+            texts[loss][seed] = [
+                answer_at_random(rng, answer, share) for answer in answers
+            ]
 
     run = planted_run(tmp_path, answers, texts, seeds=seeds)
     run = without(run, tmp_path, loss="ntl", seed=1)
@@ -38,7 +44,9 @@ def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
     for loss, rows in common.groupby("pair", observed=True):
         expected = {"ce": [], loss: []}
         for seed in (0, 2) if loss == "ntl" else seeds:
-            for answer, *pair in zip(answers, texts["ce"][seed], texts[loss][seed], strict=True):
+            for answer, *pair in zip(
+                answers, texts["ce"][seed], texts[loss][seed], strict=True
+            ):
                 if "none" not in pair:
                     for name, text in zip(expected, pair, strict=True):
                         error = abs(int(text) - int(answer))
@@ -140,7 +148,9 @@ ENDS = [
 
 def test_a_bin_holds_its_outer_end(tmp_path):
     answers = [answer for answer, _ in ENDS]
-    data = signed(tmp_path, ["4"] * len(ENDS), {"ce": answers, "smmd": ["4"] * len(ENDS)}).data
+    data = signed(
+        tmp_path, ["4"] * len(ENDS), {"ce": answers, "smmd": ["4"] * len(ENDS)}
+    ).data
     expected = [ends for _, ends in ENDS]
     assert bins(data, "ce", 4) == {ends: expected.count(ends) for ends in expected}
 
@@ -180,7 +190,9 @@ def test_planted_answers_give_known_counts_and_powers_that_occur_have_rows(tmp_p
 
 
 def test_counts_are_means_over_seeds(tmp_path):
-    run = planted_run(tmp_path, ANSWERS, {"smmd": {0: PLANTED, 1: ANSWERS}}, seeds=(0, 1))
+    run = planted_run(
+        tmp_path, ANSWERS, {"smmd": {0: PLANTED, 1: ANSWERS}}, seeds=(0, 1)
+    )
     table = ScaleErrors().build(run).table.set_index("Category")
     assert table.loc["Exact", "SMMD"] == "8.5 (56.67)"
     assert table.loc["Total", "SMMD"] == "15.0"

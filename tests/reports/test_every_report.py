@@ -16,8 +16,12 @@ STATES = {
     "as it is": lambda runs, _: runs("default"),
     "without results": lambda runs, folder: without(runs("default"), folder),
     "of CE alone": lambda _, folder: quick_run(folder, losses=("ce",)),
-    "of summaries": lambda _, folder: quick_run(folder, tasks=("samsum",), losses=("ce", "smmd")),
-    "without cells": lambda runs, folder: with_manifest(runs("default"), folder, cells=[]),
+    "of summaries": lambda _, folder: quick_run(
+        folder, tasks=("samsum",), losses=("ce", "smmd")
+    ),
+    "without cells": lambda runs, folder: with_manifest(
+        runs("default"), folder, cells=[]
+    ),
 }
 BUILT = {
     "as it is": 8, "without results": 0, "of CE alone": 4, "of summaries": 4, "without cells": 0
@@ -30,9 +34,16 @@ FIGURES = ("dataset_samples", "digit_probe", "error_histogram", "sigma_sensitivi
 def small(tmp_path_factory):
     """A run that most figures are of, and one that changes sigma and both lambdas."""
     values = ("smmd[sigma={}]", "smmd[lambda={}]", "ntl[lambda={}]")
-    swept = ("ce", "ntl", "smmd", *(value.format(at) for value in values for at in (1, 8)))
+    swept = (
+        "ce",
+        "ntl",
+        "smmd",
+        *(value.format(at) for value in values for at in (1, 8)),
+    )
     losses = (("ce", "ntl", "smmd"), swept)
-    return [quick_run(tmp_path_factory.mktemp("small"), losses=those) for those in losses]
+    return [
+        quick_run(tmp_path_factory.mktemp("small"), losses=those) for those in losses
+    ]
 
 
 def build(name, run):

@@ -33,7 +33,11 @@ FAILURES = {
     [
         (ArithmeticTable(), "arithmetic", {"exact_match": "Acc (%)"}),
         (MathTable(), "math", {"exact_match": "Acc (%)"}),
-        (ClockTable(), "pictures", {"exact_match": "Acc (%)", "time_gap": "Time gap (min)"}),
+        (
+            ClockTable(),
+            "pictures",
+            {"exact_match": "Acc (%)", "time_gap": "Time gap (min)"},
+        ),
         (ChartTable(), "pictures", {"relaxed_accuracy": "Relaxed (%)"}),
     ],
 )
@@ -90,8 +94,12 @@ def test_planted_answers_give_known_values(tmp_path):
 
 def test_a_heading_says_where_a_difference_is_of_fewer_examples(tmp_path):
     answers = ["1", "2"]
-    every = planted_run(tmp_path / "every", answers, {"ce": ["1", "0"], "smmd": answers})
-    some = planted_run(tmp_path / "some", answers, {"ce": ["1", "none"], "smmd": answers})
+    every = planted_run(
+        tmp_path / "every", answers, {"ce": ["1", "0"], "smmd": answers}
+    )
+    some = planted_run(
+        tmp_path / "some", answers, {"ce": ["1", "none"], "smmd": answers}
+    )
     assert "Δ MAE" in MathTable().build(every).table
     assert "Δ MAE where both answer" in MathTable().build(some).table
 
@@ -104,14 +112,18 @@ def test_a_heading_says_where_a_difference_is_of_fewer_examples(tmp_path):
         (ClockTable(), {"models": (VISION,), "tasks": ("clock_time",)}, "synthetic data"),
     ],
 )  # fmt: skip
-def test_another_setting_is_not_compared_and_the_cell_says_why(report, names, label, tmp_path):
+def test_another_setting_is_not_compared_and_the_cell_says_why(
+    report, names, label, tmp_path
+):
     artefact = report.build(quick_run(tmp_path, n=30, losses=("ce",), **names))
     assert {*artefact.table.filter(like="aper").stack()} == {label}
     assert artefact.data.filter(like="published").isna().all(axis=None)
 
 
 @pytest.mark.parametrize("reason", FAILURES)
-def test_a_loss_without_a_result_has_a_row_that_says_why(reason, runs, complete, tmp_path):
+def test_a_loss_without_a_result_has_a_row_that_says_why(
+    reason, runs, complete, tmp_path
+):
     lost = without(runs("all tasks"), tmp_path, failure=FAILURES[reason], loss="ntl")
     for report, heading in OURS.items():
         artefact = report.build(lost)

@@ -11,14 +11,18 @@ import yaml
 from smmd_bench.reports._paper import read_rows
 
 ROOT = Path(__file__).parents[2]
-TABLES = yaml.safe_load((ROOT / "reports" / "paper.yaml").read_text(encoding="utf-8"))["tables"]
+TABLES = yaml.safe_load((ROOT / "reports" / "paper.yaml").read_text(encoding="utf-8"))[
+    "tables"
+]
 PRINTED = pd.read_csv(ROOT / "tests" / "data" / "paper_values.csv").fillna("")
 KEYS = ["model", "task", "loss"]
 IN_TEXT = {"unfiltered_train", "unfiltered_test"}
 
 
 def test_every_table_of_the_paper_is_compared_and_none_is_left_out():
-    labels = {table: entry["label"] for table, entry in TABLES.items() if "label" in entry}
+    labels = {
+        table: entry["label"] for table, entry in TABLES.items() if "label" in entry
+    }
     in_latex = PRINTED[PRINTED["label"] != ""]
     assert dict(zip(in_latex["table"], in_latex["label"], strict=True)) == labels
     assert sorted(TABLES[table]["number"] for table in labels) == [*range(1, 13)]

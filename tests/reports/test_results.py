@@ -49,7 +49,11 @@ def data_of(path, completions, seeds=(0,)):
 
 
 def test_the_losses_of_a_model_and_task_are_one_family(tmp_path):
-    losses = {"ce": right(*range(20)), "ntl": right(*range(30)), "smmd": right(*range(32))}
+    losses = {
+        "ce": right(*range(20)),
+        "ntl": right(*range(30)),
+        "smmd": right(*range(32)),
+    }
     data = data_of(tmp_path, losses)
     p_values = data.loc[["ntl", "smmd"], "exact_match_gain_p"]
 
@@ -137,7 +141,8 @@ ALIKE = dict.fromkeys(range(3), HALF)
 
 
 OTHERS = {
-    s: [*HALF[:s], "77", *HALF[s + 1 : 20 + s], ANSWERS[20 + s], *HALF[21 + s :]] for s in ALIKE
+    s: [*HALF[:s], "77", *HALF[s + 1 : 20 + s], ANSWERS[20 + s], *HALF[21 + s :]]
+    for s in ALIKE
 }
 
 
@@ -150,7 +155,12 @@ OTHERS = {
         (HALF, DEAD, "worse", "no value to compare"),
         (DEAD, HALF, "better", "no value to compare"),
         ({0: HALF, 1: DEAD}, DEAD, "cannot tell (more seeds)", "no value to compare"),
-        ({0: HALF, 1: ANSWERS}, HALF, "cannot tell (more seeds)", "cannot tell (more seeds)"),
+        (
+            {0: HALF, 1: ANSWERS},
+            HALF,
+            "cannot tell (more seeds)",
+            "cannot tell (more seeds)",
+        ),
         (ALIKE, OTHERS, "cannot tell (below ±", None),
     ],
 )
@@ -159,7 +169,12 @@ def test_a_dead_run_is_no_null_result_and_two_seeds_say_nothing_of_their_spread(
 ):
     seeds = tuple(ce) if isinstance(ce, dict) else (0,)
     run = planted_run(tmp_path, ANSWERS, {"ce": ce, "smmd": smmd}, seeds=seeds)
-    table = Verdict().build(run).table.query("Loss == 'SMMD'").set_index("Metric")["Verdict"]
+    table = (
+        Verdict()
+        .build(run)
+        .table.query("Loss == 'SMMD'")
+        .set_index("Metric")["Verdict"]
+    )
     assert table["Acc (%)"].startswith(exact)
     assert error in (None, table["MAE"])
 

@@ -34,7 +34,9 @@ def test_models_are_found_by_the_last_part_of_their_name(model, key):
         ("arithmetic", "smmd[sigma=1]", None), ("arithmetic", "base", None),
     ],
 )  # fmt: skip
-def test_published_values_are_of_the_papers_level_and_parameters_alone(task, loss, value):
+def test_published_values_are_of_the_papers_level_and_parameters_alone(
+    task, loss, value
+):
     published = find_published("arithmetic", "Qwen/Qwen2.5-0.5B", task, loss)
     assert published.get("exact_match") == value
 
@@ -47,7 +49,9 @@ def whole(tmp_path_factory):
 
 def small(path, **names):
     paper = {"models": ("Qwen/Qwen2.5-1.5B",), "tasks": ("gsm8k",), "losses": ("smmd",)}
-    return quick_run(path, **{**paper, "recipe": {}, "resamples": 2, "base": False, **names})
+    return quick_run(
+        path, **{**paper, "recipe": {}, "resamples": 2, "base": False, **names}
+    )
 
 
 def a_cell(run, recipe=(), **changes):
@@ -80,14 +84,20 @@ def test_another_recipe_is_another_setting(recipe, word, whole):
         (6973, 9000, ""), (6973, None, ""), (9000, None, ""),  # no more than the paper's are used
     ],
 )  # fmt: skip
-def test_no_more_training_examples_count_than_are_there(there, asked, word, whole, tmp_path):
+def test_no_more_training_examples_count_than_are_there(
+    there, asked, word, whole, tmp_path
+):
     data = {"there": {"train": there, "validation": 3}, "sizes": {"train": 1}}
     run = with_manifest(whole, tmp_path, data={"gsm8k": data})
     assert describe_other_setting(run, a_cell(run, {"train_examples": asked})) == word
 
 
-def test_the_recipe_of_the_untuned_model_and_of_completions_made_elsewhere_is_unknown(whole):
-    assert describe_other_setting(whole, a_cell(whole, {"epochs": 1}, loss="base")) == ""
+def test_the_recipe_of_the_untuned_model_and_of_completions_made_elsewhere_is_unknown(
+    whole,
+):
+    assert (
+        describe_other_setting(whole, a_cell(whole, {"epochs": 1}, loss="base")) == ""
+    )
     assert describe_other_setting(whole, {**a_cell(whole), "recipe": {}}) == ""
 
 

@@ -2,7 +2,12 @@
 
 import pytest
 from smmd_bench.reports.ablations import Ablation, BandwidthTable, TermsTable
-from smmd_bench.reports.sweeps import LambdaSensitivity, NtlLambdaScan, SigmaSensitivity, Sweep
+from smmd_bench.reports.sweeps import (
+    LambdaSensitivity,
+    NtlLambdaScan,
+    SigmaSensitivity,
+    Sweep,
+)
 
 from smmd_bench.publishing.style import figure_style
 from smmd_bench.results.frames import read_run
@@ -11,7 +16,12 @@ from tests.reports.conftest import TERMS
 from tests.runs import quick_run
 
 SIGMA = {"smmd[sigma=0.5]": 0.5, "smmd[sigma=1]": 1, "smmd": 2, "smmd[sigma=5]": 5}
-WEIGHT = {"smmd[lambda=0.3]": 0.3, "smmd[lambda=1]": 1, "smmd": 3, "smmd[lambda=10]": 10}
+WEIGHT = {
+    "smmd[lambda=0.3]": 0.3,
+    "smmd[lambda=1]": 1,
+    "smmd": 3,
+    "smmd[lambda=10]": 10,
+}
 NTL = {"ntl[lambda=0.1]": 0.1, "ntl[lambda=1]": 1, "ntl": 2, "ntl[lambda=5]": 5}
 OTHERS = ("smmd[sigma=1+2+3]", "smmd[lambda=7,sigma=4]", "smmd[term=mmd]", "gce")
 LOSSES = ("ce", *dict.fromkeys([*SIGMA, *WEIGHT, *NTL]), *OTHERS)
@@ -104,7 +114,8 @@ def test_negative_values_have_an_axis_that_is_linear(widened, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "report", [SigmaSensitivity(), LambdaSensitivity(), BandwidthTable(), Sweep(), Ablation()]
+    "report",
+    [SigmaSensitivity(), LambdaSensitivity(), BandwidthTable(), Sweep(), Ablation()],
 )
 def test_a_run_that_varies_nothing_imports_no_loss(report, run_folder, monkeypatch):
     monkeypatch.setattr("smmd_bench.results.summary.load_loss", None)

@@ -16,7 +16,9 @@ from tests.reports.test_goldens import assert_golden
 from tests.runs import quick_run, task_of, write_measured
 from tests.tuned_runs import tuned_run
 
-RATES = tuple(f"learning_rate={rate},epochs={n}" for rate in (1e-4, 1e-3, 0.01) for n in (1, 2))
+RATES = tuple(
+    f"learning_rate={rate},epochs={n}" for rate in (1e-4, 1e-3, 0.01) for n in (1, 2)
+)
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +35,9 @@ def test_the_table_of_a_tuning_is_as_it_was(tuned):
     assert_golden("tuning_two_seeds", artefact)
 
 
-def test_settings_with_three_values_are_curves_of_validation_at_the_best_of_the_others(tmp_path):
+def test_settings_with_three_values_are_curves_of_validation_at_the_best_of_the_others(
+    tmp_path,
+):
     lambdas = ("lambda=1", "lambda=3", "lambda=10", "lambda=30")
     run = tuned_run(tmp_path, {"ce": RATES, "smmd": lambdas}, n=40)
     rates, weights = TuningTable().build(run).figure.axes
@@ -116,7 +120,9 @@ def draw_beams(completions):
 
 @pytest.fixture(scope="module")
 def ruled(tmp_path_factory):
-    return with_beams(quick_run(tmp_path_factory.mktemp("ruled"), losses=("ce", "smmd"), n=40))
+    return with_beams(
+        quick_run(tmp_path_factory.mktemp("ruled"), losses=("ce", "smmd"), n=40)
+    )
 
 
 def test_the_table_of_decoding_rules_is_as_it_was(ruled):
@@ -127,7 +133,11 @@ def test_the_table_of_decoding_rules_is_as_it_was(ruled):
 def test_each_value_is_that_of_the_metric_under_the_rule(ruled):
     data = DecodingTable().build(ruled).data
     assert {*data["decoder"]} == {"greedy", "mean", "median"}
-    assert {*data["name"]} == {"mean_absolute_error", "trimmed_absolute_error", "r_squared"}
+    assert {*data["name"]} == {
+        "mean_absolute_error",
+        "trimmed_absolute_error",
+        "r_squared",
+    }
     assert data["found"].to_numpy() == pytest.approx(0.9, abs=0.1)
 
     key = ["loss", "metric"]

@@ -2,7 +2,12 @@
 
 import pytest
 
-from smmd_bench.results.baselines import CellKey, cell_key, find_baselines, find_noise_pairs
+from smmd_bench.results.baselines import (
+    CellKey,
+    cell_key,
+    find_baselines,
+    find_noise_pairs,
+)
 
 
 def key(loss, seed=0, recipe="r", test="all", reference=None):
@@ -62,7 +67,9 @@ def test_a_tuned_loss_with_tuned_ce_of_as_many_settings():
 
 
 def test_files_of_completions_are_compared_with_the_first_of_them():
-    first_file, base, ce = (key(label, reference="mine") for label in ("mine", "base", "ce"))
+    first_file, base, ce = (
+        key(label, reference="mine") for label in ("mine", "base", "ce")
+    )
     assert find_baselines([first_file, base, ce]) == {base: first_file, ce: first_file}
     assert find_baselines([first_file, ce, key("ce"), key("smmd")]) == {
         ce: first_file,
@@ -74,8 +81,15 @@ def test_files_of_completions_are_compared_with_the_first_of_them():
     ("seeds", "pairs"),
     [((0,), {}), ((0, 1), {1: 0}), ((5, 1, 3), {3: 1}), ((0, 1, 2, 3), {2: 0, 3: 1})],
 )
-def test_the_noise_floor_pairs_cross_entropy_with_itself_and_no_seed_twice(seeds, pairs):
-    alternatives = [key("base"), key("smmd"), key("smmd", 1), key("ce", reference="mine")]
+def test_the_noise_floor_pairs_cross_entropy_with_itself_and_no_seed_twice(
+    seeds, pairs
+):
+    alternatives = [
+        key("base"),
+        key("smmd"),
+        key("smmd", 1),
+        key("ce", reference="mine"),
+    ]
     noise = find_noise_pairs([*(key("ce", seed) for seed in seeds), *alternatives])
     assert noise == {key("ce", mine): key("ce", other) for mine, other in pairs.items()}
 

@@ -27,7 +27,10 @@ def pair(tmp_path_factory):
     run = sb.read_run(b)
     cells = run.cells.set_index("loss")["address"]
     smmd, ntl = (run.current(cells[loss]) for loss in ("smmd", "ntl"))
-    frames = [pd.read_parquet(smmd.place(name)) for name in ("completions", "probes", "scores")]
+    frames = [
+        pd.read_parquet(smmd.place(name))
+        for name in ("completions", "probes", "scores")
+    ]
     write_measured(ntl, *frames, smmd.metrics)
     shutil.rmtree(smmd.measured)
 
@@ -52,22 +55,26 @@ def test_what_is_equal_has_no_difference_and_what_changed_has_the_paired_one(pai
     assert row["b"] == metrics["smmd"]
     assert row["difference"] == pytest.approx(metrics["smmd"] - metrics["ntl"])
     assert row["low"] < row["difference"] < row["high"]
-    scores = a.read("scores", ["uid", "exact"]).pivot(index="uid", columns="loss", values="exact")
+    scores = a.read("scores", ["uid", "exact"]).pivot(
+        index="uid", columns="loss", values="exact"
+    )
     won = int((scores["smmd"] & ~scores["ntl"]).sum())
     lost = int((scores["ntl"] & ~scores["smmd"]).sum())
     assert row["p"] == pytest.approx(binomtest(won, won + lost).pvalue)
     assert result.only_a == ["builtin/tiny arithmetic[operations=1..2] smmd seed 0"]
     assert result.only_b == []
-    assert any("epochs" in sentence and "99" in sentence for sentence in result.settings)
+    assert any(
+        "epochs" in sentence and "99" in sentence for sentence in result.settings
+    )
 
 
-def test_other_examples_are_not_paired_and_those_of_a_metric_without_a_value_are(pair, tmp_path):
+def test_other_examples_are_not_paired_and_those_of_a_metric_without_a_value_are(
+    pair, tmp_path
+):
     first = write_run(tmp_path, losses=("ce",), seeds=(0,), n=1)
     unchanged = compare_runs(first, first, "all")
-    assert (unchanged.rows["n"].isna().any(), unchanged.unpaired) == (
-        True,
-        [],
-    )  # one example has no R2
+    # one example has no R2
+    assert (unchanged.rows["n"].isna().any(), unchanged.unpaired) == (True, [])
     results = compare_runs(sb.read_run(pair[0]), first)
     assert results.unpaired == [
         "the two runs did not answer the same examples of arithmetic[operations=1..2]"
@@ -92,19 +99,27 @@ def test_the_command_prints_a_table_and_json(pair, tmp_path):
     assert output.status == 0, output.output
     assert "B − A" in output.stdout
     assert "Differs:" in output.stdout
-    content = json.loads(call(["compare", a, b, "--metric", "all", "--json"], tmp_path).stdout)
+    content = json.loads(
+        call(["compare", a, b, "--metric", "all", "--json"], tmp_path).stdout
+    )
     p = {row["metric"]: row["p"] for row in content["rows"] if row["loss"] == "ce"}
     assert p["exact_match"] == 1
     assert p["mean_absolute_error"] == 1  # by the resamples: none differs
     text = call(["compare", a, "--losses", "smmd,ntl", "--json"], tmp_path).stdout
     (row,) = json.loads(text)["rows"]
-    assert (row["loss"], row["against"], row["metric"]) == ("smmd", "ntl", "exact_match")
+    assert (row["loss"], row["against"], row["metric"]) == (
+        "smmd",
+        "ntl",
+        "exact_match",
+    )
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     losses = ("ce", "gce", "ntl", "smmd")
-    return quick_run(tmp_path_factory.mktemp("run"), losses=losses, seeds=(0, 1, 2), n=60)
+    return quick_run(
+        tmp_path_factory.mktemp("run"), losses=losses, seeds=(0, 1, 2), n=60
+    )
 
 
 def test_against_cross_entropy_it_is_what_the_tables_say(run):
@@ -141,7 +156,9 @@ def test_p_is_corrected_over_the_others(run):
 def test_what_the_run_lacks_is_named(run, tmp_path):
     with pytest.raises(UserError, match="no loss 'smmmd': did you mean smmd"):
         contrasts(run, ["smmmd", "ce"])
-    with pytest.raises(UserError, match="Unknown metric 'exact_matc': did you mean exact_match"):
+    with pytest.raises(
+        UserError, match="Unknown metric 'exact_matc': did you mean exact_match"
+    ):
         contrasts(run, ["smmd", "ce"], "exact_matc")
     with pytest.raises(UserError, match="names smmd alone"):
         contrasts(run, ["smmd", "smmd"])
@@ -155,7 +172,9 @@ def test_what_the_run_lacks_is_named(run, tmp_path):
         contrasts(other, ["smmd", "ntl"], resamples=20)
 
 
-def test_runs_with_a_chat_template_and_without_answered_the_same_examples(pair, tmp_path):
+def test_runs_with_a_chat_template_and_without_answered_the_same_examples(
+    pair, tmp_path
+):
     """The prompts of a chat template are stored without the blanks that it does not get."""
 
     def as_turns(completions):

@@ -43,7 +43,9 @@ def test_a_task_of_times_says_it_of_its_gap_and_one_of_text_says_nothing(tmp_pat
 def test_the_verdict_names_every_loss_that_does_not_beat_it(tmp_path):
     run = planted_run(tmp_path, ANSWERS, {"ce": NEAR, "ntl": WILD, "smmd": ANSWERS})
     caption = Verdict().build(run).caption
-    assert "No better than the best constant answer (MAE 27.32): NTL 9954.88." in caption
+    assert (
+        "No better than the best constant answer (MAE 27.32): NTL 9954.88." in caption
+    )
     assert "CE 0.50" not in caption
 
 

@@ -24,7 +24,9 @@ def run(run_folder):
 
 def address(run, loss, seed=0):
     cells = run.cells
-    return str(cells[(cells["loss"] == loss) & (cells["seed"] == seed)]["address"].iloc[0])
+    return str(
+        cells[(cells["loss"] == loss) & (cells["seed"] == seed)]["address"].iloc[0]
+    )
 
 
 @pytest.mark.parametrize("name", FRAMES)
@@ -37,7 +39,9 @@ def test_every_frame_says_which_cell_a_row_is_of(run, name):
 def test_the_experiments_order_of_models_tasks_and_losses_is_kept(tmp_path):
     tasks = ("arithmetic", "arithmetic[level=hard]")
     losses = ["base", "ce", "smmd", "ntl"]
-    run = quick_run(tmp_path, models=("z/b", "a/a"), tasks=tasks, losses=("smmd", "ntl", "ce"))
+    run = quick_run(
+        tmp_path, models=("z/b", "a/a"), tasks=tasks, losses=("smmd", "ntl", "ce")
+    )
     cells = run.cells
     assert list(cells["model"].unique()) == ["z/b", "a/a"]
     assert tuple(cells["task"].unique()) == tasks
@@ -49,7 +53,10 @@ def test_cross_entropy_of_other_seeds_is_the_noise(tmp_path):
     run = quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0, 1, 2))
     (pair,) = run.noise[run.noise["metric"] == "exact_match"].to_dict("records")
     assert (pair["loss"], pair["against_loss"], pair["seed"]) == ("ce", "ce", 1)
-    assert pair["against"] == run.cells.query("loss == 'ce' and seed == 0")["address"].item()
+    assert (
+        pair["against"]
+        == run.cells.query("loss == 'ce' and seed == 0")["address"].item()
+    )
     assert "jackknife" not in run.noise
     assert [len(values) for values in run.paired["jackknife"]] == [20] * len(run.paired)
     assert quick_run(tmp_path / "one").noise.empty
@@ -67,17 +74,24 @@ def test_parameters_and_changed_settings_are_columns_of_the_cells(tmp_path):
     losses = ("ce", "ntl", "smmd", "smmd[lambda=5]", "smmd[lambda=1,sigma=1+2]")
     quick_run(tmp_path, losses=losses)
     recipe = {"epochs": 2, "save_minutes": 1.0}
-    run = quick_run(tmp_path, losses=("smmd[lambda=5]",), seeds=(1,), recipe=recipe, base=False)
+    run = quick_run(
+        tmp_path, losses=("smmd[lambda=5]",), seeds=(1,), recipe=recipe, base=False
+    )
     cells = run.cells.set_index(["loss", "seed"])
     assert cells.loc[("base", 0), ["lambda", "sigma", "epochs"]].isna().all()
     assert cells["lambda"].dropna().tolist() == [3, 5, 5, 1]
     assert cells.loc["smmd", "sigma"].item() == "2"
     assert cells.loc[("smmd[lambda=1,sigma=1+2]", 0), "sigma"] == "1+2"
     epochs = cells["epochs"].dropna()
-    assert (epochs[epochs == 2].index.tolist(), len(epochs)) == ([("smmd[lambda=5]", 1)], 6)
+    assert (epochs[epochs == 2].index.tolist(), len(epochs)) == (
+        [("smmd[lambda=5]", 1)],
+        6,
+    )
     assert "save_minutes" not in cells
     table = run.cells.merge(run.metrics).pivot_table("value", "lambda", "metric")
-    metrics = run.metrics.query("loss == 'smmd' and metric == 'exact_match'")["value"].item()
+    metrics = run.metrics.query("loss == 'smmd' and metric == 'exact_match'")[
+        "value"
+    ].item()
     assert table.loc[3, "exact_match"] == metrics
 
 
@@ -119,14 +133,17 @@ def test_completions_carry_their_scores(run):
     assert len(completions) == 7 * 200
     right = completions[completions["exact"]]
     assert (right["parsed"] == right["answer"]).all()
-    assert {"prompt", "completion", "operations", "category"} <= set(completions.columns)
+    assert {"prompt", "completion", "operations", "category"} <= set(
+        completions.columns
+    )
 
 
 def test_only_the_columns_and_cells_that_are_asked_for_are_read(run):
     frame = run.read("scores", ["exact"], [address(run, "smmd")])
     assert list(frame.columns) == ["address", "model", "task", "loss", "seed", "exact"]
     assert len(frame) == 200
-    assert {*run.train_log["loss"]} == {"ce", "ntl", "smmd"}  # the training's is loss_value
+    # the training's is loss_value
+    assert {*run.train_log["loss"]} == {"ce", "ntl", "smmd"}
     assert "vector" not in run.probes
     vectors = run.read("probes", ["vector"], [address(run, "ce")])["vector"].dropna()
     assert len(vectors) == 50
@@ -146,7 +163,10 @@ def test_a_cell_without_results_says_why(failure, expected, run, tmp_path):
     facts = [cell[name] for name in ("status", "stage", "error")]
     assert tuple(None if pd.isna(value) else value for value in facts) == expected
     assert cell["address"] == address(run, "smmd", 1)
-    assert cell["address"] not in {*lost.metrics["address"], *lost.completions["address"]}
+    assert cell["address"] not in {
+        *lost.metrics["address"],
+        *lost.completions["address"],
+    }
 
 
 def test_a_cell_that_another_has_replaced_is_not_shown(run, tmp_path):

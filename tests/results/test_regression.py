@@ -22,7 +22,8 @@ def test_one_row_a_checkpoint_and_group_in_the_order_of_the_run(tmp_path):
     of_mmlu = frame[frame["name"] == "mmlu"]
     order = ["base 0", "ce 0", "ce 1", "smmd 0", "smmd 1"]
     assert [f"{row.loss} {row.seed}" for row in of_mmlu.itertuples()] == 2 * order
-    assert of_mmlu["limit"].isna().tolist() == [True] * 5 + [False] * 5  # all the questions first
+    # all the questions first
+    assert of_mmlu["limit"].isna().tolist() == [True] * 5 + [False] * 5
     against = of_mmlu.set_index("loss")["against_loss"]
     assert set(against["smmd"]) == {"ce"}
     assert set(against["ce"]) == {"base"}
@@ -34,7 +35,9 @@ def test_one_row_a_checkpoint_and_group_in_the_order_of_the_run(tmp_path):
 
 
 def test_what_was_found_of_other_weights_is_left_out(tmp_path):
-    write_run(tmp_path, tasks=("gsm8k",), losses=("ce", "smmd"), seeds=(0,), n=20, steps=5)
+    write_run(
+        tmp_path, tasks=("gsm8k",), losses=("ce", "smmd"), seeds=(0,), n=20, steps=5
+    )
     write_checks(tmp_path, limit=20)
     again = {"losses": ("ce",), "weights": "others"}  # trained anew
     write_run(tmp_path, tasks=("gsm8k",), seeds=(0,), n=20, steps=5, **again)

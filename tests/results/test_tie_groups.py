@@ -29,28 +29,42 @@ def test_the_letters_are_those_of_the_example_by_hand():
     assert compact_letters("ABC", []) == dict.fromkeys("ABC", "a")
 
 
-@given(st.sets(st.sampled_from([frozenset(pair) for pair in combinations("ABCDEF", 2)])))
-def test_two_share_a_letter_where_they_are_not_told_apart_and_no_letter_says_less(apart):
+@given(
+    st.sets(st.sampled_from([frozenset(pair) for pair in combinations("ABCDEF", 2)]))
+)
+def test_two_share_a_letter_where_they_are_not_told_apart_and_no_letter_says_less(
+    apart,
+):
     letters = compact_letters("ABCDEF", apart)
     for pair in combinations("ABCDEF", 2):
-        assert ({*letters[pair[0]]} & {*letters[pair[1]]} == set()) == (frozenset(pair) in apart)
-    groups = [{n for n in letters if c in letters[n]} for c in {*"".join(letters.values())}]
+        assert ({*letters[pair[0]]} & {*letters[pair[1]]} == set()) == (
+            frozenset(pair) in apart
+        )
+    groups = [
+        {n for n in letters if c in letters[n]} for c in {*"".join(letters.values())}
+    ]
     assert not any(one < other for one in groups for other in groups)
 
 
-@pytest.fixture(scope="module", params=[(0,), (0, 1, 2)], ids=["one seed", "three seeds"])
+@pytest.fixture(
+    scope="module", params=[(0,), (0, 1, 2)], ids=["one seed", "three seeds"]
+)
 def run(request, tmp_path_factory):
     """Losses that get more and more of the examples right, other ones for each seed and loss."""
 
     def written(seed, right):
         shuffled = np.random.default_rng([seed, right]).permutation(80)
-        return [a if at < right else "777" for at, a in zip(shuffled, ANSWERS, strict=True)]
+        return [
+            a if at < right else "777" for at, a in zip(shuffled, ANSWERS, strict=True)
+        ]
 
     texts = {
         loss: {seed: written(seed, right) for seed in request.param}
         for loss, right in RIGHT.items()
     }
-    return planted_run(tmp_path_factory.mktemp("run"), ANSWERS, texts, seeds=request.param)
+    return planted_run(
+        tmp_path_factory.mktemp("run"), ANSWERS, texts, seeds=request.param
+    )
 
 
 def test_told_apart_are_the_pairs_whose_test_is_significant_after_holm(run):
@@ -59,7 +73,9 @@ def test_told_apart_are_the_pairs_whose_test_is_significant_after_holm(run):
     p_values = holm([contrast["p"].item() for contrast in contrasts_of_pairs])
     assert 0 < sum(p_values < 0.05) < len(pairs)
 
-    verdict = run.verdict.query("metric == 'exact_match' and loss != 'ce'").set_index("loss")
+    verdict = run.verdict.query("metric == 'exact_match' and loss != 'ce'").set_index(
+        "loss"
+    )
     letters = {**verdict["letters"], "ce": verdict["against_letters"].iloc[0]}
     for (one, other), p in zip(pairs, p_values, strict=True):
         shared = {*letters[one]} & {*letters[other]}
@@ -92,4 +108,5 @@ def test_the_verdict_and_compare_show_them_and_four_losses_need_none(run, tmp_pa
 def test_of_one_seed_a_mean_is_tested_by_its_pseudo_values():
     assert _test_difference(ExactMatch(), [100.0, 0.0, -100.0, 100.0])["p"] == 1
     result = _test_difference(None, [1.0, 2.0, 3.0, 4.0])
-    assert result["p"] == pytest.approx(0.0305, abs=1e-4)  # t = 3.873 of 3 degrees of freedom
+    # t = 3.873 of 3 degrees of freedom
+    assert result["p"] == pytest.approx(0.0305, abs=1e-4)

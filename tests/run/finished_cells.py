@@ -51,13 +51,18 @@ def finish(run: RunDirectory, cell: Cell) -> None:
     rate(run, cell)
 
 
-def train(run: RunDirectory, cell: Cell, *, weights: str = "weights", right: int = 3) -> None:
+def train(
+    run: RunDirectory, cell: Cell, *, weights: str = "weights", right: int = 3
+) -> None:
     """Write what training and selection leave: so many of 4 answers are right in epoch 2."""
     stored = run.current(cell)
     if cell.is_base:
         lines = [{"epoch": 0, "weights": BASE}]
     else:
-        lines = [{"epoch": at, "weights": f"{weights} of {cell.address} {at}"} for at in (1, 2)]
+        lines = [
+            {"epoch": at, "weights": f"{weights} of {cell.address} {at}"}
+            for at in (1, 2)
+        ]
 
     write_json(stored.trained / "receipt.json", {"kind": "full", "epochs": lines})
     if cell.is_base:

@@ -62,7 +62,9 @@ def test_decoders_need_completions_that_are_one_number():
 )
 def test_decoders_need_a_metric_that_they_can_change(task, message):
     models = ("builtin/tiny",) if message is None else ()
-    experiment = dataclasses.replace(words("builtin/tiny"), decoders=("mean",), tasks=(task,))
+    experiment = dataclasses.replace(
+        words("builtin/tiny"), decoders=("mean",), tasks=(task,)
+    )
     experiment = dataclasses.replace(experiment, models=models)
     if message is None:
         preflight(experiment.cells, lambda *_: None)
@@ -72,7 +74,11 @@ def test_decoders_need_a_metric_that_they_can_change(task, message):
 
 def words(model: str, **recipe: Any) -> Experiment:
     return Experiment(
-        ("gsm8k[source=corpus]",), ("ce",), (model,), recipe={**FEW, **recipe}, base=False
+        ("gsm8k[source=corpus]",),
+        ("ce",),
+        (model,),
+        recipe={**FEW, **recipe},
+        base=False,
     )
 
 
@@ -108,7 +114,9 @@ def enough(asked: Callable[[int], Experiment], length: int) -> int:
 
 
 def test_a_lora_target_that_is_no_layer_is_found_before_anything_starts():
-    message = refusal(words("builtin/tiny", method="lora", lora_targets="q_proj,v_porj"))
+    message = refusal(
+        words("builtin/tiny", method="lora", lora_targets="q_proj,v_porj")
+    )
     assert "'v_porj'" in message
     assert "did you mean v_proj" in message
 
@@ -119,16 +127,22 @@ def test_weights_that_are_not_there_are_found_before_anything_starts(short):
 
 
 def test_a_tokenizer_without_numbers_is_found_before_anything_starts(short):
-    tokenizer = Tokenizer(models.WordLevel({"<eos>": 0, "word": 1, "<unk>": 2}, unk_token="<unk>"))
+    tokenizer = Tokenizer(
+        models.WordLevel({"<eos>": 0, "word": 1, "<unk>": 2}, unk_token="<unk>")
+    )
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
-    PreTrainedTokenizerFast(tokenizer_object=tokenizer, eos_token="<eos>").save_pretrained(short)
+    PreTrainedTokenizerFast(
+        tokenizer_object=tokenizer, eos_token="<eos>"
+    ).save_pretrained(short)
     assert "short" in refusal(words(short))
 
 
 def set_stops(folder: str, file: str, token_ids: object) -> None:
     """Let a file of a checkpoint name these end-of-sequence tokens."""
     path = Path(folder) / file
-    path.write_text(json.dumps({**json.loads(path.read_text()), "eos_token_id": token_ids}))
+    path.write_text(
+        json.dumps({**json.loads(path.read_text()), "eos_token_id": token_ids})
+    )
 
 
 @pytest.fixture
@@ -156,7 +170,9 @@ def test_a_target_of_the_test_split_alone_is_refused(short, newline, monkeypatch
     number = Answer(Fraction(1))
     targets = {"train": " #### 1", "validation": " #### 1", "test": " one\n#### 1"}
     monkeypatch.setattr(
-        GSM8K, "examples", lambda _, split, *__: [Example("e", "?", targets[split], number)]
+        GSM8K,
+        "examples",
+        lambda _, split, *__: [Example("e", "?", targets[split], number)],
     )
     assert refusal(words(short)).startswith("gsm8k, test: the target of example e")
 
@@ -174,7 +190,9 @@ def test_without_a_generation_config_decoding_stops_as_config_json_says(short, n
 def test_a_stop_token_that_the_model_does_not_have_is_refused(short, token, others):
     set_stops(short, "generation_config.json", [*others, token])
     message = refusal(words(short))
-    assert f"generation_config.json names the end-of-sequence token {token!r}" in message
+    assert (
+        f"generation_config.json names the end-of-sequence token {token!r}" in message
+    )
 
 
 def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch):
@@ -188,7 +206,10 @@ def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch):
 
 def pictures(model: Path, **recipe: Any) -> Experiment:
     return Experiment(
-        ("clock_time[source=synthetic]",), ("ce",), (str(model),), recipe={**FEW, **recipe}
+        ("clock_time[source=synthetic]",),
+        ("ce",),
+        (str(model),),
+        recipe={**FEW, **recipe},
     )
 
 
@@ -197,7 +218,9 @@ def test_pictures_count_with_the_tokens_that_a_model_reads(tiny_vlm):
     message = refusal(pictures(folder, max_length=70))
     assert message.endswith("or give fewer pixels of an image with --set max_pixels=N.")
     length = enough(lambda length: pictures(folder, max_length=length), 70)
-    heard(pictures(folder, max_length=length - 1, min_pixels=28 * 28, max_pixels=56 * 56))
+    heard(
+        pictures(folder, max_length=length - 1, min_pixels=28 * 28, max_pixels=56 * 56)
+    )
 
 
 @pytest.fixture
@@ -221,4 +244,6 @@ def test_targets_that_no_completion_can_equal_are_said(monkeypatch):
     monkeypatch.setattr(GSM8K, "max_new_tokens", 40)
     notes = heard(words("builtin/tiny"))
     (sentence,) = {s for s in notes if "cannot be answered right" in s and "test" in s}
-    assert sentence.startswith("gsm8k, test: 2 of 2 targets need more than 40 new tokens")
+    assert sentence.startswith(
+        "gsm8k, test: 2 of 2 targets need more than 40 new tokens"
+    )

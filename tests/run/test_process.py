@@ -24,7 +24,12 @@ def say(event): os.write(int(sys.argv[2]), (json.dumps(event) + "\\n").encode())
         (tmp_path / "told.py").write_text(module)
         environment = {"PYTHONPATH": str(tmp_path), **options.pop("environment", {})}
         process = WorkerProcess(
-            "told", {"a": 7}, tmp_path / "logs", "job", environment=environment, **options
+            "told",
+            {"a": 7},
+            tmp_path / "logs",
+            "job",
+            environment=environment,
+            **options,
         )
         started.append(process)
         return process
@@ -99,6 +104,8 @@ while True: signal.pause()
         (1, SeveralGpus(2), None, {PROCESSES: "2", STRATEGY: "ddp"}),
     ],
 )
-def test_a_job_has_its_threads_and_several_gpus_if_it_uses_any(gpus, per_cell, threads, expected):
+def test_a_job_has_its_threads_and_several_gpus_if_it_uses_any(
+    gpus, per_cell, threads, expected
+):
     job = Job("train", "a", ("a",), {}, resources=Resources(gpus))
     assert per_cell.environment(job, threads) == expected

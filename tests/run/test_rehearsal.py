@@ -24,7 +24,12 @@ class Doubling:
     def examples(self, split: str, seed: int, limit: int) -> list[Example]:
         return [
             Example(
-                f"{n}", f"Double {n}.", f"{2 * n}", Answer(Fraction(2 * n)), (), self.attributes
+                f"{n}",
+                f"Double {n}.",
+                f"{2 * n}",
+                Answer(Fraction(2 * n)),
+                (),
+                self.attributes,
             )
             for n in range(limit)
         ]
@@ -61,7 +66,10 @@ def by_zero(*_: Any) -> None:
             "cannot be scored (KeyError: None of [Index(['x']",
         ),
         ({"attributes": {"digits": 2**70}}, "cannot be scored (OverflowError"),
-        ({"attributes": {"value": Fraction(1, 2)}}, "Conversion failed for column value"),
+        (
+            {"attributes": {"value": Fraction(1, 2)}},
+            "Conversion failed for column value",
+        ),
         (
             {"parse": lambda *_: None},
             "doubling, test: the task reads None in the target of example 0, '0', whose answer is "
@@ -71,7 +79,14 @@ def by_zero(*_: Any) -> None:
             {"parse": lambda _, text: Answer(Fraction(min(text, "7")))},
             "reads 7 in the target of example 4, '8', whose answer is 8",
         ),
-        ({"parse": lambda *_: None, "metrics": lambda _: METRICS[:1], "annotate": rouge}, None),
+        (
+            {
+                "parse": lambda *_: None,
+                "metrics": lambda _: METRICS[:1],
+                "annotate": rouge,
+            },
+            None,
+        ),
         ({}, None),
     ],
 )

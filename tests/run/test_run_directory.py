@@ -18,8 +18,9 @@ from smmd_bench.experiment.file import ExperimentFile
 from smmd_bench.models.card_content import builtin_folder
 from smmd_bench.models.cards import model_card
 from smmd_bench.plugin_system import registry
+from smmd_bench.results.availability import card_of_run
 from smmd_bench.results.frames import read_run
-from smmd_bench.results.summary import card_of_run, summarise_cells
+from smmd_bench.results.summary import summarise_cells
 from smmd_bench.run.cell_json import cell_from_json, describe_cells
 from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.run_directory import RunDirectory, record_failure
@@ -28,7 +29,16 @@ from smmd_bench.storage.files import DamagedError, write_json
 
 from ..conftest import read_files
 from ..plugin_system.loss_file import LOSS
-from .finished_cells import PLAIN, claim, decode, finish, keep_epochs, rate, train, trained_cell
+from .finished_cells import (
+    PLAIN,
+    claim,
+    decode,
+    finish,
+    keep_epochs,
+    rate,
+    train,
+    trained_cell,
+)
 
 
 @pytest.fixture
@@ -68,7 +78,9 @@ def test_the_epoch_that_validates_best_is_kept(run):
     ("owner", "attribute"),
     [(Arithmetic, "version"), (ExactMatch, "version"), (statistics, "VERSION")],
 )
-def test_a_new_parser_metric_or_statistic_only_measures_again(run, monkeypatch, owner, attribute):
+def test_a_new_parser_metric_or_statistic_only_measures_again(
+    run, monkeypatch, owner, attribute
+):
     monkeypatch.setattr(owner, attribute, 99)
     assert missing(run) == "measure"
 
@@ -82,7 +94,9 @@ def test_a_new_parser_metric_or_statistic_only_measures_again(run, monkeypatch, 
 
 
 @pytest.mark.parametrize("owner", [Arithmetic, ExactMatch])
-def test_a_plan_takes_what_is_validated_as_selected_and_writes_nothing(run, monkeypatch, owner):
+def test_a_plan_takes_what_is_validated_as_selected_and_writes_nothing(
+    run, monkeypatch, owner
+):
     monkeypatch.setattr(owner, "version", 99)
     files = read_files(run.path)
     assert {*run.missing(replace(PLAIN).cells).values()} == {"measure"}
@@ -92,7 +106,9 @@ def test_a_plan_takes_what_is_validated_as_selected_and_writes_nothing(run, monk
 def test_a_plan_says_a_training_where_another_epoch_is_selected_now(run, monkeypatch):
     monkeypatch.setattr(ExactMatch, "version", 99)
     monkeypatch.setattr(ExactMatch, "better", "lower")
-    stages = {cell.is_base: stage for cell, stage in run.missing(replace(PLAIN).cells).items()}
+    stages = {
+        cell.is_base: stage for cell, stage in run.missing(replace(PLAIN).cells).items()
+    }
     assert stages == {True: "measure", False: "train"}
 
 
@@ -107,14 +123,17 @@ def test_a_task_that_cannot_score_any_more_does_not_end_a_plan(run, monkeypatch)
     [
         ({"recipe": {"test_examples": 3}}, "decode"),
         ({"recipe": {"learning_rate": 0.5}}, "train"),
-        ({"recipe": {"validation_examples": 3}}, "train"),  # the other epoch's weights are gone
+        # the other epoch's weights are gone
+        ({"recipe": {"validation_examples": 3}}, "train"),
         ({"engine": "transformers"}, "train"),
     ],
 )
 def test_only_what_a_setting_can_change_is_done_again(run, change, stage):
     assert missing(run, **change) == stage
     keep_epochs(run, trained_cell())
-    assert missing(run, **change) == ("decode" if "learning_rate" not in str(change) else stage)
+    assert missing(run, **change) == (
+        "decode" if "learning_rate" not in str(change) else stage
+    )
 
 
 def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
@@ -133,10 +152,14 @@ def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
 
 
 @pytest.mark.parametrize("number", [1, 2, 4, None])
-def test_a_run_of_another_format_is_refused_with_the_command_that_converts_it(run, number):
+def test_a_run_of_another_format_is_refused_with_the_command_that_converts_it(
+    run, number
+):
     file = run.path / "manifest.json"
     write_json(file, {**json.loads(file.read_text()), "format": number})
-    with pytest.raises(UserError, match=r"in the format .* with scripts/convert_run.py of"):
+    with pytest.raises(
+        UserError, match=r"in the format .* with scripts/convert_run.py of"
+    ):
         read_run(run.path)
     with pytest.raises(UserError, match="in the format"):
         claim(run, PLAIN)
@@ -144,7 +167,9 @@ def test_a_run_of_another_format_is_refused_with_the_command_that_converts_it(ru
 
 def test_the_manifest_of_another_program_is_refused(run):
     write_json(run.path / "manifest.json", {"name": "of another program"})
-    refused = pytest.raises(UserError, match=r"manifest\.json is not that of a run: choose another")
+    refused = pytest.raises(
+        UserError, match=r"manifest\.json is not that of a run: choose another"
+    )
     with refused:
         read_run(run.path)
     with refused:
@@ -156,7 +181,10 @@ def test_a_folder_that_holds_something_else_is_refused(tmp_path):
     with RunDirectory(tmp_path).locked():
         pass
     (tmp_path / "thesis.tex").touch()
-    with pytest.raises(UserError, match=r"no run \(thesis.tex\)"), RunDirectory(tmp_path).locked():
+    with (
+        pytest.raises(UserError, match=r"no run \(thesis.tex\)"),
+        RunDirectory(tmp_path).locked(),
+    ):
         pass
 
 
@@ -169,21 +197,29 @@ def test_a_plugin_file_is_copied_and_makes_no_other_experiment(run, tmp_path):
     run.require_own([experiment], extend=False)
     claim(run, experiment)
     run.require_own([PLAIN], extend=False)
-    assert [f.read_text() for f in run.path.glob("plugins/*/mine.py")] == [file.read_text()]
+    assert [f.read_text() for f in run.path.glob("plugins/*/mine.py")] == [
+        file.read_text()
+    ]
 
 
-def test_a_plugin_of_the_folder_that_is_not_here_is_missed_at_the_start(run, tmp_path, monkeypatch):
+def test_a_plugin_of_the_folder_that_is_not_here_is_missed_at_the_start(
+    run, tmp_path, monkeypatch
+):
     file = tmp_path / "mine.py"
     file.write_text(LOSS)
     with monkeypatch.context() as patch:
-        from_files = {group: {**plugins} for group, plugins in registry._from_files.items()}
+        from_files = {
+            group: {**plugins} for group, plugins in registry._from_files.items()
+        }
         patch.setattr(registry, "_from_files", from_files)
         claim(run, replace(PLAIN, losses=("mine",), plugins=(str(file),)))
 
     registry.load_loss.cache_clear()
 
     files = read_files(run.path)
-    with pytest.raises(UserError, match=r"plugins that are not here \(mine\): name their files"):
+    with pytest.raises(
+        UserError, match=r"plugins that are not here \(mine\): name their files"
+    ):
         run_silently(run, replace(PLAIN, losses=("smmd",)), extend=True)
     assert read_files(run.path) == files
 
@@ -201,12 +237,17 @@ def run_silently(run: RunDirectory, experiment: Experiment, **how: Any) -> None:
         ({"recipe": {**PLAIN.recipe, "max_length": 12}}, None, "--set max_length="),
     ],
 )
-def test_a_command_that_is_refused_leaves_the_folder_as_it_was(tmp_path, changes, locked, said):
+def test_a_command_that_is_refused_leaves_the_folder_as_it_was(
+    tmp_path, changes, locked, said
+):
     run = RunDirectory(tmp_path / "run")
     if locked is not None:
         claim(run, PLAIN)
     files = read_files(run.path)
-    with run.locked() if locked else nullcontext(), pytest.raises(UserError, match=said) as error:
+    with (
+        run.locked() if locked else nullcontext(),
+        pytest.raises(UserError, match=said) as error,
+    ):
         run_silently(run, replace(PLAIN, **changes))
     assert "\n" not in str(error.value)
     assert read_files(run.path) == files
@@ -221,7 +262,12 @@ def test_a_command_that_is_refused_leaves_the_folder_as_it_was(tmp_path, changes
         (CellSkippedError("cannot apply"), "cannot apply", True, False),
         (DamagedError(Path("a"), "damaged"), "a is damaged: delete it", False, False),
         ("the last words", "the last words", False, False),
-        (OSError(28, "No space left on device"), "free some space on the disk of", False, False),
+        (
+            OSError(28, "No space left on device"),
+            "free some space on the disk of",
+            False,
+            False,
+        ),
     ],
 )
 def test_a_failure_says_what_it_was_of_whom_and_counts_for_the_cell(
@@ -269,13 +315,17 @@ def test_a_model_given_by_a_path_is_found_from_anywhere_and_named_where_it_is_go
     assert len(frames.cells) == len(addresses)
 
     model.unlink()
-    with pytest.raises(UserError, match=r"here/m .* is not there any more: move it back"):
+    with pytest.raises(
+        UserError, match=r"here/m .* is not there any more: move it back"
+    ):
         card_of_run("../here/m", frames)
 
 
 @pytest.mark.usefixtures("local_copies")
 def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path):
-    ce = replace(PLAIN, tasks=("gsm8k[source=corpus]",), base=False, recipe={"epochs": 2})
+    ce = replace(
+        PLAIN, tasks=("gsm8k[source=corpus]",), base=False, recipe={"epochs": 2}
+    )
     trained, tested = ce.cells
     run = RunDirectory(tmp_path / "run")
     claim(run, ce)
@@ -285,7 +335,8 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path):
     assert run.missing(ce.cells) == {tested: "decode"}
 
     shutil.rmtree(run.current(trained).checkpoint)
-    assert run.missing(ce.cells) == {trained: "train", tested: "decode"}  # the test needs them
+    # the test needs them
+    assert run.missing(ce.cells) == {trained: "train", tested: "decode"}
     assert not run.missing([trained])
 
     decode(run, tested)
@@ -297,7 +348,9 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path):
 
 
 @pytest.mark.usefixtures("local_copies")
-@pytest.mark.parametrize("task", ["chartqa", "gsm8k[source=corpus]", "samsum[source=corpus]"])
+@pytest.mark.parametrize(
+    "task", ["chartqa", "gsm8k[source=corpus]", "samsum[source=corpus]"]
+)
 def test_a_small_copy_counts_with_what_it_has_in_the_manifest_and_the_plan(task):
     recipe = {"train_examples": 64, "validation_examples": 8, "test_examples": 40}
     experiment = Experiment(tasks=(task,), losses=("ce",), base=False, recipe=recipe)
@@ -308,7 +361,9 @@ def test_a_small_copy_counts_with_what_it_has_in_the_manifest_and_the_plan(task)
         used = len(cell.task_plugin.examples(split, 0, cell.size(split)))
         assert cell.examples_there(split) == used
         assert data[cell.task]["sizes"][split] == used
-        assert data[cell.task]["there"][split] == len(cell.task_plugin.examples(split, 0))
+        assert data[cell.task]["there"][split] == len(
+            cell.task_plugin.examples(split, 0)
+        )
         is_smaller.append(used < cell.size(split))
 
     assert any(is_smaller)

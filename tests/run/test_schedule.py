@@ -33,11 +33,15 @@ class Run(RunDirectory):
     left: ClassVar[dict[str, list[str]]] = {}
 
     def missing(self, cells):
-        return {cell: self.left[cell.label][0] for cell in cells if self.left[cell.label]}
+        return {
+            cell: self.left[cell.label][0] for cell in cells if self.left[cell.label]
+        }
 
     def current(self, cell):
         home = cell if cell.source is None else cell.source
-        return Now(file_word(cell.label), "measure" not in self.left[home.label] or None)
+        return Now(
+            file_word(cell.label), "measure" not in self.left[home.label] or None
+        )
 
     def failure(self, cell):
         return read_json(self.path / "failed" / f"{file_word(cell.label)}.json") or {}
@@ -50,7 +54,9 @@ class Player:
         self.run = run
         self.jobs: list[Job] = []
 
-    def __call__(self, cells: Sequence[Cell], *, slots=1, fails=lambda *_: None, dies=()):
+    def __call__(
+        self, cells: Sequence[Cell], *, slots=1, fails=lambda *_: None, dies=()
+    ):
         """The stages and cells, in order, and the failures."""
         self.run.left = {cell.label: [*_stages_of(cell)] for cell in cells}
         return self.finish(cells, slots=slots, fails=fails, dies=dies)
@@ -66,7 +72,9 @@ class Player:
             for cell in in_job:
                 error = fails(job.stage, cell)
                 if error is not None:
-                    record_failure(self.run.path, file_word(cell.label), job.stage, error)
+                    record_failure(
+                        self.run.path, file_word(cell.label), job.stage, error
+                    )
                 elif not dead:
                     self._end(cell, job.stage)
             queue.end(JobResult(job, "the process was killed" if dead else None))
@@ -168,11 +176,15 @@ def test_a_test_of_transfer_fails_with_the_training_of_its_source(play):
 
 
 @pytest.mark.parametrize(("slots", "order"), [(1, [1, 3, 2]), (2, [3, 2, 1])])
-def test_trainings_go_seed_after_seed_and_side_by_side_the_longest_first(play, slots, order):
+def test_trainings_go_seed_after_seed_and_side_by_side_the_longest_first(
+    play, slots, order
+):
     cells = []
     for loss, epochs in (("ce", 1), ("ntl", 3), ("smmd", 2)):
         recipe = {"epochs": epochs}
-        experiment = Experiment(("arithmetic",), (loss,), seeds=(7, 0), base=False, recipe=recipe)
+        experiment = Experiment(
+            ("arithmetic",), (loss,), seeds=(7, 0), base=False, recipe=recipe
+        )
         cells += experiment.cells
 
     by_address = {cell.address: cell for cell in cells}
@@ -186,9 +198,13 @@ def test_trainings_go_seed_after_seed_and_side_by_side_the_longest_first(play, s
 
 def test_nothing_is_trained_on_a_base_that_the_engine_cannot_run(play):
     cells = cells_of(["ce", "ntl", "smmd"])
-    seen, failed = play(cells, fails=lambda stage, _: "head size 8" if stage == "decode" else None)
+    seen, failed = play(
+        cells, fails=lambda stage, _: "head size 8" if stage == "decode" else None
+    )
     assert stages(seen) == [("train", 1), ("decode", 1)]
-    assert {(f["stage"], f["error"]) for f in failed.values()} == {("decode", "head size 8")}
+    assert {(f["stage"], f["error"]) for f in failed.values()} == {
+        ("decode", "head size 8")
+    }
 
 
 def test_a_dead_job_fails_what_it_left(play):
@@ -200,7 +216,9 @@ def test_a_dead_job_fails_what_it_left(play):
 @pytest.mark.parametrize("method", ["full", "lora"])
 def test_the_disk_holds_one_checkpoint_a_cell_and_before_a_few_cells_epochs(method):
     recipe = {"method": method, "epochs": 15}
-    experiment = Experiment(("arithmetic",), ("ce",), seeds=tuple(range(40)), recipe=recipe)
+    experiment = Experiment(
+        ("arithmetic",), ("ce",), seeds=tuple(range(40)), recipe=recipe
+    )
     cells = experiment.cells
     model = load_model(cells[1].card.folder, "float32")
     if method == "lora":

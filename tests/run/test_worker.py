@@ -20,7 +20,9 @@ LOSS = Path(__file__).parents[2] / "examples" / "own_loss.py"
 @pytest.mark.parametrize("stage", ["train", "decode"])
 def test_a_plugin_that_is_edited_after_planning_fails_its_cells(tmp_path, stage):
     file = tmp_path / "mine.py"
-    file.write_text(LOSS.read_text(encoding="utf-8").replace('"huber"', '"edited_meanwhile"'))
+    file.write_text(
+        LOSS.read_text(encoding="utf-8").replace('"huber"', '"edited_meanwhile"')
+    )
     load_plugin_file(file)
     (cell,) = Experiment(("arithmetic",), ("edited_meanwhile",), base=False).cells
     request = {"stage": stage, "run": str(tmp_path / "run"), "plugins": [str(file)]}
@@ -41,13 +43,17 @@ def test_a_plugin_that_is_edited_after_planning_fails_its_cells(tmp_path, stage)
 
 
 @pytest.mark.parametrize("stage", ["train", "decode"])
-def test_a_job_with_a_gpu_that_torch_cannot_use_does_not_take_the_cpu(tmp_path, monkeypatch, stage):
+def test_a_job_with_a_gpu_that_torch_cannot_use_does_not_take_the_cpu(
+    tmp_path, monkeypatch, stage
+):
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "7")
     monkeypatch.setattr("torch.cuda.is_available", lambda: False)
     (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
     request = {"stage": stage, "run": str(tmp_path), "cells": [cell_to_json(cell)]}
     (failure,) = run(request, lambda *_: None).values()
-    assert str(failure).startswith("This job was given the GPU 7 (CUDA_VISIBLE_DEVICES), and torch")
+    assert str(failure).startswith(
+        "This job was given the GPU 7 (CUDA_VISIBLE_DEVICES), and torch"
+    )
     assert not [*tmp_path.iterdir()]
 
 
@@ -59,7 +65,13 @@ def work(request: Path) -> int:
     """The exit status of a worker process, whose events nobody reads."""
     with Path(os.devnull).open("w") as events:
         return subprocess.run(
-            [sys.executable, "-m", "smmd_bench.run.worker", str(request), str(events.fileno())],
+            [
+                sys.executable,
+                "-m",
+                "smmd_bench.run.worker",
+                str(request),
+                str(events.fileno()),
+            ],
             pass_fds=[events.fileno()],
             capture_output=True,
         ).returncode

@@ -37,7 +37,10 @@ def right(examples):
 
 def json_lines(path: Path, rows: Sequence[Any]) -> Path:
     """Write rows as JSON lines; a row that is text stands as it is."""
-    texts = [row if isinstance(row, str) else json.dumps(row, ensure_ascii=False) for row in rows]
+    texts = [
+        row if isinstance(row, str) else json.dumps(row, ensure_ascii=False)
+        for row in rows
+    ]
     path.write_text("".join(f"{text}\n" for text in texts), encoding="utf-8")
     return path
 
@@ -48,5 +51,7 @@ def score_files(
     """Score files of the examples into a run in that folder; returned with what was said."""
     sentences: list[str] = []
     options = {"limit": COUNT, **options}
-    outcome = score_predictions(task, files, out=folder, say=sentences.append, **options)
+    outcome = score_predictions(
+        task, files, out=folder, say=sentences.append, **options
+    )
     return read_run(outcome.path), sentences

@@ -32,7 +32,9 @@ def test_no_constant_has_a_smaller_error_or_more_exact_matches(answers):
 def test_r_squared_is_zero_and_other_metrics_have_no_constant():
     answers = np.array([1.0, 2.0, 4.0])
     mean = np.full(3, answers.mean())
-    assert constant_value(RSquared(), answers) == pytest.approx(RSquared().statistic(answers, mean))
+    assert constant_value(RSquared(), answers) == pytest.approx(
+        RSquared().statistic(answers, mean)
+    )
     assert constant_value(ParseFailureRate(), answers) is None
     assert constant_value(TextMatch(), answers) is None
 

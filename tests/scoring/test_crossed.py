@@ -27,7 +27,13 @@ def drawn(seeds, examples, rng, of_seed=1.0, of_example=2.0, of_both=1.5, mean=0
 
 def test_the_error_is_that_of_the_mixed_model_by_restricted_maximum_likelihood():
     table = drawn(6, 25, np.random.default_rng(3))
-    long = pd.DataFrame(table).stack().rename("y").rename_axis(["seed", "example"]).reset_index()
+    long = (
+        pd.DataFrame(table)
+        .stack()
+        .rename("y")
+        .rename_axis(["seed", "example"])
+        .reset_index()
+    )
 
     # Effects that cross are components of one group that holds all rows.
     model = MixedLM.from_formula(
@@ -55,7 +61,9 @@ def test_without_variance_of_examples_it_is_the_t_test_over_the_seeds():
     assert (model.error, model.df) == (pytest.approx(stats.sem(seeds)), 2)
 
 
-@pytest.mark.parametrize(("seeds", "least"), [(2, 0.89), (3, 0.91), (5, 0.93), (10, 0.93)])
+@pytest.mark.parametrize(
+    ("seeds", "least"), [(2, 0.89), (3, 0.91), (5, 0.93), (10, 0.93)]
+)
 @pytest.mark.parametrize("of_seed", [0.0, 0.1, 0.4])
 def test_about_95_percent_of_intervals_hold_the_truth(seeds, least, of_seed):
     rng = np.random.default_rng(seeds)
@@ -89,7 +97,9 @@ def test_a_pilot_of_one_seed_knows_nothing_of_other_seeds():
 
 
 def test_cells_without_pseudo_values_are_tested_over_their_seeds():
-    cells = pd.DataFrame({"difference": [1.0, 2.5, 0.5], "jackknife": [None, [1.0, 2.0], None]})
+    cells = pd.DataFrame(
+        {"difference": [1.0, 2.5, 0.5], "jackknife": [None, [1.0, 2.0], None]}
+    )
     model = fit_cells(cells)
     assert (model.error, model.df) == (pytest.approx(stats.sem(cells["difference"])), 2)
 
@@ -98,7 +108,9 @@ def test_cells_without_pseudo_values_are_tested_over_their_seeds():
 
 
 TASKS = ("arithmetic", "chartqa", "clock_time", "gsm8k", "samsum")
-METRICS = {metric.name: metric for task in TASKS for metric in load_task(task).metrics()}
+METRICS = {
+    metric.name: metric for task in TASKS for metric in load_task(task).metrics()
+}
 
 
 def answered(n: int, seed: int, spread: float) -> pd.DataFrame:
@@ -110,7 +122,9 @@ def answered(n: int, seed: int, spread: float) -> pd.DataFrame:
     rng = np.random.default_rng(seed)
     parsed = answer + spread * hardness * rng.standard_normal(n)
     error = np.abs(parsed - answer)
-    frame = pd.DataFrame({"uid": range(n), "answer": answer, "parsed": parsed, "error": error})
+    frame = pd.DataFrame(
+        {"uid": range(n), "answer": answer, "parsed": parsed, "error": error}
+    )
     frame["valid"] = rng.random(n) < 0.95
 
     # ROUGE is a share of words; what other metrics count is right or wrong.

@@ -59,7 +59,9 @@ def slow(beams):
 @given(st.lists(BEAMS, min_size=1, max_size=4))
 def test_rules_are_those_of_a_loop_over_fractions(drawn):
     targets = ["7", "-3/2", "0", "12"][: len(drawn)]
-    columns = rule_columns(TASK, frame_of(drawn), score_frame(TASK, completions(targets)))
+    columns = rule_columns(
+        TASK, frame_of(drawn), score_frame(TASK, completions(targets))
+    )
     for at, beams in enumerate(drawn):
         row = columns.loc[at]
         answer = TASK.parse(targets[at]).value
@@ -103,8 +105,12 @@ def test_only_metrics_of_the_error_have_rules(task, errors):
 def ruled():
     """Scores under the mean of two beams, of which the likelier is right: each error is 0.8."""
     targets = [str(at) for at in range(8)]
-    beams = frame_of([[(target, 0.6), (str(int(target) + 2), 0.4)] for target in targets])
-    return measure(TASK, completions(targets), beams=beams, rules=("mean",), resamples=10)
+    beams = frame_of(
+        [[(target, 0.6), (str(int(target) + 2), 0.4)] for target in targets]
+    )
+    return measure(
+        TASK, completions(targets), beams=beams, rules=("mean",), resamples=10
+    )
 
 
 def test_rules_are_measured_where_they_answered(ruled):

@@ -26,7 +26,9 @@ TAGS = [
 
 @pytest.mark.parametrize(("opened", "closed"), TAGS)
 @pytest.mark.parametrize("name", ["arithmetic", "gsm8k", "chartqa", "svamp"])
-def test_closed_reasoning_is_no_answer_and_open_reasoning_leaves_none(name, opened, closed):
+def test_closed_reasoning_is_no_answer_and_open_reasoning_leaves_none(
+    name, opened, closed
+):
     task = load_task(name)
     answer = task.parse("18")
     assert answer is not None
@@ -41,7 +43,9 @@ def test_closed_reasoning_is_no_answer_and_open_reasoning_leaves_none(name, open
 def test_reasoning_counts_where_it_is_kept():
     frame = sb.score("gsm8k", ["<think>4</think>18", "<think>4 and"], ["18", "4"])
     assert frame["exact"].tolist() == [True, False]
-    with_reasoning = sb.score("gsm8k", ["<think>#### 4</think> so 18"], [4], keep_reasoning=True)
+    with_reasoning = sb.score(
+        "gsm8k", ["<think>#### 4</think> so 18"], [4], keep_reasoning=True
+    )
     assert with_reasoning["exact"].all()
 
 
@@ -68,9 +72,18 @@ def test_a_target_is_never_another_ones_text(texts, targets, matches):
 @pytest.mark.parametrize(
     ("reason", "kind"),
     [
-        *[(word, "length") for word in ("max_tokens", "MAX_TOKENS", "length", "token_limit")],
-        *[(word, "length") for word in ("FinishReason.MAX_TOKENS", "LENGTH", "model_length")],
-        *[(word, "stop") for word in ("stop", "STOP", "end_turn", "eos_token", "COMPLETE")],
+        *[
+            (word, "length")
+            for word in ("max_tokens", "MAX_TOKENS", "length", "token_limit")
+        ],
+        *[
+            (word, "length")
+            for word in ("FinishReason.MAX_TOKENS", "LENGTH", "model_length")
+        ],
+        *[
+            (word, "stop")
+            for word in ("stop", "STOP", "end_turn", "eos_token", "COMPLETE")
+        ],
         *[(word, None) for word in ("", None, "odd", "2", "unknown", "error")],
     ],
 )
@@ -81,8 +94,13 @@ def test_a_finish_reason_means_cut_off_or_ended_or_nothing(reason, kind):
 def score_with_reasons(tmp_path, right, first, other):
     """The truncation rate of completions that end for these reasons, and what was said."""
     reasons = [first, *[other] * (COUNT - 1)]
-    rows = [{**row, "stop_reason": reason} for row, reason in zip(right, reasons, strict=True)]
-    run, sentences = score_files(tmp_path / "out", json_lines(tmp_path / "a.jsonl", rows))
+    rows = [
+        {**row, "stop_reason": reason}
+        for row, reason in zip(right, reasons, strict=True)
+    ]
+    run, sentences = score_files(
+        tmp_path / "out", json_lines(tmp_path / "a.jsonl", rows)
+    )
     rates = run.metrics.query("metric == 'truncation_rate'")["value"].dropna()
     return rates.tolist(), sentences
 
@@ -101,7 +119,10 @@ def test_an_unknown_finish_reason_gives_no_rate_and_is_named(tmp_path, right):
 
 def test_an_answer_that_reasoning_used_up_is_empty(tmp_path):
     row = {"uid": "a", "completion": None, "reasoning_content": "so far"}
-    assert read_predictions(json_lines(tmp_path / "a.jsonl", [row])).rows[0].completion == ""
+    assert (
+        read_predictions(json_lines(tmp_path / "a.jsonl", [row])).rows[0].completion
+        == ""
+    )
 
 
 def test_an_inspect_log_in_json_is_read_as_the_packed_one(tmp_path):
@@ -116,7 +137,11 @@ def test_an_inspect_log_in_json_is_read_as_the_packed_one(tmp_path):
             "target": row.targets["target"],
             "output": {"completion": row.completion, "choices": choices},
         }
-        second_epoch = {**sample, "epoch": 2, "output": {"completion": "9", "choices": choices}}
+        second_epoch = {
+            **sample,
+            "epoch": 2,
+            "output": {"completion": "9", "choices": choices},
+        }
         samples += [sample, second_epoch]
 
     file = tmp_path / "a.json"
@@ -131,7 +156,9 @@ def test_an_inspect_log_in_json_is_read_as_the_packed_one(tmp_path):
 def table(tmp_path):
     """A task of 12 questions, whose own order is that of a hash."""
     lines = [f"What is {at} times 3?,{3 * at},test" for at in range(12)]
-    (tmp_path / "t.csv").write_text("\n".join(["question,answer,split", *lines, "a,1,train"]))
+    (tmp_path / "t.csv").write_text(
+        "\n".join(["question,answer,split", *lines, "a,1,train"])
+    )
     return f"table[path={tmp_path / 't.csv'},split=split]"
 
 
@@ -145,7 +172,9 @@ def table(tmp_path):
     ],
 )
 @pytest.mark.parametrize("turned", [False, True])
-def test_rows_of_a_table_are_matched_in_the_order_of_its_file(tmp_path, table, columns, by, turned):
+def test_rows_of_a_table_are_matched_in_the_order_of_its_file(
+    tmp_path, table, columns, by, turned
+):
     rows = [{**columns(at), "completion": str(3 * at)} for at in range(12)]
     # Without a column that tells, only the order of the file does.
     if turned and columns(0):
@@ -159,7 +188,9 @@ def test_rows_of_a_table_are_matched_in_the_order_of_its_file(tmp_path, table, c
 def test_numbers_that_may_be_an_order_are_not_passed_over(tmp_path, table):
     rows = [{"nr": 11 - at, "completion": "3"} for at in range(12)]
     file = json_lines(tmp_path / "a.jsonl", rows)
-    with pytest.raises(UserError, match=r"column nr that may say another order .*--id-column"):
+    with pytest.raises(
+        UserError, match=r"column nr that may say another order .*--id-column"
+    ):
         score_files(tmp_path / "out", file, task=table, limit=None)
 
 
@@ -187,5 +218,7 @@ def test_an_order_is_proven_by_targets(score_rows, examples):
 
 @pytest.mark.parametrize("columns", [{}, {"gold": "see file"}, {"prompt": "Answer:"}])
 def test_an_order_without_a_proof_is_refused(score_rows, examples, columns):
-    with pytest.raises(UserError, match=r"prove.* `smmd-bench sample .* --split test --json"):
+    with pytest.raises(
+        UserError, match=r"prove.* `smmd-bench sample .* --split test --json"
+    ):
         score_rows([{**columns, "output": e.target} for e in examples])

@@ -21,7 +21,15 @@ from smmd_bench.scoring.proportions import tango
 
 def cells(*differences, jackknife=None, **values):
     """Rows of comparisons, one a seed."""
-    columns = {"low": -1.0, "high": 3.0, "p": 0.2, "b": None, "c": None, "n": 9, "against": "x"}
+    columns = {
+        "low": -1.0,
+        "high": 3.0,
+        "p": 0.2,
+        "b": None,
+        "c": None,
+        "n": 9,
+        "against": "x",
+    }
     columns |= {"seed": range(len(differences)), **values}
     frame = pd.DataFrame({"difference": differences, **columns})
     return frame.assign(jackknife=jackknife or [None] * len(differences))
@@ -38,8 +46,12 @@ def test_a_metric_that_is_no_share_has_no_discordant_examples():
 
 def p_of_errors(*changes, p, n=200):
     """p of one seed's MAE where so many answers have these other errors, by the pseudo-values."""
-    other = pd.DataFrame({"uid": range(n), "error": np.linspace(0.1, 9.0, n), "valid": True})
-    changed = other.assign(error=other["error"] + np.pad(changes, (0, n - len(changes))))
+    other = pd.DataFrame(
+        {"uid": range(n), "error": np.linspace(0.1, 9.0, n), "valid": True}
+    )
+    changed = other.assign(
+        error=other["error"] + np.pad(changes, (0, n - len(changes)))
+    )
     jackknife = pseudo_values(MeanAbsoluteError(), changed, other)
     return gain.gain_of(cells(0.0, jackknife=[jackknife], p=p))["p"]
 
@@ -47,7 +59,9 @@ def p_of_errors(*changes, p, n=200):
 def test_where_few_examples_differ_every_sign_is_tried():
     """Three gross errors decide this mean, of which the bootstrap is sure."""
     values = [-8.0, -2.5, -1.6, 0.1]
-    sums = [abs(np.dot(signs, values)) for signs in itertools.product((1, -1), repeat=4)]
+    sums = [
+        abs(np.dot(signs, values)) for signs in itertools.product((1, -1), repeat=4)
+    ]
     of_all_signs = np.mean(np.array(sums) >= abs(sum(values)))
     assert p_of_errors(*values, p=0.006) == of_all_signs == 0.25
 
@@ -68,9 +82,13 @@ def test_the_p_of_signs_is_the_least_and_of_few_examples_alone(changes, p, expec
 def test_several_seeds_speak_of_examples_where_they_have_pseudo_values():
     seeds_alone = gain.gain_of(cells(1.0, 2.0, 4.0))
     assert seeds_alone["interval"] == gain.OVER_SEEDS_ALONE
-    assert seeds_alone["p"] == pytest.approx(stats.ttest_1samp([1.0, 2.0, 4.0], 0).pvalue)
+    assert seeds_alone["p"] == pytest.approx(
+        stats.ttest_1samp([1.0, 2.0, 4.0], 0).pvalue
+    )
 
-    of_both = gain.gain_of(cells(1.0, 2.0, jackknife=[[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]]))
+    of_both = gain.gain_of(
+        cells(1.0, 2.0, jackknife=[[0.0, 1.0, 2.0], [1.0, 2.0, 3.0]])
+    )
     assert of_both["interval"] == gain.OVER_SEEDS
 
 
@@ -80,7 +98,9 @@ def power_of_six(result, n):
 
 
 @pytest.mark.parametrize("difference", [0.0, 100.0])
-def test_seeds_and_examples_that_never_differ_have_the_interval_of_the_examples(difference):
+def test_seeds_and_examples_that_never_differ_have_the_interval_of_the_examples(
+    difference,
+):
     repeated = cells(difference, difference, jackknife=[[difference] * 9] * 2, b=0, c=0)
     result = gain.gain_of(repeated)
     assert (result["low"], result["high"], result["p"]) == (-1.0, 3.0, 0.2)
@@ -153,9 +173,12 @@ def is_better(b, c):
 
 
 @pytest.mark.parametrize(
-    ("discordant", "n"), [(0, 2000), (5, 2000), (10, 2000), (20, 2000), (600, 2000), (12, 40)]
+    ("discordant", "n"),
+    [(0, 2000), (5, 2000), (10, 2000), (20, 2000), (600, 2000), (12, 40)],
 )
-def test_the_smallest_difference_of_exact_match_is_found_in_four_of_five_samples(discordant, n):
+def test_the_smallest_difference_of_exact_match_is_found_in_four_of_five_samples(
+    discordant, n
+):
     smallest = gain.smallest_by_mcnemar(discordant, n, 0.05)
     share = max(discordant / n, smallest)
     better = (share + smallest) / 2
@@ -170,7 +193,9 @@ def test_the_smallest_difference_of_exact_match_is_found_in_four_of_five_samples
 def test_too_few_examples_show_no_difference():
     assert stats.binomtest(6, 6).pvalue < 0.05 < stats.binomtest(5, 5).pvalue
     assert np.isnan(gain.smallest_by_mcnemar(3, 5, 0.05))
-    assert gain.smallest_by_mcnemar(0, 6, 0.05) == pytest.approx(0.8 ** (1 / 6), abs=1e-4)
+    assert gain.smallest_by_mcnemar(0, 6, 0.05) == pytest.approx(
+        0.8 ** (1 / 6), abs=1e-4
+    )
 
 
 @given(st.lists(st.none() | st.floats(0, 1), min_size=1, max_size=8))

@@ -16,7 +16,9 @@ from smmd_bench.results.frames import read_run
 from .conftest import COUNT, TASK, json_lines, score_files
 
 
-def scored(tmp_path: Path, rows: Sequence[Any], **options: Any) -> tuple[pd.DataFrame, list[str]]:
+def scored(
+    tmp_path: Path, rows: Sequence[Any], **options: Any
+) -> tuple[pd.DataFrame, list[str]]:
     """The completions of a file of these rows with their scores, and what was said."""
     file = json_lines(tmp_path / "a.jsonl", rows)
     run, sentences = score_files(tmp_path / "out", file, **options)
@@ -39,7 +41,9 @@ SHUFFLED = [3, 1, 4, 0, 2]
         (lambda at, e, row: {"Unnamed: 0": str(at)}, "by position."),
     ],
 )  # fmt: skip
-def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(tmp_path, examples, columns, way):
+def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(
+    tmp_path, examples, columns, way
+):
     rows = [
         {**columns(at, examples[at], row), "completion": examples[at].target}
         for row, at in enumerate(SHUFFLED)
@@ -53,13 +57,23 @@ def test_shuffled_rows_are_matched_by_whatever_tells_them_apart(tmp_path, exampl
 @pytest.mark.parametrize(
     ("columns", "words"),
     [
-        (lambda e: {"prompt": f"1 + 1 = 2\n\n{e.prompt}"}, r"row 1: its prompt is .* test-0-0"),
-        (lambda e: {"Ground Truth": e.target}, r"row 1: its Ground Truth is not that of"),
+        (
+            lambda e: {"prompt": f"1 + 1 = 2\n\n{e.prompt}"},
+            r"row 1: its prompt is .* test-0-0",
+        ),
+        (
+            lambda e: {"Ground Truth": e.target},
+            r"row 1: its Ground Truth is not that of",
+        ),
         (lambda e: {"answer": [e.target]}, r"row 1: its answer is"),
     ],
 )
-def test_rows_of_another_order_without_an_id_are_refused(tmp_path, examples, columns, words):
-    rows = [{**columns(examples[at]), "completion": examples[at].target} for at in SHUFFLED]
+def test_rows_of_another_order_without_an_id_are_refused(
+    tmp_path, examples, columns, words
+):
+    rows = [
+        {**columns(examples[at]), "completion": examples[at].target} for at in SHUFFLED
+    ]
     with pytest.raises(UserError, match=words):
         scored(tmp_path, rows)
     assert not (tmp_path / "out").exists()
@@ -68,19 +82,30 @@ def test_rows_of_another_order_without_an_id_are_refused(tmp_path, examples, col
 @pytest.mark.parametrize(
     ("rows", "words"),
     [
-        ([{"uid": f"test-0-{at}"} for at in (0, 1, 2, 3, 1)], "row 5: the example test-0-1 is alr"),
+        (
+            [{"uid": f"test-0-{at}"} for at in (0, 1, 2, 3, 1)],
+            "row 5: the example test-0-1 is alr",
+        ),
         ([{"id": 1}, {"id": "1"}], "row 2: the example test-0-1 is already in .*row 1"),
-        ([{"uid": "test-0-0"}, {"uid": "test-0-7"}], "row 2: its uid 'test-0-7' is no uid or pos"),
+        (
+            [{"uid": "test-0-0"}, {"uid": "test-0-7"}],
+            "row 2: its uid 'test-0-7' is no uid or pos",
+        ),
         ([{"id": 1}, {"id": 5}], "row 2: its id '5' is no uid or position"),
         ([{"id": None}], "row 1: its id .* is no uid"),
-        ([{"uid": f"test-0-{at}"} for at in (0, 1, 3, 4)], r"1 of .* \(the first: test-0-2\)"),
+        (
+            [{"uid": f"test-0-{at}"} for at in (0, 1, 3, 4)],
+            r"1 of .* \(the first: test-0-2\)",
+        ),
         ([{}] * 4, "has 4 rows for the 5 examples of .*add the column uid"),
         ([{"id": at} for at in (2, 1, 3)], "counts its id from 1"),
     ],
 )
 def test_ids_that_are_wrong_are_refused(tmp_path, cache, rows, words):
     with pytest.raises(UserError, match=words):
-        scored(tmp_path, [{**row, "output": "1"} for row in rows], partial="id" in rows[0])
+        scored(
+            tmp_path, [{**row, "output": "1"} for row in rows], partial="id" in rows[0]
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -89,7 +114,10 @@ def test_ids_of_another_data_seed_or_level_are_refused_by_their_prompts(
     tmp_path, right, task, seed
 ):
     other_examples = load_task(task).examples("test", seed, COUNT)
-    rows = [{**row, "prompt": e.prompt} for row, e in zip(right, other_examples, strict=True)]
+    rows = [
+        {**row, "prompt": e.prompt}
+        for row, e in zip(right, other_examples, strict=True)
+    ]
     with pytest.raises(UserError, match=r"row 1: its prompt .* --data-seed"):
         scored(tmp_path, rows)
 
@@ -102,13 +130,17 @@ def repeat_prompts(examples, without):
 
 
 @pytest.mark.parametrize("without", [0, 1])
-def test_a_prompt_that_most_completions_repeat_is_taken_off(tmp_path, examples, without):
+def test_a_prompt_that_most_completions_repeat_is_taken_off(
+    tmp_path, examples, without
+):
     frame, _ = scored(tmp_path, repeat_prompts(examples, without))
     assert frame["exact"].all()
 
 
 def test_prompts_that_few_completions_repeat_are_refused(tmp_path, examples):
-    with pytest.raises(UserError, match=r"2 of 5 completions begin with their prompt \(the first"):
+    with pytest.raises(
+        UserError, match=r"2 of 5 completions begin with their prompt \(the first"
+    ):
         scored(tmp_path, repeat_prompts(examples, 3))
 
 
@@ -131,7 +163,9 @@ def test_a_prompt_is_taken_off_behind_markers_roles_and_templates(
     for e in examples:
         turns = template.replace("8", e.target).format(e.prompt.strip() + blank)
         rows.append({"uid": e.uid, "output": turns})
-    rows[2]["output"] = examples[2].target  # one that repeats nothing changes no other one
+    rows[2]["output"] = examples[
+        2
+    ].target  # one that repeats nothing changes no other one
     assert scored(tmp_path, rows)[0]["exact"].all()
 
 
@@ -142,7 +176,9 @@ def test_a_limit_scores_the_first_of_a_whole_file(tmp_path, examples):
     assert " 2 completions " in sentence
 
 
-def test_partial_scores_the_examples_that_every_file_has_and_says_how_many(tmp_path, right):
+def test_partial_scores_the_examples_that_every_file_has_and_says_how_many(
+    tmp_path, right
+):
     files = [json_lines(tmp_path / f"{at}.jsonl", right[at : at + 4]) for at in (0, 1)]
     run, sentences = score_files(tmp_path / "out", *files, partial=True)
     assert run.completions["uid"].tolist() == [row["uid"] for row in right[1:4]] * 2
@@ -160,7 +196,9 @@ def test_the_completions_of_a_run_can_be_scored_again(tmp_path, right):
 @pytest.fixture
 def two_files(tmp_path, right):
     """Completions of `smmd`, 80 % of them right, and of `ours`, 40 %."""
-    wrong = [{**row, "completion": str(Fraction(row["completion"]) + 1)} for row in right]
+    wrong = [
+        {**row, "completion": str(Fraction(row["completion"]) + 1)} for row in right
+    ]
     return [
         json_lines(tmp_path / "smmd.jsonl", [*right[:4], wrong[4]]),
         json_lines(tmp_path / "ours.jsonl", [*wrong[:3], *right[3:]]),
@@ -199,7 +237,8 @@ def test_a_run_of_other_files_is_not_overwritten(tmp_path, two_files):
 
 
 @pytest.mark.parametrize(
-    ("labels", "words"), [(["ce"], "given 1 times"), (["CE", "ce"], "have one label, in capitals")]
+    ("labels", "words"),
+    [(["ce"], "given 1 times"), (["CE", "ce"], "have one label, in capitals")],
 )
 def test_labels_name_each_file(tmp_path, two_files, labels, words):
     with pytest.raises(UserError, match=words):

@@ -21,7 +21,9 @@ def through_json(content):
 @pytest.fixture(scope="module")
 def measured():
     """Scores of 150 examples, 40 % of them right, and what metrics.json says of them."""
-    scores, content = measure(TASK, answers_of(problems(150, seed=3), 0.4, 1), resamples=200)
+    scores, content = measure(
+        TASK, answers_of(problems(150, seed=3), 0.4, 1), resamples=200
+    )
     return scores, through_json(content)
 
 
@@ -76,8 +78,11 @@ def test_a_metric_is_compared_where_both_files_have_its_columns(measured, turned
 
 def test_summaries_have_no_numbers_to_count_or_to_test():
     task = load_task("samsum[source=corpus]")
-    frame = pd.DataFrame({"uid": ["a", "b"], "target": ["x y", "z"], "completion": ["x y", "w"]})
+    frame = pd.DataFrame(
+        {"uid": ["a", "b"], "target": ["x y", "z"], "completion": ["x y", "w"]}
+    )
     scores, content = measure(task, frame, resamples=20)
     assert content["counts"] == {"text_match": 1}
-    assert content["metrics"].keys() >= {"rouge1", "rouge2"}  # of what the task itself notes
+    # of what the task itself notes
+    assert content["metrics"].keys() >= {"rouge1", "rouge2"}
     assert "exact_match" not in compare(task, scores, scores, resamples=20)["metrics"]

@@ -17,17 +17,27 @@ from smmd_bench.contracts import (
 )
 
 SHARES = [ExactMatch(), TextMatch(), TruncationRate()]
-ALL = [*SHARES, MeanAbsoluteError(), TrimmedAbsoluteError(), RSquared(), ParseFailureRate()]
+ALL = [
+    *SHARES,
+    MeanAbsoluteError(),
+    TrimmedAbsoluteError(),
+    RSquared(),
+    ParseFailureRate(),
+]
 values = st.floats(-1e6, 1e6, allow_subnormal=False)
 pairs = st.integers(2, 30).flatmap(
-    lambda n: st.tuples(arrays(float, n, elements=values), arrays(float, n, elements=values))
+    lambda n: st.tuples(
+        arrays(float, n, elements=values), arrays(float, n, elements=values)
+    )
 )
 
 
 @pytest.mark.parametrize("metric", SHARES, ids=lambda m: m.name)
 def test_shares_are_scikit_learns_accuracy_in_percent(metric):
     right = np.random.default_rng(0).random(101) < 0.3
-    assert metric.statistic(right) == pytest.approx(100 * accuracy_score(np.ones(101), right))
+    assert metric.statistic(right) == pytest.approx(
+        100 * accuracy_score(np.ones(101), right)
+    )
 
 
 @pytest.mark.parametrize("n", [1, 7, 10, 57, 100])
@@ -76,5 +86,7 @@ def test_huge_errors_count_and_what_has_no_finite_value_warns_of_nothing():
     errors = np.array([0.0] * 99 + [1e40])
     assert MeanAbsoluteError().statistic(errors) == pytest.approx(1e38)
     assert np.isinf(MeanAbsoluteError().statistic(np.array([1e308, 1e308])))
-    assert np.isneginf(RSquared().statistic(np.array([1.0, 2.0]), np.array([1e200, 1.0])))
+    assert np.isneginf(
+        RSquared().statistic(np.array([1.0, 2.0]), np.array([1e200, 1.0]))
+    )
     assert np.isnan(RSquared().statistic(np.full(5, 0.1), np.arange(5.0)))

@@ -23,7 +23,9 @@ LINE = f'{{"id": {LARGE}, "output": "7"}}'
 
 def rows_of(path: Path, **options: str) -> list[tuple[Any, ...]]:
     """Ids and completion of every prediction."""
-    return [(*p.ids.values(), p.completion) for p in read_predictions(path, **options).rows]
+    return [
+        (*p.ids.values(), p.completion) for p in read_predictions(path, **options).rows
+    ]
 
 
 @pytest.mark.parametrize(
@@ -51,7 +53,9 @@ def test_parquet_is_read_by_extension_or_content(tmp_path):
         frame = pd.DataFrame({"id": pd.Categorical(["u", "v"]), "output": ["7", ""]})
         frame.assign(answers=[["1"], ["2", "3"]]).to_parquet(tmp_path / name)
         assert rows_of(tmp_path / name) == [("u", "7"), ("v", "")]
-        assert read_predictions(tmp_path / name).rows[1].targets == {"answers": ["2", "3"]}
+        assert read_predictions(tmp_path / name).rows[1].targets == {
+            "answers": ["2", "3"]
+        }
 
 
 def test_the_first_epoch_of_an_inspect_log_is_read():
@@ -66,7 +70,9 @@ def test_the_first_epoch_of_an_inspect_log_is_read():
 def test_columns_of_other_names_are_given_and_those_that_are_not_there_named(tmp_path):
     rows = [{"question": "q1", "id": 9, "output": "no", "answer": "7"}]
     file = json_lines(tmp_path / "a.jsonl", rows)
-    assert rows_of(file, id_column="question", completion_column="answer") == [("q1", "7")]
+    assert rows_of(file, id_column="question", completion_column="answer") == [
+        ("q1", "7")
+    ]
     for flag in ("id_column", "completion_column"):
         with pytest.raises(UserError, match=f"--{flag.replace('_', '-')}"):
             read_predictions(file, **{flag: "key"})
@@ -118,24 +124,45 @@ def test_samples_of_lm_eval_are_scored_by_their_raw_answers(cache, tmp_path, for
     """lm-eval 0.4.13 wrote them, two filters a document. The parser reads the first line, so that
     the third and fourth are wrong."""
     content = (DATA / "lm_eval" / "samples_easy_2026-11-21.jsonl").read_bytes()
-    lines, file = content.splitlines(), tmp_path / f"samples.jsonl{'.gz' * (form == 'gz')}"
+    lines, file = (
+        content.splitlines(),
+        tmp_path / f"samples.jsonl{'.gz' * (form == 'gz')}",
+    )
     assert len(lines) == 2 * COUNT
     file.write_bytes(
-        {"lines": content, "list": b"[%b]" % b",".join(lines), "gz": gzip.compress(content)}[form]
+        {
+            "lines": content,
+            "list": b"[%b]" % b",".join(lines),
+            "gz": gzip.compress(content),
+        }[form]
     )
     notes: list[str] = []
-    out = score_predictions(TASK, [file], limit=COUNT, out=tmp_path / "out", say=notes.append)
-    assert read_run(out.path).completions["exact"].tolist() == [True, True, False, False, True]
+    out = score_predictions(
+        TASK, [file], limit=COUNT, out=tmp_path / "out", say=notes.append
+    )
+    assert read_run(out.path).completions["exact"].tolist() == [
+        True,
+        True,
+        False,
+        False,
+        True,
+    ]
     assert "5 completions by prompt" in notes[0]
-    with pytest.raises(UserError, match=r"row 1: its inputs is not that of .* test-1-0"):
-        score_predictions(TASK, [file], limit=COUNT, data_seed=1, out=tmp_path / "other")
+    with pytest.raises(
+        UserError, match=r"row 1: its inputs is not that of .* test-1-0"
+    ):
+        score_predictions(
+            TASK, [file], limit=COUNT, data_seed=1, out=tmp_path / "other"
+        )
 
 
 def test_details_of_lighteval_are_scored_by_what_its_metrics_read(cache, tmp_path):
     """lighteval 0.13.0 wrote the file: documents 3, 0, 4, 1 and 2, of which 3 is wrong."""
     file = DATA / "lighteval" / "details_easy_2026-11-26T08-04-31.576316.parquet"
     assert [row[0] for row in rows_of(file)] == [*"30412"]
-    run = read_run(score_predictions(TASK, [file], limit=COUNT, out=tmp_path / "out").path)
+    run = read_run(
+        score_predictions(TASK, [file], limit=COUNT, out=tmp_path / "out").path
+    )
     assert run.completions["exact"].tolist() == [True, True, True, False, True]
     assert [*run.cells["loss"]] == ["easy"]
     doc = {"id": "0", "query": "q", "choices": ["6", "7"], "gold_index": [1]}
@@ -144,5 +171,7 @@ def test_details_of_lighteval_are_scored_by_what_its_metrics_read(cache, tmp_pat
     (prediction,) = read_predictions(detail).rows
     assert (prediction.completion, prediction.targets) == ("7", {"target": ["7"]})
     json_lines(detail, [{"doc": {**doc, "gold_index": [2]}, "model_response": answer}])
-    with pytest.raises(UserError, match=r"a\.jsonl does not have what lighteval 0\.13 writes"):
+    with pytest.raises(
+        UserError, match=r"a\.jsonl does not have what lighteval 0\.13 writes"
+    ):
         read_predictions(detail)

@@ -62,8 +62,15 @@ def test_an_attribute_cannot_shadow_a_score():
 
 
 def test_score_gives_a_row_a_completion_and_the_metrics():
-    frame = sb.score(TASK, ["1", "-7", "no", "70"], ["1", "7", "7", "7"], {"level": list("abcd")})
-    assert frame["category"].tolist() == ["exact", "sign_flip", "invalid", "scale_x10^1"]
+    frame = sb.score(
+        TASK, ["1", "-7", "no", "70"], ["1", "7", "7", "7"], {"level": list("abcd")}
+    )
+    assert frame["category"].tolist() == [
+        "exact",
+        "sign_flip",
+        "invalid",
+        "scale_x10^1",
+    ]
     assert frame["exact"].tolist() == [True, False, False, False]
     assert frame["level"].tolist() == list("abcd")
     metrics = frame.attrs["metrics"]
@@ -91,7 +98,11 @@ def test_references_are_targets_or_numbers(reference):
             for x in (None, 3, math.nan)
         ],
         *[
-            (["1", "2"], ["1", x], rf"Reference 1 \('{x}'\) holds no number that the task arithm")
+            (
+                ["1", "2"],
+                ["1", x],
+                rf"Reference 1 \('{x}'\) holds no number that the task arithm",
+            )
             for x in ("none", math.nan, math.inf, None)
         ],
     ],
@@ -103,13 +114,17 @@ def test_what_cannot_be_scored_is_named(completions, references, said):
 
 @pytest.mark.parametrize("attributes", [{"exact": [1, 2]}, {"level": ["easy"]}])
 def test_an_attribute_has_a_name_of_its_own_and_a_value_a_completion(attributes):
-    with pytest.raises(UserError, match=f"The attribute '{next(iter(attributes))}' has the name"):
+    with pytest.raises(
+        UserError, match=f"The attribute '{next(iter(attributes))}' has the name"
+    ):
         sb.score(TASK, ["1", "2"], ["1", "2"], attributes)
 
 
 def test_the_first_answer_says_what_a_task_notes(monkeypatch):
     def annotate(task, completion, target):
-        return {"long": 0.0, "why": "it is wrong"} if completion == "9" else {"long": 0.0}
+        return (
+            {"long": 0.0, "why": "it is wrong"} if completion == "9" else {"long": 0.0}
+        )
 
     monkeypatch.setattr(type(TASK), "annotate", annotate, raising=False)
     frame = score_frame(TASK, completions([("1", "1"), ("9", "2")]))

@@ -6,7 +6,12 @@ from hypothesis import strategies as st
 from scipy.stats import binomtest
 from statsmodels.stats.proportion import proportion_confint
 
-from smmd_bench.contracts import ExactMatch, MeanAbsoluteError, ParseFailureRate, RSquared
+from smmd_bench.contracts import (
+    ExactMatch,
+    MeanAbsoluteError,
+    ParseFailureRate,
+    RSquared,
+)
 from smmd_bench.scoring.proportions import tango
 from smmd_bench.scoring.statistics import (
     Difference,
@@ -102,7 +107,9 @@ def test_the_paired_difference_is_the_difference_of_the_values():
 
 def test_shared_examples_are_paired_by_uid_and_not_by_place():
     shuffled = B.sample(frac=1, random_state=0)
-    assert paired_difference(RSquared(), A, shuffled) == paired_difference(RSquared(), A, B)
+    assert paired_difference(RSquared(), A, shuffled) == paired_difference(
+        RSquared(), A, B
+    )
     assert paired_difference(ExactMatch(), A[:300], B[100:]).n == 200
 
 
@@ -115,7 +122,9 @@ def test_a_subset_metric_is_compared_where_both_are_valid():
 
 
 def test_a_frame_does_not_differ_from_itself():
-    assert paired_difference(RSquared(), FRAME, FRAME) == Difference(0.0, 0.0, 0.0, VALID, 1.0)
+    assert paired_difference(RSquared(), FRAME, FRAME) == Difference(
+        0.0, 0.0, 0.0, VALID, 1.0
+    )
     share = paired_difference(ExactMatch(), FRAME, FRAME)
     assert (share.low, share.high) == in_percent(tango(0, 0, 400))
     assert share.p == 1.0

@@ -6,7 +6,12 @@ from pathlib import Path
 import pytest
 
 from smmd_bench.storage import addresses
-from smmd_bench.storage.addresses import address, digest_of_files, digest_of_weights, folder_name
+from smmd_bench.storage.addresses import (
+    address,
+    digest_of_files,
+    digest_of_weights,
+    folder_name,
+)
 from smmd_bench.storage.files import read_json
 
 
@@ -18,7 +23,12 @@ def cache(tmp_path, monkeypatch):
 
 def test_an_address_is_the_same_in_every_version_of_this_package():
     """Of another one, every result on every disk would be made again."""
-    content = {"loss": {"name": "smmd", "sigma": 1.0}, "epochs": (1, 2), "name": "é", "none": None}
+    content = {
+        "loss": {"name": "smmd", "sigma": 1.0},
+        "epochs": (1, 2),
+        "name": "é",
+        "none": None,
+    }
     assert address(content) == "989f8dd56536c7cd"
     assert address(dict(reversed(content.items()))) == address(content)
     assert address({**content, "epochs": [1, 2]}) == address(content)
@@ -28,12 +38,17 @@ def test_an_address_is_the_same_in_every_version_of_this_package():
 
 def test_a_folders_name_can_be_read_and_follows_from_the_content():
     words = ("smmd[sigma=1.5]", "gsm8k-é", "a/b")
-    assert folder_name(words, {"a": 1}) == f"smmd-sigma-1.5_gsm8k-é_a-b_{address({'a': 1})[:6]}"
+    assert (
+        folder_name(words, {"a": 1})
+        == f"smmd-sigma-1.5_gsm8k-é_a-b_{address({'a': 1})[:6]}"
+    )
     assert folder_name(words, {"a": 2}) != folder_name(words, {"a": 1})
     assert folder_name(["X" * 100, "b"], {}) == f"{'X' * 80}_{address({})[:6]}"
 
 
-def test_a_digest_of_files_follows_from_names_and_contents_and_not_from_the_place(tmp_path):
+def test_a_digest_of_files_follows_from_names_and_contents_and_not_from_the_place(
+    tmp_path,
+):
     def digest(folder: str, **files: str) -> str:
         place = tmp_path / folder
         place.mkdir()
@@ -80,12 +95,16 @@ def count_reads(monkeypatch) -> list[Path]:
     read = []
     content_digest = addresses.content_digest
     monkeypatch.setattr(
-        addresses, "content_digest", lambda file: read.append(file) or content_digest(file)
+        addresses,
+        "content_digest",
+        lambda file: read.append(file) or content_digest(file),
     )
     return read
 
 
-def test_a_small_file_is_read_once_a_process_and_a_large_one_once(tmp_path, cache, monkeypatch):
+def test_a_small_file_is_read_once_a_process_and_a_large_one_once(
+    tmp_path, cache, monkeypatch
+):
     settle_times(monkeypatch)
     read = count_reads(monkeypatch)
     file = tmp_path / "a"

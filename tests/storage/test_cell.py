@@ -7,7 +7,9 @@ import pytest
 from smmd_bench.storage.cell import BASE, StoredCell, Weights, stored_cell
 from smmd_bench.storage.files import write_json, write_text
 
-PARTS = {name: f"{name} 1" for name in ("train", "validate", "select", "decode", "measure")}
+PARTS = {
+    name: f"{name} 1" for name in ("train", "validate", "select", "decode", "measure")
+}
 
 
 @pytest.fixture
@@ -38,7 +40,13 @@ def part(cell, stage):
 def test_nothing_is_known_of_a_cell_that_is_not_trained(tmp_path):
     cell = StoredCell(tmp_path, "train 1", PARTS)
     assert cell.receipt is None
-    assert [cell.validated, cell.selected, cell.tested, cell.decoded, cell.measured] == [None] * 5
+    assert [
+        cell.validated,
+        cell.selected,
+        cell.tested,
+        cell.decoded,
+        cell.measured,
+    ] == [None] * 5
     assert [*cell.folders] == [cell.trained]
 
 
@@ -66,7 +74,9 @@ def test_a_folder_has_another_name_where_its_part_or_what_came_before_is_another
     other = part(cell, stage)
     if stage in ("validate", "select"):
         other = train(other)
-    assert {name for name in names if getattr(cell, name) != getattr(other, name)} == changed
+    assert {
+        name for name in names if getattr(cell, name) != getattr(other, name)
+    } == changed
 
 
 def test_other_weights_are_decoded_elsewhere_and_the_same_weights_in_one_place(cell):
@@ -104,7 +114,9 @@ def test_the_base_trains_nothing(tmp_path):
     parts = {name: PARTS[name] for name in ("train", "decode", "measure")}
     base = StoredCell(tmp_path, "b", parts, is_base=True)
     assert base.tested is None
-    write_json(base.trained / "receipt.json", {"epochs": [{"epoch": 0, "weights": BASE}]})
+    write_json(
+        base.trained / "receipt.json", {"epochs": [{"epoch": 0, "weights": BASE}]}
+    )
     assert again(base).tested == Weights(0, BASE)
 
 

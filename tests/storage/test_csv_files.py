@@ -53,8 +53,14 @@ def test_another_encoding_is_named_or_refused_with_the_line(tmp_path):
 
 
 WRONG = [
-    ('"open,1\nb,2\n"c" d,3\n', "line 2: text follows a closing quote, or a quote is not closed"),
-    ('a,1\n"open,2\n', "line 3: text follows a closing quote, or a quote is not closed"),
+    (
+        '"open,1\nb,2\n"c" d,3\n',
+        "line 2: text follows a closing quote, or a quote is not closed",
+    ),
+    (
+        'a,1\n"open,2\n',
+        "line 3: text follows a closing quote, or a quote is not closed",
+    ),
     ('a,1\n"said \\"no\\".",2\n', "line 3: text follows a closing quote"),
     ('a,1\n"5\\"",2\n"6\\"",3\n', "line 3: text follows a closing quote"),
     ("a\nb,2\n", "line 2: it has 1 field, and the header has 2"),
@@ -63,7 +69,9 @@ WRONG = [
 
 
 @pytest.mark.parametrize(("body", "said"), WRONG)
-def test_fields_that_are_not_where_they_seem_are_refused_with_the_line(body, said, tmp_path):
+def test_fields_that_are_not_where_they_seem_are_refused_with_the_line(
+    body, said, tmp_path
+):
     file = tmp_path / "a.csv"
     file.write_text(f"question,answer\n{body}")
     with pytest.raises(UserError) as error:
@@ -74,8 +82,13 @@ def test_fields_that_are_not_where_they_seem_are_refused_with_the_line(body, sai
 def test_quotes_that_can_be_read_in_one_way_are_read(tmp_path):
     file = tmp_path / "a.csv"
     file.write_text('question,answer\n"Two\nlines, ""and"" more",1\n\n5" by 6,2\r\n')
-    assert [row["question"] for row in read_rows(file)] == ['Two\nlines, "and" more', '5" by 6']
-    with pytest.raises(UserError, match=r"line 2: a quoted field holds line breaks and ','"):
+    assert [row["question"] for row in read_rows(file)] == [
+        'Two\nlines, "and" more',
+        '5" by 6',
+    ]
+    with pytest.raises(
+        UserError, match=r"line 2: a quoted field holds line breaks and ','"
+    ):
         read_rows(file, strict=True)
     file.write_text('question,answer\n"Two\nlines",1\n')
     assert read_rows(file, strict=True) == [{"question": "Two\nlines", "answer": "1"}]
@@ -90,7 +103,9 @@ def test_two_columns_of_one_name_are_refused(tmp_path):
 
 def test_a_workbook_is_no_text(tmp_path):
     (tmp_path / "a.xlsx").write_bytes(b"PK\x03\x04")
-    with pytest.raises(UserError, match=r"it is a workbook, or another archive.*save it as"):
+    with pytest.raises(
+        UserError, match=r"it is a workbook, or another archive.*save it as"
+    ):
         read_rows(tmp_path / "a.xlsx")
 
 

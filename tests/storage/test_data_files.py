@@ -17,7 +17,9 @@ ROWS = [{"question": "1+1?", "answer": "#### 2"}, {"question": "é", "answer": "
 SOURCE = DataSource(
     "toy",
     {"train": ("train.jsonl", "train.json", "train.parquet"), "test": ("test.jsonl",)},
-    HubData("nobody/toy", "0" * 40, "main", {"train": ("train", "more"), "test": ("test",)}),
+    HubData(
+        "nobody/toy", "0" * 40, "main", {"train": ("train", "more"), "test": ("test",)}
+    ),
 )
 
 
@@ -80,7 +82,11 @@ def test_its_identity_is_its_content(tmp_path, monkeypatch):
         identities.append(SOURCE.identity("train"))
 
     assert identities[0] == identities[1] != identities[2]
-    assert identities[0] == {"source": "toy", "split": "train", "digest": identities[0]["digest"]}
+    assert identities[0] == {
+        "source": "toy",
+        "split": "train",
+        "digest": identities[0]["digest"],
+    }
 
 
 @pytest.mark.parametrize(
@@ -93,7 +99,10 @@ def test_its_identity_is_its_content(tmp_path, monkeypatch):
         ("[1, 2]", "it is not a list of rows"),
         ('"a"', "it is not a list of rows"),
         ("\n", "it has no rows"),
-        ('{"question": 1, "answer": 0}\n\n{"question": 1, "answer": null}', "row 2 has no answer"),
+        (
+            '{"question": 1, "answer": 0}\n\n{"question": 1, "answer": null}',
+            "row 2 has no answer",
+        ),
     ],
 )
 def test_a_broken_file_is_named_with_what_is_wrong(text, wrong, data):
@@ -101,7 +110,9 @@ def test_a_broken_file_is_named_with_what_is_wrong(text, wrong, data):
     with pytest.raises(UserError) as error:
         replace(SOURCE, columns=("question", "answer")).rows("train")
     file = data / "train.jsonl"
-    assert str(error.value).startswith(f"{file} is not a readable jsonl file ({wrong}): copy it ")
+    assert str(error.value).startswith(
+        f"{file} is not a readable jsonl file ({wrong}): copy it "
+    )
 
 
 @pytest.mark.usefixtures("no_copy")

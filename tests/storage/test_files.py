@@ -23,7 +23,9 @@ FRAME = pd.DataFrame({"a": [1, 2], "b": ["x", "y"], "c": [0.5, None]})
         (OSError(errno.ENOSPC, "full"), UserError),
     ],
 )
-def test_an_error_leaves_the_file_as_it_was_and_nothing_beside_it(tmp_path, error, raised):
+def test_an_error_leaves_the_file_as_it_was_and_nothing_beside_it(
+    tmp_path, error, raised
+):
     file = tmp_path / "a"
     files.write_text(file, "old")
 
@@ -58,7 +60,9 @@ def test_a_folder_appears_whole_and_goes_on_where_it_was_killed(tmp_path):
 
     with files.write_folder(folder) as part:  # another process was first
         (part / "third").touch()
-    with files.write_folder(folder) as part:  # and has renamed what this one was writing in
+    with files.write_folder(
+        folder
+    ) as part:  # and has renamed what this one was writing in
         shutil.rmtree(part)
         (part / "third").touch()
 
@@ -116,7 +120,9 @@ def test_parquet_is_read_by_column(tmp_path):
         ("log", "delete it: no result depends"),
     ],
 )
-def test_parquet_is_verified_and_set_aside_where_something_is_made_from_it(tmp_path, name, remedy):
+def test_parquet_is_verified_and_set_aside_where_something_is_made_from_it(
+    tmp_path, name, remedy
+):
     stages = [tmp_path / "decode"]
     file = tmp_path / "decode" / "key" / f"{name}.parquet"
     files.write_parquet(file.with_name("completions.parquet"), FRAME)

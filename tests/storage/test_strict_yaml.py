@@ -22,7 +22,9 @@ PLAIN = {
 }  # fmt: skip
 TEXT = st.one_of(st.text(), st.sampled_from([*WORDS_OF_YAML_1_1, *PLAIN]))
 CONTENT = st.recursive(
-    st.one_of(TEXT, st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False)),
+    st.one_of(
+        TEXT, st.none(), st.booleans(), st.integers(), st.floats(allow_nan=False)
+    ),
     lambda inner: st.one_of(st.lists(inner), st.dictionaries(TEXT, inner)),
 )
 
@@ -46,7 +48,13 @@ def test_what_is_written_is_read_back_here_and_by_any_other_reader(content):
 
 
 @pytest.mark.parametrize(
-    "text", ["a: 1\nb: 2\na: 3", "b: {a: 1,\n\n  a: 1}", "- a: 1\n\n  'a': 2", "1: a\nb: 2\n'1': a"]
+    "text",
+    [
+        "a: 1\nb: 2\na: 3",
+        "b: {a: 1,\n\n  a: 1}",
+        "- a: 1\n\n  'a': 2",
+        "1: a\nb: 2\n'1': a",
+    ],
 )
 def test_a_key_that_stands_twice_is_refused_with_both_lines(text):
     with pytest.raises(DuplicateKeyError, match=r"in line 1 and in line 3: keep one"):
@@ -69,6 +77,7 @@ def test_nothing_else_reads_or_writes_yaml():
         file.name
         for file in FILES
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8")))
-        if isinstance(node, ast.Import) and any(alias.name == "yaml" for alias in node.names)
+        if isinstance(node, ast.Import)
+        and any(alias.name == "yaml" for alias in node.names)
     }
     assert readers == {"strict_yaml.py"}

@@ -20,13 +20,18 @@ COLUMNS = [
     (pa.array([5.2, 4.0, None], pa.float32()), ["5.2", "4", ""]),
     (pa.array([0.1, 2.5e-05, 1e16]), ["0.1", "0.000025", "10000000000000000"]),
     (pa.array([2**60 + 1, None, -3]), [str(2**60 + 1), "", "-3"]),
-    (pa.array([Decimal("12.50"), Decimal(3), None], pa.decimal128(9, 2)), ["12.50", "3.00", ""]),
+    (
+        pa.array([Decimal("12.50"), Decimal(3), None], pa.decimal128(9, 2)),
+        ["12.50", "3.00", ""],
+    ),
     (pa.array([date(2026, 1, 2)] * 3), ["2026-01-02"] * 3),
     (pa.array([" a ", "b", "b"]).dictionary_encode(), ["a", "b", "b"]),
 ]
 
 
-@pytest.mark.parametrize(("column", "texts"), COLUMNS, ids=lambda value: str(value)[:20])
+@pytest.mark.parametrize(
+    ("column", "texts"), COLUMNS, ids=lambda value: str(value)[:20]
+)
 def test_a_column_of_parquet_keeps_its_type(column, texts, tmp_path):
     file = tmp_path / "a.parquet"
     pq.write_table(pa.table({"answer": column}), file)
@@ -35,7 +40,9 @@ def test_a_column_of_parquet_keeps_its_type(column, texts, tmp_path):
 
 def test_numbers_of_json_have_no_exponent_and_all_their_digits(tmp_path):
     file = tmp_path / "a.json"
-    file.write_text('[{"a": 1e+16}, {"a": 2.5e-05}, {"a": 12345678901234567891}, {"a": 18.0}]')
+    file.write_text(
+        '[{"a": 1e+16}, {"a": 2.5e-05}, {"a": 12345678901234567891}, {"a": 18.0}]'
+    )
     texts = [row["a"] for row in read_texts(file, ["a"])]
     assert texts == ["10000000000000000", "0.000025", "12345678901234567891", "18"]
 
@@ -55,15 +62,26 @@ def test_the_text_of_a_float_of_32_bits_is_that_float(value):
 
 
 def test_a_text_that_changed_is_known():
-    assert [is_spelled_anew(x) for x in (1e-05, np.float32(5.2), np.float32(5.0))] == [1, 1, 0]
+    assert [is_spelled_anew(x) for x in (1e-05, np.float32(5.2), np.float32(5.0))] == [
+        1,
+        1,
+        0,
+    ]
     assert not any(map(is_spelled_anew, (0.1, 18.0, 3, "1e-05", None, float("nan"))))
 
 
-def test_a_column_that_the_first_row_lacks_is_a_column_and_blanks_are_no_part_of_a_name(tmp_path):
+def test_a_column_that_the_first_row_lacks_is_a_column_and_blanks_are_no_part_of_a_name(
+    tmp_path,
+):
     file = tmp_path / "a.jsonl"
     file.write_text('{"q ": 1}\n{"q ": 2, "unit": "m"}\n')
-    assert read_texts(file, ["q", "unit"]) == [{"q": "1", "unit": ""}, {"q": "2", "unit": "m"}]
-    with pytest.raises(UserError, match=r"a\.jsonl has no column 'unity': did you mean unit\?"):
+    assert read_texts(file, ["q", "unit"]) == [
+        {"q": "1", "unit": ""},
+        {"q": "2", "unit": "m"},
+    ]
+    with pytest.raises(
+        UserError, match=r"a\.jsonl has no column 'unity': did you mean unit\?"
+    ):
         read_texts(file, ["unity"])
 
 
@@ -81,5 +99,7 @@ def test_what_is_no_text_is_refused_with_its_row(value, said, tmp_path):
 def test_half_a_character_is_refused_with_its_row(tmp_path):
     file = tmp_path / "a.jsonl"
     file.write_text('{"a": 1}\n{"a": "\\ud83d"}\n')
-    with pytest.raises(UserError, match=r"a\.jsonl .*row 2 holds half a surrogate pair"):
+    with pytest.raises(
+        UserError, match=r"a\.jsonl .*row 2 holds half a surrogate pair"
+    ):
         read_texts(file, ["a"])

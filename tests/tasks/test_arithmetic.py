@@ -8,7 +8,9 @@ LEVELS = ("easy", "medium", "hard")
 
 
 def drawn(path, count, **changes):
-    generate(path, count=count, **{"split": "train", "levels": LEVELS, "seed": 0} | changes)
+    generate(
+        path, count=count, **{"split": "train", "levels": LEVELS, "seed": 0} | changes
+    )
     return pq.read_table(path)
 
 
@@ -20,7 +22,8 @@ def test_a_file_holds_what_was_asked_for(tmp_path):
     table = drawn(tmp_path / "a.parquet", 3002, split="test", seed=7, operations=(1, 2))
     assert table.schema.equals(SCHEMA)
     assert table["uid"].to_pylist() == [f"test-7-{i}" for i in range(3002)]
-    assert table["level"].to_pylist() == [LEVELS[i % 3] for i in range(3002)]  # by turns
+    # by turns
+    assert table["level"].to_pylist() == [LEVELS[i % 3] for i in range(3002)]
     assert set(table["operations"].to_pylist()) == {1, 2}
     assert {split_of(expression) for expression in expressions(table)} == {"test"}
     assert drawn(tmp_path / "b.parquet", 0).num_rows == 0
@@ -31,11 +34,15 @@ def test_examples_are_the_same_one_by_one_and_in_a_loop(tmp_path):
     assert list(examples) == [examples[at] for at in range(1500)]
 
 
-def test_the_file_does_not_depend_on_the_number_of_processes_nor_on_what_comes_after(tmp_path):
+def test_the_file_does_not_depend_on_the_number_of_processes_nor_on_what_comes_after(
+    tmp_path,
+):
     count = IN_PROCESS_BELOW + 2000  # not a multiple of the block size
     first = drawn(tmp_path / "one.parquet", count, processes=1)
     drawn(tmp_path / "two.parquet", count, processes=2)
-    assert (tmp_path / "one.parquet").read_bytes() == (tmp_path / "two.parquet").read_bytes()
+    assert (tmp_path / "one.parquet").read_bytes() == (
+        tmp_path / "two.parquet"
+    ).read_bytes()
     smaller = drawn(tmp_path / "smaller.parquet", 1001)  # ends in another block
     assert first.slice(0, 1001).equals(smaller)
 

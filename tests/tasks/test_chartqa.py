@@ -56,15 +56,20 @@ def test_plain_charts_are_other_examples_of_the_drawn_source_alone():
         assert example.uid != other.uid
         assert example.images != other.images
     assert plain.identity("test", 0) != TASK.identity("test", 0)
-    with pytest.raises(UserError, match=r"no plain charts: write chartqa\[source=synthetic"):
+    with pytest.raises(
+        UserError, match=r"no plain charts: write chartqa\[source=synthetic"
+    ):
         load_task("chartqa[source=official,charts=plain]").examples("test", 0, 1)
 
 
 @given(
-    st.integers(-9_999, 99_999), st.integers(-9_999, 99_999), st.sampled_from([1, 10, 100, 1000])
+    st.integers(-9_999, 99_999),
+    st.integers(-9_999, 99_999),
+    st.sampled_from([1, 10, 100, 1000]),
 )
 def test_relaxed_is_the_fields_definition(target, prediction, scale):
-    close_prediction = target + round(target * (prediction % 13 - 6) / 100)  # often within 5 %
+    # often within 5 %
+    close_prediction = target + round(target * (prediction % 13 - 6) / 100)
     for number in (prediction, close_prediction):
         if 20 * abs(number - target) == abs(target):
             continue  # exactly 5 % away: a matter of rounding there, not here

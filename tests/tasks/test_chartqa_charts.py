@@ -20,8 +20,15 @@ def answer_by_reading(question, chart):
     text = re.sub(r"^(What|Which|How|Where) ", "", question.text)
     table = pd.DataFrame(chart.values, index=chart.series, columns=chart.categories)
     series = [s for s in chart.series if s and re.search(rf"\b{s}\b", text)]
-    categories = [c for c in chart.categories if re.search(rf"\b{c}\b(?! and .* for )", text)]
-    cells = table.loc[series or [""], categories or table.columns].to_numpy().flatten().tolist()
+    categories = [
+        c for c in chart.categories if re.search(rf"\b{c}\b(?! and .* for )", text)
+    ]
+    cells = (
+        table.loc[series or [""], categories or table.columns]
+        .to_numpy()
+        .flatten()
+        .tolist()
+    )
     if re.search("highest|maximum", text):
         return max(cells)
     if re.search("lowest|minimum", text):
@@ -39,7 +46,10 @@ def answer_by_reading(question, chart):
 def test_the_answers_are_those_of_the_table():
     for chart, questions, _ in CHARTS:
         for question in questions:
-            assert question.answer == answer_by_reading(question, chart), (question, chart)
+            assert question.answer == answer_by_reading(question, chart), (
+                question,
+                chart,
+            )
 
 
 def test_every_value_is_printed_or_on_a_gridline():
@@ -70,7 +80,11 @@ def test_a_picture_follows_from_its_place_alone_and_not_from_a_users_settings(tm
            "axes.unicode_minus": False, "path.sketch": (3, 100, 2)}  # fmt: skip
     assert chart_at("test", 4, 9) == chart_at("test", 4, 9)
     for chart, _, style in CHARTS[:8]:
-        for name, settings in {"one.png": {}, "two.png": {}, "users.png": users}.items():
+        for name, settings in {
+            "one.png": {},
+            "two.png": {},
+            "users.png": users,
+        }.items():
             with rc_context(settings):
                 draw(chart, style, tmp_path / name)
         assert len({file.read_bytes() for file in tmp_path.iterdir()}) == 1

@@ -48,7 +48,10 @@ def test_the_official_folder_is_read(official):
     identity = task.identity("test", 0)
     assert (identity["source"], identity["kept"]) == ("official", 9)
     assert identity["dropped"] == {"not a number": 2, "written otherwise": 1}
-    assert task.identity("train", 0)["dropped"] == {"not a number": 1, "written otherwise": 1}
+    assert task.identity("train", 0)["dropped"] == {
+        "not a number": 1,
+        "written otherwise": 1,
+    }
 
 
 def test_the_identity_is_the_content(official, tmp_path, monkeypatch):
@@ -59,18 +62,24 @@ def test_the_identity_is_the_content(official, tmp_path, monkeypatch):
         return ChartQA().identity("test", 0)
 
     original = identity("same", lambda folder: None)
-    other_question = identity("asked", lambda f: change(f, lambda rows: rows[0].update(query="?")))
+    other_question = identity(
+        "asked", lambda f: change(f, lambda rows: rows[0].update(query="?"))
+    )
     assert other_question["questions"] != original["questions"]
     assert other_question["images"] == original["images"]
     red = Image.new("RGB", (20, 20), "red")
-    other_picture = identity("shown", lambda folder: red.save(folder / TEST / "png" / "1057.png"))
+    other_picture = identity(
+        "shown", lambda folder: red.save(folder / TEST / "png" / "1057.png")
+    )
     assert other_picture["images"] != original["images"]
     with pytest.raises(UserError, match=r"1057\.png is absent: copy "):
         identity("absent", lambda folder: (folder / TEST / "png" / "1057.png").unlink())
 
 
 def test_what_is_broken_or_missing_is_named(official):
-    human, augmented = (official / TEST / f"test_{name}.json" for name in ("human", "augmented"))
+    human, augmented = (
+        official / TEST / f"test_{name}.json" for name in ("human", "augmented")
+    )
     original = human.read_text()
 
     def refused(message):
@@ -92,7 +101,11 @@ def test_what_is_broken_or_missing_is_named(official):
 def test_plain_numbers_alone_are_kept():
     for label in ("62", "0.57", "-3.5", " 14 ", "1e5", ".5"):
         value = plain_number(label)
-        assert ChartQA().parse(f" {label.strip()}").value == value == pytest.approx(float(label))
+        assert (
+            ChartQA().parse(f" {label.strip()}").value
+            == value
+            == pytest.approx(float(label))
+        )
     for label in ("62%", "1,234", "$5", "3/4", "1_000", "nan", "inf", "1e400", "٣", "Yes", "",
                   "12 and 15", "0x10", "2014-15"):  # fmt: skip
         assert plain_number(label) is None, label

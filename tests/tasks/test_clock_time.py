@@ -44,7 +44,9 @@ def test_the_index_is_that_of_the_kaggle_data():
 def test_examples_are_pictures_with_their_time():
     task = ClockTime()
     examples = task.examples("test", 0, 20)
-    assert [e.uid for e in examples] == [e.uid for e in task.examples("test", 0, 40)][:20]
+    assert [e.uid for e in examples] == [e.uid for e in task.examples("test", 0, 40)][
+        :20
+    ]
 
     for example in examples:
         assert pixels(example).std() > 0
@@ -56,7 +58,8 @@ def test_examples_are_pictures_with_their_time():
 
 
 @pytest.mark.parametrize(
-    ("hour", "minute", "hour_angle"), [(3, 30, 105), (7, 5, 212.5), (10, 55, 327.5), (1, 20, 40)]
+    ("hour", "minute", "hour_angle"),
+    [(3, 30, 105), (7, 5, 212.5), (10, 55, 327.5), (1, 20, 40)],
 )
 def test_the_hands_point_where_they_should(hour, minute, hour_angle):
     """On a bare face: the pixels that a hand changes lie at its angle, up to its length."""
@@ -157,10 +160,16 @@ def replace_in_index(old, new):
 @pytest.mark.parametrize(
     ("spoil", "message"),
     [
-        (replace_in_index("train/1-00/0.jpg", "train/one.jpg"), "does not fit its folder"),
+        (
+            replace_in_index("train/1-00/0.jpg", "train/one.jpg"),
+            "does not fit its folder",
+        ),
         (replace_in_index(",train\n", ",valid\n"), "has not all of the 144 times"),
         (replace_in_index("filepaths", "path"), "does not fit its folder"),
-        (lambda folder: (folder / "train/1-00/0.jpg").unlink(), r"1 pictures .*1-00/0\.jpg"),
+        (
+            lambda folder: (folder / "train/1-00/0.jpg").unlink(),
+            r"1 pictures .*1-00/0\.jpg",
+        ),
         (lambda folder: (folder / "clocks.csv").unlink(), r"no clock_time/clocks\.csv"),
     ],
 )

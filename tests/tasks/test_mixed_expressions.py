@@ -23,7 +23,9 @@ from smmd_bench.tasks._mixed_expressions import (
 from ..conftest import DATA
 
 # 200 (question, answer) pairs of the real package for each level and seed.
-VECTORS = json.loads((DATA / "arithmetic" / "mixed_vectors.json").read_text(encoding="utf-8"))
+VECTORS = json.loads(
+    (DATA / "arithmetic" / "mixed_vectors.json").read_text(encoding="utf-8")
+)
 # sha256 of 20,000 lines "question TAB answer" of the real package 1.0.1 with sympy 1.14.0 on
 # Python 3.11, seed 12345: long enough to meet the rare paths (products of value 0, large primes).
 DIGESTS = {
@@ -41,11 +43,15 @@ ranges = st.sampled_from([None, (1, 1), (1, 2), (1, 3), (2, 2), (1, 10)])
 
 def draw_pairs(level, seed, count):
     """(question, answer) after `random.seed(seed); numpy.random.seed(seed)`, as the reference."""
-    return [(problem.question, problem.answer) for problem in draw(level, seed, count=count)]
+    return [
+        (problem.question, problem.answer) for problem in draw(level, seed, count=count)
+    ]
 
 
 def draw(level, seed, operations=None, count=20):
-    stream = problems(REGIMES[level], random.Random(seed), np.random.RandomState(seed), operations)
+    stream = problems(
+        REGIMES[level], random.Random(seed), np.random.RandomState(seed), operations
+    )
     return list(islice(stream, count))
 
 
@@ -75,7 +81,8 @@ def test_twenty_thousand_problems_have_the_digest_of_the_references(level):
 def test_a_problem_is_right_in_all_its_parts(level, seed, operations):
     """Leaves are integers, so that a "/" is always an operation; a sign is a unary operator."""
     for problem in draw(level, seed, operations):
-        assert problem.answer == str(evaluated(problem.expression))  # an irreducible fraction
+        # an irreducible fraction
+        assert problem.answer == str(evaluated(problem.expression))
         nodes = ast.walk(ast.parse(problem.expression, mode="eval"))
         binary = sum(isinstance(node, ast.BinOp) for node in nodes)
         assert binary == problem.operations
@@ -89,7 +96,9 @@ def test_a_problem_is_right_in_all_its_parts(level, seed, operations):
 def test_a_problem_that_the_reference_dies_of_is_drawn_again():
     """Found by search: its first Dirichlet draw gives 1e-49 instead of 0 to a constant."""
     with pytest.raises(_EntropyLeftOverError):
-        _Sampler(random.Random(6), np.random.RandomState(2114088)).problem(REGIMES["easy"], None)
+        _Sampler(random.Random(6), np.random.RandomState(2114088)).problem(
+            REGIMES["easy"], None
+        )
     stream = problems(REGIMES["easy"], random.Random(6), np.random.RandomState(2114088))
     problem = next(stream)
     assert evaluated(problem.expression) == Fraction(problem.answer)
@@ -99,6 +108,13 @@ def test_splits_take_ninety_and_five_per_cent_of_expressions_and_never_change():
     expressions = {problem.expression for problem in draw("hard", 0, count=20_000)}
     splits = [split_of(expression) for expression in expressions]
     shares = {split: splits.count(split) / len(splits) for split in set(splits)}
-    assert shares == pytest.approx({"train": 0.90, "validation": 0.05, "test": 0.05}, abs=0.01)
-    fixed = {"1 + 2": "train", "13 + 1": "test", "18 + 1": "validation", "50 + 1": "test"}
+    assert shares == pytest.approx(
+        {"train": 0.90, "validation": 0.05, "test": 0.05}, abs=0.01
+    )
+    fixed = {
+        "1 + 2": "train",
+        "13 + 1": "test",
+        "18 + 1": "validation",
+        "50 + 1": "test",
+    }
     assert {expression: split_of(expression) for expression in fixed} == fixed

@@ -24,15 +24,36 @@ WRITTEN: Mapping[str, tuple[list[str], str]] = {  # completions, and a target
         " Ole is going to feed the hens.",
     ),
 }  # fmt: skip
-BY_LM_EVAL = {"strict", "flexible", "relaxed_lm_eval"}  # whose rules take a text as it is
+# whose rules take a text as it is
+BY_LM_EVAL = {"strict", "flexible", "relaxed_lm_eval"}
 BEFORE = st.text("\n\ufeff\u00a0 \t\r\u200b", max_size=6)
 ENDS = (
-    *("</s>", "<|im_end|>\n4", "<eos><eos>", "<|eot|>", "<|end_of_turn|>", "<end_of_turn>\n5"),
-    *("[EOS]", "<\uff5cend\u2581of\u2581sentence\uff5c>", " <pad><pad>", "<unk>", "[SEP] [PAD]"),
+    *(
+        "</s>",
+        "<|im_end|>\n4",
+        "<eos><eos>",
+        "<|eot|>",
+        "<|end_of_turn|>",
+        "<end_of_turn>\n5",
+    ),
+    *(
+        "[EOS]",
+        "<\uff5cend\u2581of\u2581sentence\uff5c>",
+        " <pad><pad>",
+        "<unk>",
+        "[SEP] [PAD]",
+    ),
     *("<eoa>\n", " [end of text]", "[|endofturn|]", "<|endoftext|>Question: 4"),
 )
 BEGINS = (
-    *("<s> ", "<bos>", "<pad>", "[CLS] ", "<|begin_of_text|>", "<|im_start|>assistant\n"),
+    *(
+        "<s> ",
+        "<bos>",
+        "<pad>",
+        "[CLS] ",
+        "<|begin_of_text|>",
+        "<|im_start|>assistant\n",
+    ),
     *("<start_of_turn>model\n", "<|start_header_id|>assistant<|end_header_id|>\n\n"),
 )
 AFTER = st.sampled_from(["", "\n", "\r\n\r\n", "\u00a0", *ENDS])
@@ -40,19 +61,39 @@ SPACES = st.sampled_from([" ", "\u00a0", "\u202f", "\u2007"])
 
 
 KEPT = [
-    *("[5]", "[1, 2]", "[x]", "[A]", "<5>", "x < 3 > 2", r"\boxed{5}", "if x<y", "<3", "5 >"),
+    *(
+        "[5]",
+        "[1, 2]",
+        "[x]",
+        "[A]",
+        "<5>",
+        "x < 3 > 2",
+        r"\boxed{5}",
+        "if x<y",
+        "<3",
+        "5 >",
+    ),
     *("<answer>5</answer>", "<b>5</b> apples", "assistant 5"),
 ]
 
 
 def read(task, completion, target):
     notes = task.annotate(completion, target) if hasattr(task, "annotate") else {}
-    return task.parse(completion), {k: v for k, v in notes.items() if k not in BY_LM_EVAL}
+    return task.parse(completion), {
+        k: v for k, v in notes.items() if k not in BY_LM_EVAL
+    }
 
 
 @pytest.mark.parametrize("name", WRITTEN)
-@given(before=BEFORE, after=AFTER, space=SPACES, line_end=st.sampled_from(["\n", "\r\n", "\r"]))
-def test_blank_lines_line_ends_and_spaces_change_nothing(name, before, after, space, line_end):
+@given(
+    before=BEFORE,
+    after=AFTER,
+    space=SPACES,
+    line_end=st.sampled_from(["\n", "\r\n", "\r"]),
+)
+def test_blank_lines_line_ends_and_spaces_change_nothing(
+    name, before, after, space, line_end
+):
     task, (completions, target) = load_task(name), WRITTEN[name]
     for text in completions:
         spelled = before + text.replace(" ", space).replace("\n", line_end) + after
@@ -60,8 +101,14 @@ def test_blank_lines_line_ends_and_spaces_change_nothing(name, before, after, sp
 
 
 def test_plain_text_of_plain_text_is_the_same():
-    text = "\ufeff\r\n 12\u00a0000\u202f000\r km in 2020\u00a0100 of\u20095000 </s> more"
-    assert plain_text(text) == plain_text(plain_text(text)) == "12,000,000\n km in 2020 100 of 5000"
+    text = (
+        "\ufeff\r\n 12\u00a0000\u202f000\r km in 2020\u00a0100 of\u20095000 </s> more"
+    )
+    assert (
+        plain_text(text)
+        == plain_text(plain_text(text))
+        == "12,000,000\n km in 2020 100 of 5000"
+    )
     assert plain_text(" a\n\nb ") == "a\n\nb"
     for begin in ("", *BEGINS):
         assert {plain_text(f"{begin}8/15{end}") for end in ("", *ENDS)} == {"8/15"}

@@ -15,9 +15,8 @@ from smmd_bench.contracts import UserError, parse_number
 from smmd_bench.plugin_system.parameters import parameters_of
 from smmd_bench.scoring.score import score
 
-EASY_DECIMALS = (
-    "reasoning_gym[name=decimal_chain_sum,max_decimal_places=2,max_digits=2,max_terms=2]"
-)
+EASY = "max_decimal_places=2,max_digits=2,max_terms=2"
+EASY_DECIMALS = f"reasoning_gym[name=decimal_chain_sum,{EASY}]"
 
 
 def questions(task, split, seed=0, limit=100):
@@ -29,7 +28,9 @@ def test_each_answer_is_a_number_and_gets_a_point_from_the_package_and_from_us(n
     task = sb.load_task(f"reasoning_gym[name={name}]")
     examples = task.examples("train", 0, 50)
     targets = [example.target for example in examples]
-    assert [task.parse(target) for target in targets] == [example.answer for example in examples]
+    assert [task.parse(target) for target in targets] == [
+        example.answer for example in examples
+    ]
     assert None not in map(parse_number, targets)
     assert {task.annotate(target, target)["gym_score"] for target in targets} == {1.0}
 
@@ -38,7 +39,18 @@ def test_each_answer_is_a_number_and_gets_a_point_from_the_package_and_from_us(n
 def test_the_package_scores_strange_completions_from_0_to_1(name):
     task = sb.load_task(f"reasoning_gym[name={name}]")
     (example,) = task.examples("test", 0, 1)
-    for text in ("", " ", "nan", "inf", "1e999", "1/0", "-", "[", "9" * 5000, "<think>1"):
+    for text in (
+        "",
+        " ",
+        "nan",
+        "inf",
+        "1e999",
+        "1/0",
+        "-",
+        "[",
+        "9" * 5000,
+        "<think>1",
+    ):
         assert 0 <= task.annotate(text, example.target)["gym_score"] <= 1, text
 
 
@@ -49,7 +61,9 @@ def test_it_keeps_the_contract_of_tasks(spec):
 
 def test_no_question_is_in_two_splits_nor_in_one_twice_even_where_there_are_few():
     task = sb.load_task("reasoning_gym[name=gcd,max_value=60]")
-    of_split = {split: questions(task, split) for split in ("train", "validation", "test")}
+    of_split = {
+        split: questions(task, split) for split in ("train", "validation", "test")
+    }
     assert {len(prompts) for prompts in of_split.values()} == {100}
     assert len(set.union(*of_split.values())) == 300
     other_seeds = [questions(task, "train", seed, 500) for seed in (1, 2)]
@@ -58,7 +72,9 @@ def test_no_question_is_in_two_splits_nor_in_one_twice_even_where_there_are_few(
 
 def test_too_few_questions_are_counted_in_the_error():
     task = sb.load_task("reasoning_gym[name=gcd,max_value=4]")
-    with pytest.raises(UserError, match=r"gcd has \d different questions for test, not 10: ask"):
+    with pytest.raises(
+        UserError, match=r"gcd has \d different questions for test, not 10: ask"
+    ):
         task.examples("test", 0, 10)
 
 
@@ -77,8 +93,14 @@ def test_a_question_is_the_one_that_the_package_makes_with_these_parameters():
     [
         ("name=gdc", "has one number as its answer: did you mean gcd"),
         ("name=caesar_cipher", "has one number as its answer: "),
-        ("name=gcd,max_valu=3", "Unknown parameter 'max_valu' of reasoning_gym: did you mean"),
-        ("name=gcd,max_terms=3", "gcd has no parameter max_terms: did you mean max_numbers"),
+        (
+            "name=gcd,max_valu=3",
+            "Unknown parameter 'max_valu' of reasoning_gym: did you mean",
+        ),
+        (
+            "name=gcd,max_terms=3",
+            "gcd has no parameter max_terms: did you mean max_numbers",
+        ),
         ("name=gcd,max_value=x", "'x' is not a valid value of reasoning_gym"),
         ("name=gcd,max_value=0", "max_value must be > min_value"),
     ],
@@ -111,7 +133,9 @@ def test_the_package_scores_the_text_and_exact_match_the_number():
     task = sb.load_task("reasoning_gym[name=gcd]")
     assert task.annotate("12 ", "12") == {"gym_score": 1.0}
     assert task.annotate("It is 12", "12") == {"gym_score": 2 / 8}
-    scores = score("reasoning_gym[name=gcd]", ["12", "12.0", "It is 12"], ["12", "12", "12"])
+    scores = score(
+        "reasoning_gym[name=gcd]", ["12", "12.0", "It is 12"], ["12", "12", "12"]
+    )
     assert scores["exact"].tolist() == [True, True, False]
     assert scores["gym_score"].tolist() == [1.0, 2 / 4, 2 / 8]
 
@@ -126,5 +150,7 @@ def test_without_the_package_the_error_names_the_extra():
         "import sys; sys.modules['reasoning_gym'] = None\n"
         "import smmd_bench; smmd_bench.load_task('reasoning_gym')"
     )
-    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    output = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True
+    )
     assert "it needs pip install 'smmd-bench[reasoning-gym]'" in output.stderr

@@ -38,7 +38,10 @@ def by_hand(texts, references):
     """F1 of the first paragraphs that are not empty, by rouge-score alone."""
     scorer = RougeScorer(["rouge1", "rouge2", "rougeL"], use_stemmer=True)
     pairs = zip(texts, references, strict=True)
-    scores = [scorer.score(reference, text.strip().split("\n\n")[0]) for text, reference in pairs]
+    scores = [
+        scorer.score(reference, text.strip().split("\n\n")[0])
+        for text, reference in pairs
+    ]
     return {kind: [score[kind].fmeasure for score in scores] for kind in scores[0]}
 
 
@@ -60,7 +63,11 @@ def test_a_dialogue():
     )
     assert first.answer is None
     assert first.attributes == {"turns": 3}
-    assert [len(SAMSum().examples(s, 0)) for s in ("train", "validation", "test")] == [12, 4, 6]
+    assert [len(SAMSum().examples(s, 0)) for s in ("train", "validation", "test")] == [
+        12,
+        4,
+        6,
+    ]
 
 
 def test_rouge_is_that_of_rouge_score_and_no_summary_fails_to_give_a_number():
@@ -74,7 +81,12 @@ def test_rouge_is_that_of_rouge_score_and_no_summary_fails_to_give_a_number():
     assert expected["rougeL"][2] == 0
     assert expected["rougeL"][4] > 0.3  # blank lines stand before it
     assert 0 < expected["rouge2"][1] < 1
-    assert content["metrics"].keys() == {"rougeL", "rouge1", "rouge2", "truncation_rate"}
+    assert content["metrics"].keys() == {
+        "rougeL",
+        "rouge1",
+        "rouge2",
+        "truncation_rate",
+    }
     assert content["counts"] == {"text_match": 1, "truncated": 0}
     assert scores["answer"].isna().all()
 
@@ -92,8 +104,12 @@ def test_lm_eval_gives_the_same_rouge(lm_eval):
 
         loglikelihood = loglikelihood_rolling = None
 
-    results = lm_eval.simple_evaluate(Writer(), tasks=[samsum_task()], bootstrap_iters=0)
+    results = lm_eval.simple_evaluate(
+        Writer(), tasks=[samsum_task()], bootstrap_iters=0
+    )
     expected = by_hand(WRITTEN, [example.target for example in examples])
     for kind, values in expected.items():
-        assert results["results"]["samsum"][f"{kind},none"] == pytest.approx(sum(values) / 6)
+        assert results["results"]["samsum"][f"{kind},none"] == pytest.approx(
+            sum(values) / 6
+        )
         assert [sample[kind] for sample in results["samples"]["samsum"]] == values

@@ -18,7 +18,8 @@ def test_every_step_is_right_and_the_last_is_the_answer(kind):
     for problem in problems:
         assert "[" not in problem.answer
         assert "{" not in problem.question
-        known_numbers = {*re.findall(r"\d+", problem.question), "2"}  # 2: of "half as many"
+        # 2: of "half as many"
+        known_numbers = {*re.findall(r"\d+", problem.question), "2"}
         notes = NOTE.findall(problem.answer)
         for text, formula, result, printed_result in notes:
             assert text == formula

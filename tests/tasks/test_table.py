@@ -21,7 +21,10 @@ SPLITS = ("train", "validation", "test")
 
 
 def rows(count=60):
-    return [{"Question": f"What is {at} plus 0.5?", "Answer": f"{at}.5"} for at in range(count)]
+    return [
+        {"Question": f"What is {at} plus 0.5?", "Answer": f"{at}.5"}
+        for at in range(count)
+    ]
 
 
 def spec(path, rows, more=""):
@@ -37,7 +40,10 @@ def spec(path, rows, more=""):
 
 
 def prompts(task):
-    return {split: [example.prompt for example in task.examples(split, 0)] for split in SPLITS}
+    return {
+        split: [example.prompt for example in task.examples(split, 0)]
+        for split in SPLITS
+    }
 
 
 @pytest.mark.parametrize("ending", ["csv", "jsonl", "parquet"])
@@ -75,20 +81,28 @@ def test_other_answers_are_texts(tmp_path):
     texts = [{"Question": f"Why {at}?", "Answer": "No, 1"} for at in range(200)]
     text_spec = spec(tmp_path / "w.csv", [*rows(), *texts])
     task = sb.load_task(text_spec)
-    assert [metric.name for metric in task.metrics()] == ["text_match", "truncation_rate"]
+    assert [metric.name for metric in task.metrics()] == [
+        "text_match",
+        "truncation_rate",
+    ]
     assert task.parse("1") is None
     assert sb.violations(text_spec) == []
 
 
 def test_a_title_is_how_tables_call_it_and_changes_no_key(tmp_path):
-    plain, named = (sb.load_task(spec(tmp_path / "n.csv", rows(), t)) for t in ("", ",title=sums"))
+    plain, named = (
+        sb.load_task(spec(tmp_path / "n.csv", rows(), t)) for t in ("", ",title=sums")
+    )
     assert named.label == "table[answers=numbers,title=sums]"
     assert sb.load_task(named.label).metrics() == plain.metrics()
     assert named.identity("test", 0) == plain.identity("test", 0)
 
 
 def test_a_column_says_the_split_and_a_template_the_prompt(tmp_path):
-    told = [{**row, "Unit, SI": "m", "part": SPLITS[at % 3]} for at, row in enumerate(rows(9))]
+    told = [
+        {**row, "Unit, SI": "m", "part": SPLITS[at % 3]}
+        for at, row in enumerate(rows(9))
+    ]
     more = r',split=part,prompt="In {Unit, SI}, [{part}]\n{Question} A:"'
     task = sb.load_task(spec(tmp_path / "a,b.csv", told, more))
     assert task.paper_sizes == dict.fromkeys(SPLITS, 3)
@@ -100,7 +114,11 @@ BLANK, OTHER = {"Question": " ", "Answer": 1}, {"Question": "?", "Answer": "x"}
 TWINS = [{"Question": "?", "Answer": 1, "part": split} for split in SPLITS]
 MISTAKES = [
     ([], "", "a.csv is not a readable csv file (it has no rows"),
-    ([BLANK], "", "a.csv, row 1: its Question or Answer is empty: correct it, or remove the row."),
+    (
+        [BLANK],
+        "",
+        "a.csv, row 1: its Question or Answer is empty: correct it, or remove the row.",
+    ),
     ([*rows(3), OTHER], ",answers=numbers", "a.csv, row 4: its Answer is no number: "),
     (
         [{"Question Answer": "1 2"}],
@@ -109,9 +127,17 @@ MISTAKES = [
     ),
     (rows(3), ",split=Questions", "has no column 'Questions': did you mean Question?"),
     (rows(3), ",prompt={Unit}", "has no column 'Unit': known: Answer, Question"),
-    (rows(3), ",split=Answer", "row 1: its Answer is '0.5', not train, validation or test: "),
+    (
+        rows(3),
+        ",split=Answer",
+        "row 1: its Answer is '0.5', not train, validation or test: ",
+    ),
     (rows(1), "", "has no row for test: add rows, or name a split=COLUMN"),
-    (TWINS, ",split=part", "a.csv, row 2: its prompt '?\\nAnswer: ' is in another split, too: "),
+    (
+        TWINS,
+        ",split=part",
+        "a.csv, row 2: its prompt '?\\nAnswer: ' is in another split, too: ",
+    ),
 ]
 
 
@@ -122,10 +148,16 @@ def test_a_mistake_is_named_with_its_place(content, more, message, tmp_path):
         sb.load_task(file_spec).examples("test", 0)
 
 
-def test_the_content_of_a_file_is_in_the_keys_of_its_cells_and_its_place_is_not(tmp_path):
+def test_the_content_of_a_file_is_in_the_keys_of_its_cells_and_its_place_is_not(
+    tmp_path,
+):
     def keys(name, rows):
         experiment = Experiment(tasks=(spec(tmp_path / name, rows),), losses=("ce",))
-        return {cell.parts[stage] for cell in experiment.cells for stage in ("train", "decode")}
+        return {
+            cell.parts[stage]
+            for cell in experiment.cells
+            for stage in ("train", "decode")
+        }
 
     original = keys("a.csv", rows())
     assert keys("b.csv", rows()) == original
@@ -150,7 +182,9 @@ def test_a_run_goes_on_in_another_folder_and_its_reports_need_no_file(tmp_path):
     moved.unlink()
     assert call(["report", "../run"], other).status == 0
     (label,) = sb.read_run(tmp_path / "run").cells["task"].unique()
-    assert label == "table[answer=Answer,answers=numbers,path=mine.csv,question=Question]"
+    assert (
+        label == "table[answer=Answer,answers=numbers,path=mine.csv,question=Question]"
+    )
     reports = {path.stem for path in (tmp_path / "run" / "reports").glob("*/*")}
     assert {"task_table", "overview", "verdict"} <= reports
     with pytest.raises(UserError, match=r"There is no file .*/other/mine\.csv: give"):

@@ -47,12 +47,18 @@ READ = [
 
 
 @pytest.mark.parametrize(("answers", "more", "read"), READ)
-def test_a_number_is_read_by_what_the_file_or_the_spec_says(answers, more, read, tmp_path):
+def test_a_number_is_read_by_what_the_file_or_the_spec_says(
+    answers, more, read, tmp_path
+):
     assert values(table(tmp_path, answers, more)) == [*map(Fraction, read)]
 
 
 REFUSED = [
-    (["5,860", "1,200"], "", "row 1: its answer is '5,860', which is 5860 or 5.860, and no other"),
+    (
+        ["5,860", "1,200"],
+        "",
+        "row 1: its answer is '5,860', which is 5860 or 5.860, and no other",
+    ),
     (["7", "1,200"], "", "row 2: its answer is '1,200', which is 1200 or 1.200"),
     (
         ["12,58"] * 3,
@@ -63,7 +69,11 @@ REFUSED = [
     (["5.860", "1.234,5"], "", "row 2: its answer is '1.234,5', with a decimal comma"),
     (["3", "0,123"], "", "row 2: its answer is '0,123', with a decimal comma"),
     (["1'234", "5'678"], "", "which is no number as it stands, as in 2 of 2 rows"),
-    (["12 km", "3 km"], "", "as in 2 of 2 rows ('… km'): leave the number alone in the column"),
+    (
+        ["12 km", "3 km"],
+        "",
+        "as in 2 of 2 rows ('… km'): leave the number alone in the column",
+    ),
     (["12 km", "3 m", "4 km", "5 m"], "", "as in 4 of 4 rows ('… km', '… m')"),
     (["5 €", "7 €", "yes"], "", "as in 2 of 3 rows ('… €')"),
     (["5 percent", "7 percent"], "", "('… percent')"),
@@ -75,10 +85,23 @@ REFUSED = [
         "row 1: its answer is '5%', and that of row 2 '0.05': write the same sign",
     ),
     (["$5", "€5"], "", "row 1: its answer is '$5', and that of row 2 '€5'"),
-    (["1", "2", "3.5", "2,5"], ',decimal=","', "row 3: its answer is '3.5', which is no number as"),
-    (["1", "2", "3 apples"], "", "row 3: its answer is '3 apples', and most others are numbers"),
-    (["1", "2", "5</s>"], "", "row 3: its answer is '5</s>', and most others"),  # its whole text
-    (["1", "2"], ',decimal=",",thousands=","', "',' cannot be the decimal sign and part thousands"),
+    (
+        ["1", "2", "3.5", "2,5"],
+        ',decimal=","',
+        "row 3: its answer is '3.5', which is no number as",
+    ),
+    (
+        ["1", "2", "3 apples"],
+        "",
+        "row 3: its answer is '3 apples', and most others are numbers",
+    ),
+    # its whole text
+    (["1", "2", "5</s>"], "", "row 3: its answer is '5</s>', and most others"),
+    (
+        ["1", "2"],
+        ',decimal=",",thousands=","',
+        "',' cannot be the decimal sign and part thousands",
+    ),
 ]
 
 
@@ -108,21 +131,37 @@ def test_texts_are_texts_where_the_spec_says_so(tmp_path):
     assert values(table(tmp_path, ["12,58", "5,860"], ",answers=text")) == [None, None]
 
 
-SIGNS = [(None, None), (",", None), (None, "."), (".", " "), (",", " "), (".", "'"), (",", "'")]
+SIGNS = [
+    (None, None),
+    (",", None),
+    (None, "."),
+    (".", " "),
+    (",", " "),
+    (".", "'"),
+    (",", "'"),
+]
 
 
 @given(st.decimals(-(10**9), 10**9, places=3), st.sampled_from(SIGNS))
 def test_a_number_is_read_as_it_is_written(number, signs):
     spelling = spelling_of(*signs)
-    text = f"{number:,}".translate({ord(","): spelling.thousands, ord("."): spelling.decimal})
-    assert spelling.read(text) == spelling.read_completion(f" {text}</s>") == Fraction(number)
+    text = f"{number:,}".translate(
+        {ord(","): spelling.thousands, ord("."): spelling.decimal}
+    )
+    assert (
+        spelling.read(text)
+        == spelling.read_completion(f" {text}</s>")
+        == Fraction(number)
+    )
 
 
 def test_decimals_are_selected_by_their_error(tmp_path):
     assert table(tmp_path, ["1.5", "2"]).select_by == "mean_absolute_error"
     assert table(tmp_path, ["1/2", "2"]).select_by == "exact_match"
     assert table(tmp_path, ["5", "2"]).select_by == "exact_match"
-    plain, chosen = (table(tmp_path, ["5", "2"], more) for more in ("", ",select=r_squared"))
+    plain, chosen = (
+        table(tmp_path, ["5", "2"], more) for more in ("", ",select=r_squared")
+    )
     assert chosen.select_by == "r_squared"
     assert chosen.identity("train", 0) == plain.identity("train", 0)
 

@@ -33,7 +33,9 @@ def files(tmp_path):
     """The spec of a task with a file for each of these splits."""
 
     def spec(**splits):
-        places = (f"{s}={write(tmp_path / f'{s}.jsonl', rows)}" for s, rows in splits.items())
+        places = (
+            f"{s}={write(tmp_path / f'{s}.jsonl', rows)}" for s, rows in splits.items()
+        )
         return f"table[{','.join(places)}]"
 
     return spec
@@ -48,7 +50,9 @@ def test_each_split_has_a_file(files):
         "table[answers=numbers,test=test.jsonl,train=train.jsonl,validation=validation.jsonl]"
     )
     assert task.notes == []
-    assert sb.load_task(canonical(task.resolved())).identity("test", 0) == task.identity("test", 0)
+    assert sb.load_task(canonical(task.resolved())).identity(
+        "test", 0
+    ) == task.identity("test", 0)
     assert sb.violations(file_spec) == []
 
 
@@ -69,11 +73,17 @@ def test_without_validation_a_tenth_of_train_is_drawn_and_said(files, tmp_path):
 
 def test_files_and_columns_say_splits_but_not_both(files):
     pair = files(train=rows(), test=rows(9, "T")).replace("]", ",split=part]")
-    with pytest.raises(UserError, match="table has train and test and split: name one file by"):
+    with pytest.raises(
+        UserError, match="table has train and test and split: name one file by"
+    ):
         sb.load_task(pair).examples("test", 0)
-    with pytest.raises(UserError, match="table has path and test: name one file by path"):
+    with pytest.raises(
+        UserError, match="table has path and test: name one file by path"
+    ):
         sb.load_task(files(path=rows(), test=rows(9, "T"))).examples("test", 0)
-    with pytest.raises(UserError, match=r"no row for train: add rows, or .* or train=FILE"):
+    with pytest.raises(
+        UserError, match=r"no row for train: add rows, or .* or train=FILE"
+    ):
         sb.load_task(files(test=rows())).examples("train", 0)
 
 
@@ -114,7 +124,9 @@ def test_a_question_twice_in_the_test_is_refused_before_training_and_scoring(
             call(command.split(), tmp_path)
 
 
-def test_a_question_twice_in_train_is_said_before_training_and_by_sample(files, tmp_path):
+def test_a_question_twice_in_train_is_said_before_training_and_by_sample(
+    files, tmp_path
+):
     spec = files(train=[*rows(), *rows(2)], validation=rows(5, "V"), test=rows(9, "T"))
     train = f"train-eval --task {spec} --losses ce --dry-run".split()
     for words in (train, f"sample {spec} -n 1".split()):
@@ -129,14 +141,22 @@ def test_a_cell_that_the_prompt_needs_is_never_empty(tmp_path):
     content = rows(50, unit="m")
     del content[0]["unit"]
     file, prompt = tmp_path / "a.jsonl", ',prompt="In { unit }: {question}"'
-    with pytest.raises(UserError, match=r"a\.jsonl, row 1: its unit is empty, and the prompt nee"):
+    with pytest.raises(
+        UserError, match=r"a\.jsonl, row 1: its unit is empty, and the prompt nee"
+    ):
         table(file, content, prompt).examples("train", 0)
-    assert table(file, content[1:], prompt).examples("train", 0)[0].prompt.startswith("In m: ")
+    assert (
+        table(file, content[1:], prompt)
+        .examples("train", 0)[0]
+        .prompt.startswith("In m: ")
+    )
     assert len(table(file, content).examples("train", 0)) > 30
 
 
 def test_doubled_braces_are_refused_and_others_are_themselves(tmp_path):
-    with pytest.raises(UserError, match=r"The prompt '\{\{question\}\}' has doubled braces"):
+    with pytest.raises(
+        UserError, match=r"The prompt '\{\{question\}\}' has doubled braces"
+    ):
         table(tmp_path / "a.jsonl", rows(), ",prompt={{question}}").examples("train", 0)
     task = table(tmp_path / "a.jsonl", rows(), r",prompt=\boxed{} {question}")
     assert task.examples("train", 0)[0].prompt.startswith(r"\boxed{} Q ")

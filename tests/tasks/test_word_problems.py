@@ -18,7 +18,9 @@ pytestmark = pytest.mark.usefixtures("local_copies")
 def test_a_problem_of_gsm8k():
     (example, *_) = GSM8K().examples("test", seed=0)
     assert example.uid == "gsm8k-test-0"
-    assert example.prompt.startswith("Question: Janet’s ducks lay 16 eggs per day. She eats")
+    assert example.prompt.startswith(
+        "Question: Janet’s ducks lay 16 eggs per day. She eats"
+    )
     assert example.prompt.endswith("\nAnswer:")
     assert example.target == (
         " Janet sells 16 - 3 - 4 = 9 duck eggs a day.\n"
@@ -60,7 +62,9 @@ BROKEN = [
 
 
 @pytest.mark.parametrize(("task", "file", "text", "complaint"), BROKEN)
-def test_a_broken_row_is_the_users_error(task, file, text, complaint, tmp_path, monkeypatch):
+def test_a_broken_row_is_the_users_error(
+    task, file, text, complaint, tmp_path, monkeypatch
+):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     (tmp_path / file).write_text(text)
     with pytest.raises(UserError, match=complaint):
@@ -94,7 +98,10 @@ def test_known_traps(text):
     value, strict, flexible = TRAPS[text]
     parsed = GSM8K().parse(text)
     assert (None if parsed is None else parsed.value) == value
-    assert lm_eval_matches(text, " so\n#### 18") == {"strict": strict, "flexible": flexible}
+    assert lm_eval_matches(text, " so\n#### 18") == {
+        "strict": strict,
+        "flexible": flexible,
+    }
 
 
 def lm_eval_scores(completions, targets):
@@ -106,7 +113,9 @@ def lm_eval_scores(completions, targets):
     path = Path(lm_eval.__file__).parent / "tasks" / "gsm8k" / "gsm8k.yaml"
     settings = yaml.safe_load(path.read_text())
     (metric,) = settings["metric_list"]
-    options = {k: metric[k] for k in ("regexes_to_ignore", "ignore_case", "ignore_punctuation")}
+    options = {
+        k: metric[k] for k in ("regexes_to_ignore", "ignore_case", "ignore_punctuation")
+    }
     for word in settings["generation_kwargs"]["until"]:  # where it would have stopped
         completions = [text.split(word)[0] for text in completions]
     scores = {}
@@ -138,6 +147,9 @@ def test_lm_evals_rules_agree_with_lm_eval():
     texts, targets = zip(*pairs, strict=True)
     expected = lm_eval_scores(texts, targets)
     matches = [lm_eval_matches(*pair) for pair in pairs]
-    for rule, filter_name in (("strict", "strict-match"), ("flexible", "flexible-extract")):
+    for rule, filter_name in (
+        ("strict", "strict-match"),
+        ("flexible", "flexible-extract"),
+    ):
         assert [row[rule] for row in matches] == expected[filter_name]
         assert {*expected[filter_name]} == {True, False}

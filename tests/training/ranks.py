@@ -90,7 +90,8 @@ def main():
         steps, log, sharded = gradients(case, out.parent / "trainer")
         if os.environ.get("RANK", "0") == "0":
             torch.save(
-                {"steps": steps, "log": log, "sharded": sharded}, out.with_suffix(f".{number}.pt")
+                {"steps": steps, "log": log, "sharded": sharded},
+                out.with_suffix(f".{number}.pt"),
             )
 
     if torch.distributed.is_initialized():

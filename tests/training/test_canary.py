@@ -13,7 +13,7 @@ from transformers import AutoModelForCausalLM
 from smmd_bench.contracts import Answer, Example
 from smmd_bench.encoding.prompts import encode_prompts, encode_targets
 from smmd_bench.models.loading import load_model
-from smmd_bench.models.processor import load_processor
+from smmd_bench.models.tokenizers import load_processor
 from smmd_bench.training import canary_texts as texts
 from smmd_bench.training.canary import computing_in, make_canary
 from smmd_bench.training.canary_texts import canary_texts, general_texts
@@ -40,7 +40,8 @@ def test_making_one_leaves_the_modes_of_every_module(tiny):
     modes = [module.training for module in model.modules()]
     canary = make_canary(model, general_texts(tiny.tokenizer))
 
-    assert canary == make_canary(model, general_texts(tiny.tokenizer))  # no dropout while it reads
+    # no dropout while it reads
+    assert canary == make_canary(model, general_texts(tiny.tokenizer))
     assert [module.training for module in model.modules()] == modes
 
 
@@ -57,7 +58,10 @@ def test_one_with_a_picture_is_plain_and_sees_the_tower(tiny_vlm, architecture):
     assert seeing.token_ids[:-1] == plain.token_ids
     assert seeing.log_probabilities[:-1] == plain.log_probabilities
     assert texts.canary_from(json.loads(json.dumps(asdict(seeing)))) == seeing
-    assert texts.canary_images(seeing) == [*[[]] * len(plain.token_ids), [texts.canary_picture()]]
+    assert texts.canary_images(seeing) == [
+        *[[]] * len(plain.token_ids),
+        [texts.canary_picture()],
+    ]
     assert texts.canary_images(plain) is None
 
     tower = [weight for name, weight in model.named_parameters() if "vis" in name]
@@ -103,7 +107,9 @@ def sums(count, words=0):
     ]
 
 
-def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(tiny_checkpoints):
+def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(
+    tiny_checkpoints,
+):
     tokenizer = tiny_checkpoints("digit").tokenizer
     examples = sums(90)
     chosen = canary_texts(examples, tokenizer, None, 400)

@@ -5,8 +5,8 @@ import pytest
 import smmd_bench as sb
 from smmd_bench.encoding.data import RightPaddingCollator, TokenisedExamples
 from smmd_bench.models.loading import add_adapter, load_model
-from smmd_bench.models.processor import load_processor
 from smmd_bench.models.recipe import Recipe
+from smmd_bench.models.tokenizers import load_processor
 from smmd_bench.objective.output_head import output_head
 
 from ..tiny_vlms import each
@@ -22,7 +22,9 @@ def dataset(times, base):
 
 
 def batch_of(data, rows):
-    return RightPaddingCollator(data.processor.tokenizer.pad_token_id)([data[i] for i in rows])
+    return RightPaddingCollator(data.processor.tokenizer.pad_token_id)(
+        [data[i] for i in rows]
+    )
 
 
 def trained(base, data, folder, *, readers=0, **recipe):
@@ -30,11 +32,15 @@ def trained(base, data, folder, *, readers=0, **recipe):
     options = {"epochs": 2, "batch_size": 4, "schedule": "constant", **recipe}
     collate = RightPaddingCollator(data.processor.tokenizer.pad_token_id)
     tokenizer = data.processor.tokenizer
-    return train(base, folder, data, collate, tokenizer, "smmd", readers=readers, **options)
+    return train(
+        base, folder, data, collate, tokenizer, "smmd", readers=readers, **options
+    )
 
 
 @each
-def test_the_chunked_objective_is_the_models_own_cross_entropy(tiny_vlm, architecture, times):
+def test_the_chunked_objective_is_the_models_own_cross_entropy(
+    tiny_vlm, architecture, times
+):
     base = tiny_vlm(architecture)
     model = load_model(base, "float32")
     head = output_head(model)
@@ -52,14 +58,17 @@ def test_the_chunked_objective_is_the_models_own_cross_entropy(tiny_vlm, archite
 
 @each
 def test_adapters_are_on_the_language_model_alone(tiny_vlm, architecture):
-    model = add_adapter(load_model(tiny_vlm(architecture), "float32"), Recipe(lora_rank=2))
+    model = add_adapter(
+        load_model(tiny_vlm(architecture), "float32"), Recipe(lora_rank=2)
+    )
     names = [name for name, p in model.named_parameters() if p.requires_grad]
     assert all(".language_model." in name and ".lora_" in name for name in names)
     assert len(names) == model.config.get_text_config().num_hidden_layers * 7 * 2
 
 
 @pytest.mark.parametrize(
-    ("architecture", "method"), [("qwen2_5_vl", "lora"), ("mistral3", "full"), ("mllama", "lora")]
+    ("architecture", "method"),
+    [("qwen2_5_vl", "lora"), ("mistral3", "full"), ("mllama", "lora")],
 )
 def test_training_learns_and_what_saves_memory_changes_nothing(
     tiny_vlm, architecture, method, times, tmp_path

@@ -9,7 +9,10 @@ from smmd_bench.training.matrix_products import SHORT, fast_products
 
 def flags():
     """What decides how torch multiplies, and whether it attends by blocks."""
-    return torch.backends.mkldnn.matmul.fp32_precision, torch.backends.cuda.flash_sdp_enabled()
+    return (
+        torch.backends.mkldnn.matmul.fp32_precision,
+        torch.backends.cuda.flash_sdp_enabled(),
+    )
 
 
 def largest_errors(longest):
@@ -58,10 +61,14 @@ def test_they_are_as_exact_as_float32_on_every_machine():
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
-def test_other_precisions_and_machines_that_round_keep_what_they_had(monkeypatch, dtype):
+def test_other_precisions_and_machines_that_round_keep_what_they_had(
+    monkeypatch, dtype
+):
     """As oneDNN does with Intel's AMX: a product is rounded to bfloat16."""
     plain = torch.Tensor.__matmul__
-    monkeypatch.setattr(torch.Tensor, "__matmul__", lambda a, b: plain(a, b).bfloat16().to(a.dtype))
+    monkeypatch.setattr(
+        torch.Tensor, "__matmul__", lambda a, b: plain(a, b).bfloat16().to(a.dtype)
+    )
     original = flags()
     if dtype != torch.float32:
         monkeypatch.undo()

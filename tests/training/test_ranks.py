@@ -32,14 +32,20 @@ class Order:
 
 
 @given(st.integers(1, 60), st.integers(1, 4), st.integers(1, 4), st.integers(1, 4))
-def test_the_processes_share_every_step_and_repeat_nothing(count, micro, accumulation, processes):
+def test_the_processes_share_every_step_and_repeat_nothing(
+    count, micro, accumulation, processes
+):
     size = micro * accumulation * processes
     steps = -(-count // size)
     seen = [[] for _ in range(steps)]
 
     for rank in range(processes):
         batches = RankBatches(
-            Order(count), size, accumulation=accumulation, rank=rank, processes=processes
+            Order(count),
+            size,
+            accumulation=accumulation,
+            rank=rank,
+            processes=processes,
         )
         assert len(batches) == steps * accumulation == len([*batches])
         for number, batch in enumerate(batches):
@@ -63,7 +69,10 @@ def test_the_order_is_that_of_one_process(tmp_path):
         model=torch.nn.Linear(1, 1), args=arguments, train_dataset=rows,
         numeric_loss=None, sampler=None,
     )  # fmt: skip
-    loader, order = trainer.get_train_dataloader(), SeedableRandomSampler(rows, data_seed=7)
+    loader, order = (
+        trainer.get_train_dataloader(),
+        SeedableRandomSampler(rows, data_seed=7),
+    )
 
     for epoch in range(2):
         loader.set_epoch(epoch)
@@ -97,7 +106,9 @@ def gradients(tiny, tmp_path_factory):
         command = [sys.executable, "-m", "tests.training.ranks", request]
         running = []
         for rank in range(processes):
-            ranks = {"RANK": str(rank), "LOCAL_RANK": str(rank)} if processes > 1 else {}
+            ranks = (
+                {"RANK": str(rank), "LOCAL_RANK": str(rank)} if processes > 1 else {}
+            )
             running.append(subprocess.Popen(command, env=environment | ranks))
         assert [process.wait() for process in running] == [0] * processes
         return [
@@ -120,7 +131,9 @@ def test_gradients_are_those_of_one_process(gradients):
             where = f"{case} in {processes} processes ({strategy})"
             assert several["sharded"] == (strategy == "fsdp2"), where
             assert len(alone["steps"]) == 3, where
-            for expected, gradients in zip(alone["steps"], several["steps"], strict=True):
+            for expected, gradients in zip(
+                alone["steps"], several["steps"], strict=True
+            ):
                 require_same_gradients(gradients, expected, where)
             require_same_log(several["log"], alone["log"], 1e-6)
 
@@ -130,4 +143,6 @@ def require_same_gradients(gradients, expected, where):
     largest = max(float(gradient.abs().max()) for gradient in expected.values())
     assert largest > 0, where
     for name, gradient in gradients.items():
-        torch.testing.assert_close(gradient, expected[name], rtol=0, atol=1e-6 * largest)
+        torch.testing.assert_close(
+            gradient, expected[name], rtol=0, atol=1e-6 * largest
+        )

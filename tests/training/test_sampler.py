@@ -6,9 +6,13 @@ from smmd_bench.training.sampler import LengthGroups
 
 
 @given(
-    st.lists(st.integers(1, 50), min_size=1, max_size=300), st.integers(1, 16), st.integers(0, 9)
+    st.lists(st.integers(1, 50), min_size=1, max_size=300),
+    st.integers(1, 16),
+    st.integers(0, 9),
 )
-def test_an_epoch_is_a_permutation_that_follows_from_seed_and_epoch(lengths, batch_size, seed):
+def test_an_epoch_is_a_permutation_that_follows_from_seed_and_epoch(
+    lengths, batch_size, seed
+):
     sampler = LengthGroups(np.array(lengths), batch_size, seed)
     assert sorted(sampler) == list(range(len(lengths)))
 

@@ -26,10 +26,13 @@ def cell(tmp_path):
     """Two whole epochs, a third whose weights were being written, and a fourth's Trainer state."""
     for epoch in (1, 2):
         write_json(
-            tmp_path / "epochs" / str(epoch) / "canary.json", {"epoch": epoch, "step": 10 * epoch}
+            tmp_path / "epochs" / str(epoch) / "canary.json",
+            {"epoch": epoch, "step": 10 * epoch},
         )
 
-    write_json(tmp_path / "epochs" / ".3.part" / "canary.json", {"epoch": 3, "step": 30})
+    write_json(
+        tmp_path / "epochs" / ".3.part" / "canary.json", {"epoch": 3, "step": 30}
+    )
     for step in (10, 20, 30, 40):
         add_state(tmp_path, step, step // 10)
     return tmp_path
@@ -48,7 +51,8 @@ def test_it_goes_on_after_the_last_whole_epoch(cell):
     assert epochs.last_complete() == str(cell / "training" / "checkpoint-20")
 
     states = {p.name for p in (cell / "training").iterdir()}
-    assert states == {"checkpoint-10", "checkpoint-20"}  # states without their weights are removed
+    # states without their weights are removed
+    assert states == {"checkpoint-10", "checkpoint-20"}
     assert [receipt["epoch"] for receipt in epochs.receipts()] == [1, 2]
 
 
@@ -64,8 +68,12 @@ def test_a_state_of_another_strategy_is_not_gone_on_with(cell, monkeypatch, spre
     assert not (cell / "epochs").exists()
 
 
-@pytest.mark.parametrize(("step", "epochs", "kept"), [(25, 2, 25), (25, 1, 20), (5, 0, 20)])
-def test_it_goes_on_inside_of_an_epoch_where_all_before_it_is_whole(cell, step, epochs, kept):
+@pytest.mark.parametrize(
+    ("step", "epochs", "kept"), [(25, 2, 25), (25, 1, 20), (5, 0, 20)]
+)
+def test_it_goes_on_inside_of_an_epoch_where_all_before_it_is_whole(
+    cell, step, epochs, kept
+):
     add_state(cell, step, epochs)
     assert Epochs(cell, None, None, None).last_complete() == str(
         cell / "training" / f"checkpoint-{kept}"
@@ -88,7 +96,9 @@ LORA = {"method": "lora", "lora_dropout": 0.1, "group_by_length": False}
         pytest.param("builtin/tiny", LORA, id="text, LoRA"),
         pytest.param("builtin/tiny-vl", FULL, id="vision, full"),
         pytest.param("builtin/tiny", FULL, id="text, full", marks=pytest.mark.slow),
-        pytest.param("builtin/tiny-vl", LORA, id="vision, LoRA", marks=pytest.mark.slow),
+        pytest.param(
+            "builtin/tiny-vl", LORA, id="vision, LoRA", marks=pytest.mark.slow
+        ),
     ],
 )
 def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_path):
@@ -110,8 +120,15 @@ def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_pat
         stored = experiment.cells[0].stored(folder)
         if stored.receipt is None:
             return None, steps, None
-        weights = [stored.receipt["epochs"], read_json(stored.trained / "canaries.json")]
-        return weights, steps, pd.read_parquet(stored.place("train_log")).drop(columns="seconds")
+        weights = [
+            stored.receipt["epochs"],
+            read_json(stored.trained / "canaries.json"),
+        ]
+        return (
+            weights,
+            steps,
+            pd.read_parquet(stored.place("train_log")).drop(columns="seconds"),
+        )
 
     expected, _, log = trained(tmp_path / "plain")
     _, steps, _ = trained(tmp_path / "killed", 4, save_minutes=0)
@@ -147,11 +164,16 @@ def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
         monkeypatch.setattr(stage, "ObjectiveTrainer", make)
         sizes.clear()
         experiment = Experiment(
-            tasks=("arithmetic",), losses=("ntil",), base=False, recipe={**settings, **more}
+            tasks=("arithmetic",),
+            losses=("ntil",),
+            base=False,
+            recipe={**settings, **more},
         )
         train_cell(experiment.cells[0], tmp_path / name, lambda *_: None)
         stored = experiment.cells[0].stored(tmp_path / name)
-        return stored.receipt, pd.read_parquet(stored.place("train_log")).drop(columns="seconds")
+        return stored.receipt, pd.read_parquet(stored.place("train_log")).drop(
+            columns="seconds"
+        )
 
     plain, log = trained("plain", 8, micro_batch_size=2)
     halved, _ = trained("halved", 2, rehearse=True, micro_batch_size=8)
@@ -162,9 +184,12 @@ def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
     assert "micro_batch_size=2" in halved["notes"][-1]
 
     _, later_log = trained("later", 2, start=3)
-    assert sizes[:8] == [4, 4, 4, 4, 2, 2, 2, 2]  # the second step failed in its second half
+    # the second step failed in its second half
+    assert sizes[:8] == [4, 4, 4, 4, 2, 2, 2, 2]
     pd.testing.assert_frame_equal(later_log, log, rtol=2e-2)  # other draws of dropout
-    with pytest.raises(UserError, match=r"micro_batch_size=1: .* gradient_checkpointing=true"):
+    with pytest.raises(
+        UserError, match=r"micro_batch_size=1: .* gradient_checkpointing=true"
+    ):
         trained("never", 0)
 
 
@@ -181,7 +206,12 @@ def handed(monkeypatch, folder, **recipe):
         raise _StoppedError
 
     monkeypatch.setattr(stage, "ObjectiveTrainer", trainer)
-    settings = {"train_examples": 64, "validation_examples": 8, "test_examples": 8, **recipe}
+    settings = {
+        "train_examples": 64,
+        "validation_examples": 8,
+        "test_examples": 8,
+        **recipe,
+    }
     experiment = Experiment(
         tasks=("arithmetic",), losses=("ce",), seeds=(7,), base=False, recipe=settings
     )
@@ -230,6 +260,8 @@ def test_each_cell_has_a_name_and_a_folder_of_its_own(tmp_path, monkeypatch):
         folders.add(os.environ["TENSORBOARD_LOGGING_DIR"])
 
     assert len(folders) == 2
-    assert all(Path(f).parent == tmp_path / "run" / "tracking" / "tensorboard" for f in folders)
+    assert all(
+        Path(f).parent == tmp_path / "run" / "tracking" / "tensorboard" for f in folders
+    )
     assert os.environ["WANDB_DIR"] == "mine"
     assert os.environ["WANDB_PROJECT"] == "run"

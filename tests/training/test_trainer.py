@@ -19,7 +19,9 @@ pytestmark = pytest.mark.engine
 def sums(tokenizer, count=48):
     rng = random.Random(0)
     pairs = [(rng.randrange(1000), rng.randrange(10)) for _ in range(count)]
-    examples = [Example(f"{i}", f"{a}+{b}=", str(a + b), None) for i, (a, b) in enumerate(pairs)]
+    examples = [
+        Example(f"{i}", f"{a}+{b}=", str(a + b), None) for i, (a, b) in enumerate(pairs)
+    ]
     return TokenisedExamples(examples, tokenizer, 64)
 
 
@@ -77,13 +79,19 @@ def test_no_option_that_saves_memory_changes_the_losses(
 
     plain = losses()
 
-    for options in ({"gradient_checkpointing": True}, {"micro_batch_size": 2}, {"pad": 9}):
+    for options in (
+        {"gradient_checkpointing": True},
+        {"micro_batch_size": 2},
+        {"pad": 9},
+    ):
         assert losses(**options) == pytest.approx(plain, rel=within), options
     assert calls[:2] == [6, 12]  # each forward pass once more in the backward pass
 
 
 def test_the_logged_cross_entropy_is_the_models_own(tiny):
     data = sums(tiny.tokenizer, 8)
-    batch = RightPaddingCollator(tiny.tokenizer.pad_token_id)([data[i] for i in range(8)])
+    batch = RightPaddingCollator(tiny.tokenizer.pad_token_id)(
+        [data[i] for i in range(8)]
+    )
     loss = sb.load_loss("smmd").bind(sb.numeric_vocabulary(tiny.tokenizer))
     require_objective_of(AutoModelForCausalLM.from_pretrained(tiny.base), batch, loss)

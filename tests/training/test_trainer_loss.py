@@ -5,7 +5,12 @@ import random
 import pytest
 import torch
 from datasets import Dataset
-from transformers import AutoModelForCausalLM, DataCollatorForSeq2Seq, Trainer, TrainingArguments
+from transformers import (
+    AutoModelForCausalLM,
+    DataCollatorForSeq2Seq,
+    Trainer,
+    TrainingArguments,
+)
 
 import smmd_bench as sb
 from smmd_bench.errors import UserError
@@ -33,7 +38,9 @@ def sums(tokenizer, count):
         target.append(tokenizer.eos_token_id)
         ids = prompt + target
         labels = [-100] * len(prompt) + target
-        rows.append({"input_ids": ids, "attention_mask": [1] * len(ids), "labels": labels})
+        rows.append(
+            {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": labels}
+        )
     return rows
 
 
@@ -97,9 +104,13 @@ def test_gradient_accumulation_changes_nothing(tiny, tmp_path, loss):
         torch.testing.assert_close(weight, weights[name], rtol=1e-4, atol=1e-6)
 
     if loss == "gce":  # it divides by tokens, which the Trainer counts
-        assert losses(trainer(tiny, tmp_path, loss, 4, False)) == pytest.approx(expected, rel=1e-4)
+        assert losses(trainer(tiny, tmp_path, loss, 4, False)) == pytest.approx(
+            expected, rel=1e-4
+        )
     else:
-        assert losses(trainer(tiny, tmp_path, loss, 1, False)) == pytest.approx(expected, rel=1e-4)
+        assert losses(trainer(tiny, tmp_path, loss, 1, False)) == pytest.approx(
+            expected, rel=1e-4
+        )
         with pytest.raises(UserError, match=r"numeric units .*watch\(trainer\)"):
             trainer(tiny, tmp_path, loss, 4, False).train()
 
@@ -114,15 +125,25 @@ def test_the_snippets_of_the_page_make_the_steps_of_plain_pytorch(tmp_path, coun
     folder = model_card("builtin/tiny").folder
     tokenizer = load_tokenizer(folder)
     rows, collator = sums(tokenizer, 8), DataCollatorForSeq2Seq(tokenizer)
-    exact = {"max_steps": 2, "lr_scheduler_type": "constant", "max_grad_norm": 0, "bf16": False}
+    exact = {
+        "max_steps": 2,
+        "lr_scheduler_type": "constant",
+        "max_grad_norm": 0,
+        "bf16": False,
+    }
     names = {
         "tokenizer": tokenizer, "loader": [collator(rows)] * 2, "collator": collator,
         "data": Dataset.from_list(rows), "settings": settings_of(tmp_path, 2, **exact),
     }  # fmt: skip
-    start, *models = [AutoModelForCausalLM.from_pretrained(folder) for _ in range(1 + count)]
+    start, *models = [
+        AutoModelForCausalLM.from_pretrained(folder) for _ in range(1 + count)
+    ]
 
     for model, snippet in zip(models, snippets, strict=False):
-        names |= {"model": model, "optimizer": torch.optim.SGD(model.parameters(), lr=1e-2)}
+        names |= {
+            "model": model,
+            "optimizer": torch.optim.SGD(model.parameters(), lr=1e-2),
+        }
         exec(snippet, names)
         of_three = (of_model.parameters() for of_model in (start, models[0], model))
         for untrained, plain, trained in zip(*of_three, strict=True):

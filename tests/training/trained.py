@@ -14,7 +14,17 @@ from smmd_bench.training.trainer import ObjectiveTrainer, objective_forward
 
 
 def train(
-    base, folder, data, collate, tokenizer, spec, *, sgd=False, readers=0, watch=None, **recipe
+    base,
+    folder,
+    data,
+    collate,
+    tokenizer,
+    spec,
+    *,
+    sgd=False,
+    readers=0,
+    watch=None,
+    **recipe,
 ):
     """The model and its log. watch: called with the model before the first step."""
     recipe.setdefault("micro_batch_size", recipe["batch_size"])
@@ -38,7 +48,9 @@ def train(
         if watch is not None:
             watch(model)
         trainer.train()
-    return model, [line for line in trainer.state.log_history if "cross_entropy" in line]
+    return model, [
+        line for line in trainer.state.log_history if "cross_entropy" in line
+    ]
 
 
 def moved(model, base):

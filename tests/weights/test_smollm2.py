@@ -54,17 +54,25 @@ def test_both_engines_write_the_same_tokens_and_probabilities_for_real_problems(
         with engine.open(FOLDER, EngineSettings(max_model_length=512)) as session:
             result = session.generate(prompts, base, max_new_tokens=32)
             tokens.append([completion.token_ids for completion in result])
-            probabilities.append(session.next_token_probabilities(prompts, numbers, base))
+            probabilities.append(
+                session.next_token_probabilities(prompts, numbers, base)
+            )
 
     assert tokens[0] == tokens[1]
     np.testing.assert_allclose(*probabilities, atol=1e-3)
 
 
 def test_an_adapter_is_trained_killed_resumed_merged_and_asked(tmp_path):
-    command, out, other = CommandLine({**os.environ}), tmp_path / "run", tmp_path / "other"
+    command, out, other = (
+        CommandLine({**os.environ}),
+        tmp_path / "run",
+        tmp_path / "other",
+    )
     command.finish(JOB, out)
     cell = cells(out)["smollm2", "smmd"]
-    command.kill_when((other / f"train/.{cell.trained.name}.part/epochs/1").exists, JOB, other)
+    command.kill_when(
+        (other / f"train/.{cell.trained.name}.part/epochs/1").exists, JOB, other
+    )
     command.finish(JOB, other)
     assert cells(other)["smollm2", "smmd"].tested == cell.tested  # the same weights
     command.finish(f"export {out} --loss smmd --merged --out", tmp_path / "merged")
@@ -77,7 +85,8 @@ def test_an_adapter_is_trained_killed_resumed_merged_and_asked(tmp_path):
     texts = general_texts(load_tokenizer(FOLDER))
     rows = [make_canary(model, texts).log_probabilities for model in (merged, ours)]
     for row, expected in zip(*rows, strict=True):
-        np.testing.assert_allclose(row, expected, atol=0.3)  # the merged weights are bfloat16
+        # the merged weights are bfloat16
+        np.testing.assert_allclose(row, expected, atol=0.3)
     words = "--suite mmlu_anatomy --losses base --engine transformers --limit 20"
     command.finish(f"regress {out} {words}")
 

@@ -24,7 +24,13 @@ from smmd_bench.run.comparison import measure_cells
 from smmd_bench.run.run_directory import record_failure
 from smmd_bench.storage.addresses import digest_of_weights
 from smmd_bench.storage.cell import BASE
-from smmd_bench.storage.files import part_of, remove_tree, write_json, write_parquet, write_text
+from smmd_bench.storage.files import (
+    part_of,
+    remove_tree,
+    write_json,
+    write_parquet,
+    write_text,
+)
 
 VERSION = 1
 NO_CANARY = {
@@ -77,8 +83,12 @@ def _write_epochs(cell: Cell, folder: Path) -> None:
         write_text(place / "model.safetensors", json.dumps([*origin, epoch]))
         epochs.append({"epoch": epoch, "weights": digest_of_weights(place)})
 
-    log = pd.DataFrame({"step": [1, 2], "epoch": [1.0, 2.0], "loss": _numbers(str(origin), 2)})
-    write_parquet(folder / "log.parquet", log.assign(cross_entropy=log["loss"], seconds=0.1))
+    log = pd.DataFrame(
+        {"step": [1, 2], "epoch": [1.0, 2.0], "loss": _numbers(str(origin), 2)}
+    )
+    write_parquet(
+        folder / "log.parquet", log.assign(cross_entropy=log["loss"], seconds=0.1)
+    )
     _receipt(folder, "full", epochs)
 
 
@@ -138,37 +148,50 @@ class StubEngine:
         return {"name": self.name, "flavour": self.flavour, "library": VERSION}
 
     @contextmanager
-    def open(self, base: Path, settings: contracts.EngineSettings) -> Iterator["StubSession"]:
+    def open(
+        self, base: Path, settings: contracts.EngineSettings
+    ) -> Iterator["StubSession"]:
         tokenizer = stage.load_tokenizer(base)  # the workshop keeps it
         tokens = tokenizer.convert_tokens_to_ids(["3", "8"]), tokenizer.eos_token_id
-        yield StubSession(f"{self.flavour} {VERSION}", *tokens, broken=self.flavour == 3)
+        yield StubSession(
+            f"{self.flavour} {VERSION}", *tokens, broken=self.flavour == 3
+        )
 
 
 class StubSession:
     """A session of the stub engine."""
 
-    def __init__(self, flavour: str, digits: Sequence[int], end: int, *, broken: bool) -> None:
+    def __init__(
+        self, flavour: str, digits: Sequence[int], end: int, *, broken: bool
+    ) -> None:
         self.flavour, self.broken, self.tokens = flavour, broken, (*digits, end)
 
     def generate(self, prompts, checkpoint, **_) -> list[contracts.Completion]:
         if self.broken:
             raise RuntimeError("the engine does not run this model")
         origin = self._origin(checkpoint)
-        texts = [str(int(5 * _numbers(f"{origin} {list(prompt)}", 1)[0])) for prompt in prompts]
+        texts = [
+            str(int(5 * _numbers(f"{origin} {list(prompt)}", 1)[0]))
+            for prompt in prompts
+        ]
         return [contracts.Completion(text, (1, 2), "stop") for text in texts]
 
     def next_token_probabilities(
         self, prefixes, token_ids, checkpoint: contracts.Checkpoint, **_
     ) -> Any:
         origin = self._origin(checkpoint)
-        rows = [_numbers(f"{origin} {list(prefix)}", len(token_ids)) for prefix in prefixes]
+        rows = [
+            _numbers(f"{origin} {list(prefix)}", len(token_ids)) for prefix in prefixes
+        ]
         weights = np.array(rows).reshape(len(prefixes), len(token_ids))
         return weights / weights.sum(axis=1, keepdims=True)
 
     def likeliest_tokens(self, prefixes, checkpoint, **_) -> list[dict[int, float]]:
         """Of two digits and the end of the sequence."""
         origin = self._origin(checkpoint)
-        rows = [np.array(_numbers(f"{origin} {list(ids)}", 3)) + 0.1 for ids in prefixes]
+        rows = [
+            np.array(_numbers(f"{origin} {list(ids)}", 3)) + 0.1 for ids in prefixes
+        ]
         shares = [[*map(float, np.log(row / row.sum()))] for row in rows]
         return [dict(zip(self.tokens, row, strict=True)) for row in shares]
 
@@ -180,5 +203,7 @@ class StubSession:
 
 def _numbers(origin: str, count: int) -> list[float]:
     """Numbers of [0, 1) that follow from a text."""
-    seed = int.from_bytes(hashlib.blake2b(origin.encode(), digest_size=8).digest(), "big")
+    seed = int.from_bytes(
+        hashlib.blake2b(origin.encode(), digest_size=8).digest(), "big"
+    )
     return [round(float(x), 6) for x in np.random.default_rng(seed).random(count)]

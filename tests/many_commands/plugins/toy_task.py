@@ -26,14 +26,23 @@ class Toy:
     version: ClassVar[int] = 1
     modality: ClassVar[Modality] = Modality.TEXT
     max_new_tokens: ClassVar[int] = 4
-    paper_sizes: ClassVar[Mapping[Split, int]] = {"train": 2, "validation": 9, "test": 9}
+    paper_sizes: ClassVar[Mapping[Split, int]] = {
+        "train": 2,
+        "validation": 9,
+        "test": 9,
+    }
     transfers: ClassVar[tuple[str, ...]] = ("toy_sums",)
 
-    def examples(self, split: Split, seed: int, limit: int | None = None) -> Sequence[Example]:
+    def examples(
+        self, split: Split, seed: int, limit: int | None = None
+    ) -> Sequence[Example]:
         count = self.paper_sizes[split] if limit is None else limit
         return [
             Example(
-                f"{split}-{at}", f"{at} + {seed} = ", str(at % 5), Answer(Fraction(at % 5 + SHIFT))
+                f"{split}-{at}",
+                f"{at} + {seed} = ",
+                str(at % 5),
+                Answer(Fraction(at % 5 + SHIFT)),
             )
             for at in range(count)
         ]
