@@ -81,6 +81,7 @@ class MetricTable:
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
+        # Beside whole losses a variant with fewer seeds would be compared over other seeds.
         run = drop_short_variants(run.only(self.cells(run)))
         data = self.results(run, _select_cells(run))
 
@@ -193,9 +194,8 @@ class MetricTable:
     def _drop_robust(self, table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         """Without a robust error that says the same as the usual one in every cell."""
         # Where the mean is twice as large, a few errors carry it, and the robust one is needed.
-        values = data.pivot(index="address", columns="metric", values="value").astype(
-            "float64"
-        )
+        values = data.pivot(index="address", columns="metric", values="value")
+        values = values.astype("float64")
         for column in self.columns:
             if not column.robust:
                 continue
@@ -249,10 +249,10 @@ class MetricTable:
         """The numbers behind the table: one row a cell, where all rows have the same metrics."""
         if not self.columns:
             return data.drop(columns="address")
+
         # One row a cell is what people load into other tools.
-        data.attrs["published"] = [
-            column.metric for column in self.columns if column.paper
-        ]
+        published = [column.metric for column in self.columns if column.paper]
+        data.attrs["published"] = published
         source = ["data"] if self.sourced else []
         return to_wide(data, self.compared_metrics(), *source)
 

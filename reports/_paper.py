@@ -261,9 +261,9 @@ def _describe_decoding(run: Run) -> str:
         return NOT_REPORTED
 
     # A manifest of an older version may lack some; then the line names what a reader must ask for.
-    lacking = {
-        name: None for task in settings for name in _DECODING if name not in task
-    }
+    lacking: dict[str, None] = {}
+    for task in settings:
+        lacking |= {name: None for name in _DECODING if name not in task}
     if lacking:
         return f"incomplete ({', '.join(lacking)} {NOT_REPORTED})"
 

@@ -157,10 +157,14 @@ def join_results(run: Run, cells: pd.DataFrame, metrics: Sequence[str]) -> pd.Da
     """These metrics of these cells, metric by metric."""
     key = ["address", "metric"]
     identity = cells[[*_CELL, "address"]]
-    blocks = [identity.assign(metric=metric) for metric in metrics]
+    blocks = []
+    for metric in metrics:
+        blocks.append(identity.assign(metric=metric))
     every_row = pd.concat(blocks, ignore_index=True)
 
-    values = run.metrics[[*key, *_VALUES]].astype({"n": "Int64"})
+    # A cell without a result has no n; as integers those of the others stay whole.
+    values = run.metrics[[*key, *_VALUES]]
+    values = values.astype({"n": "Int64"})
     comparisons = run.comparisons.rename(columns=_DIFFERENCE)
     differences = comparisons[[*key, *_COMPARED]]
 
@@ -183,17 +187,20 @@ def to_wide(data: pd.DataFrame, compared: Collection[str], *more: str) -> pd.Dat
 
     parts: list[pd.DataFrame | pd.Series[Any]] = [first[_CELL]]
     for metric, rows in blocks.items():
-        parts.append(rows[_VALUES].add_prefix(f"{metric}_"))
+        values = rows[_VALUES]
+        parts.append(values.add_prefix(f"{metric}_"))
     parts.append(first[[*_COMPARED, "other_setting"]])
 
+    published_metrics = data.attrs.get("published", ())
     for name in ("published", "against_published"):
-        for metric in data.attrs.get("published", ()):
-            values = blocks[metric][name]
-            parts.append(values.rename(f"{name}_{metric}"))
+        for metric in published_metrics:
+            column = blocks[metric][name]
+            parts.append(column.rename(f"{name}_{metric}"))
     parts.append(first[[*more]])
 
+    gain_columns = [*_GAIN.values()]
     for metric in compared:
-        tests = blocks[metric][[*_GAIN.values()]]
+        tests = blocks[metric][gain_columns]
         parts.append(tests.add_prefix(f"{metric}_"))
     parts.append(first["best"])
     return pd.concat(parts, axis="columns")
@@ -209,14 +216,17 @@ def add_tests(data: pd.DataFrame, run: Run, metrics: Collection[str]) -> pd.Data
     seeds = pair_seeds(run, other)
 
     # Holm corrects over what the table shows: a loss outside of it must not raise its p-values.
-    seeds = seeds[seeds["metric"].isin(metrics)]
-    seeds = seeds[seeds["address"].isin(data["address"])]
-    tests = sum_up_seeds(seeds, other).rename(columns=_GAIN)
+    is_shown = seeds["metric"].isin(metrics)
+    is_shown &= seeds["address"].isin(data["address"])
+    tests = sum_up_seeds(seeds[is_shown], other)
 
     # All seeds of a loss have one test.
     key = [*KEY, "metric"]
+    tests = tests.rename(columns=_GAIN)
     tests = tests[[*key, *_GAIN.values()]]
     data = data.merge(tests, how="left", on=key)
+
+    # A merge may lose the categories, and with them the order of the run.
     data = order_losses(data, run.cells)
     return data.assign(best=_mark_best(data, other))
 

@@ -86,6 +86,7 @@ def make_artefact(
 def _describe_sample(run: Run, cells: pd.DataFrame) -> str:
     """`n = 1,319 test examples; seeds 0, 1, 2.`, or of some tasks `n = 200 or 1,319`."""
     metrics = run.metrics[run.metrics["address"].isin(cells["address"])]
+    # A metric of readable answers alone has a smaller n than the test set.
     sizes = metrics.groupby("address")["n"].max().unique()
     if not len(sizes):
         return ""
@@ -214,9 +215,8 @@ def _list_texts(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:
     groups = constants.groupby(["task", "address"], observed=True, sort=False)
     for (task, _), rows in groups:
         values = rows.set_index("metric")["constant"]
-        metrics = [
-            metric for metric in judged_metrics(str(task)) if metric.name in values
-        ]
+        judged = judged_metrics(str(task))
+        metrics = [metric for metric in judged if metric.name in values]
 
         # Every accuracy that is worth a row beats a constant; an error may not, and none shows it.
         if not any(metric.better == "lower" for metric in metrics):

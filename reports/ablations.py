@@ -46,7 +46,6 @@ from ._text import (
 ACCURACY, CE = "Acc (%)", "none (CE)"
 METRICS = (EXACT, "parse_failure_rate")
 
-
 Numbers = dict[str, tuple[float, ...]]
 """The number or numbers of a parameter, by loss spec."""
 
@@ -68,9 +67,10 @@ def list_scans(run: Run) -> dict[tuple[str, str], Numbers]:
         (parameter,) = parameters
         points = scanned.setdefault((name, parameter), {})
         for loss in (name, spec):
-            # Parameters that are words, such as a kernel, make no axis.
+            # The column has the default where a spec does not name the parameter.
             value = cells[parameter].get(loss)
             numbers = () if pd.isna(value) else _numbers(str(value))
+            # Parameters that are words, such as a kernel, make no axis.
             if numbers:
                 points[loss] = numbers
     return scanned
@@ -86,11 +86,10 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 def list_specs(run: Run) -> list[str]:
     """The loss specs of a run in order; of completions made elsewhere none."""
-    return (
-        []
-        if "predictions" in run.manifest
-        else [*map(str, run.cells["loss"].cat.categories)]
-    )
+    # There the losses are labels of files: a bracket in one names no parameter.
+    if "predictions" in run.manifest:
+        return []
+    return [*map(str, run.cells["loss"].cat.categories)]
 
 
 def select_varied(
@@ -197,6 +196,8 @@ class Ablation:
         cells, data = self.variants(run)
         table = self._table(run, select_rows(data, metric=EXACT), cells)
         warning = "Only seeds that every row has are compared."
+
+        # The paper prints accuracies of variants, and no parse failures.
         data.attrs["published"] = [EXACT]
         numbers = to_wide(data, [EXACT])
         return make_artefact(

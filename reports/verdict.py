@@ -97,6 +97,7 @@ class Verdict:
         difference = f"Δ to {label} [95 %]"
         table = table.rename(columns={VALUE: label, DIFFERENCE: difference})
         shown_always = ["Loss", "Metric", label, "Verdict", GROUP, difference]
+        # A narrow terminal leaves the optional columns out, not the words of the verdict.
         table.attrs["values"] = [*shown_always, FLIPS, P_HOLM]
         table.attrs["optional"] = ["n", "Seeds", FLIPS, P_HOLM, label]
 
@@ -187,9 +188,8 @@ def _make_rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, Any]]:
             yield from _make_gain_rows(gains[key], head, other, dead)
         # The reference and the untuned model need no row without a difference.
         elif loss in judged:
-            reason = (
-                explain_missing(group) or dead or describe_unpaired(run, group, other)
-            )
+            reason = explain_missing(group) or dead
+            reason = reason or describe_unpaired(run, group, other)
             yield {**head, "Verdict": reason}
 
 
