@@ -122,7 +122,7 @@ class MetricTable:
     def _row_groups(self, data: pd.DataFrame, other: str) -> list[RowGroup]:
         """What each row of the table is made from, in order."""
         groups = []
-        for _, cells in data.groupby(KEY, observed=True):
+        for _, cells in data.groupby(KEY):
             columns = self.choose_columns(cells, other)
             groups.append(RowGroup(cells, columns))
         return groups
@@ -262,7 +262,7 @@ def _select_cells(run: Run) -> pd.DataFrame:
     # A failed seed beside others is in the caption; a loss without any seed needs a row to be seen.
     is_done = run.cells["status"] == "done"
     keys = [run.cells[name] for name in KEY]
-    has_result = is_done.groupby(keys, observed=True).transform("any")
+    has_result = is_done.groupby(keys).transform("any")
     return run.cells[is_done | ~has_result]
 
 

@@ -90,10 +90,7 @@ def describe_unpaired(run: Run, cells: pd.DataFrame, other: str) -> str:
 
 def list_pairs(data: pd.DataFrame) -> list[Pair]:
     """The models and tasks of a frame, in the order of the run."""
-    return [
-        (str(model), str(task))
-        for (model, task), _ in data.groupby(PAIR, observed=True)
-    ]
+    return [(str(model), str(task)) for (model, task), _ in data.groupby(PAIR)]
 
 
 def select_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
@@ -124,7 +121,7 @@ def select_numeric(run: Run) -> pd.DataFrame:
     answers = scores.reindex(columns=["task", "answer"])
 
     # A task without any measured cell is not among the counts, and stays.
-    counts = answers.groupby("task", observed=True)["answer"].count()
+    counts = answers.groupby("task")["answer"].count()
     without_numbers = counts.index[counts == 0]
     return run.cells[~run.cells["task"].isin(without_numbers)]
 
@@ -180,7 +177,7 @@ def to_wide(data: pd.DataFrame, compared: Collection[str], *more: str) -> pd.Dat
     of the metrics `compared`; `more` are columns of cells.
     """
     # `join_results` repeats its cells for each metric in one order, so that blocks stand in line.
-    blocks: dict[str, pd.DataFrame] = {}
+    blocks = {}
     for metric, rows in data.groupby("metric", sort=False):
         blocks[str(metric)] = rows.reset_index(drop=True)
     first = next(iter(blocks.values()))
@@ -236,7 +233,7 @@ def _mark_best(data: pd.DataFrame, other: str) -> pd.Series[bool]:
     # The gain of `other` is its noise floor, and of an error the smallest would be the best.
     can_win = (data["loss"] != other) & (data["metric"] == EXACT)
     gain = data["gain"].where(can_win)
-    by_pair = gain.groupby([data["model"], data["task"]], observed=True)
+    by_pair = gain.groupby([data["model"], data["task"]])
     is_largest = gain == by_pair.transform("max")
     return is_largest & (gain > 0) & (data["gain_p"] < LEVEL)
 

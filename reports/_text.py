@@ -106,7 +106,7 @@ def _describe_missing(cells: pd.DataFrame) -> str:
     # A row that is missing without a word would look like a loss that nobody ran.
     reasons = []
     missing = cells[cells["status"] != "done"]
-    for loss, group in missing.groupby("loss", observed=True):
+    for loss, group in missing.groupby("loss"):
         reasons.append(f"{loss_label(str(loss))} ({explain_missing(group)})")
     return f"Without a result: {', '.join(reasons)}." if reasons else ""
 
@@ -212,7 +212,7 @@ def _list_texts(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:
     """What the best constant answer gets by each metric, of each test set of each task."""
     by_task: dict[str, list[str]] = {}
     constants = constants_of(run, cells).merge(cells[["address", "task"]], on="address")
-    groups = constants.groupby(["task", "address"], observed=True, sort=False)
+    groups = constants.groupby(["task", "address"], sort=False)
     for (task, _), rows in groups:
         values = rows.set_index("metric")["constant"]
         judged = judged_metrics(str(task))
@@ -239,7 +239,7 @@ def describe_unbeaten(run: Run) -> str:
     has_several_tasks = compared["task"].nunique() > 1
 
     sentences = []
-    for (task, name), rows in compared.groupby(["task", "metric"], observed=True):
+    for (task, name), rows in compared.groupby(["task", "metric"]):
         metrics = {metric.name: metric for metric in judged_metrics(str(task))}
         metric = metrics[str(name)]
         unbeaten = _select_unbeaten(rows)
@@ -257,7 +257,7 @@ def describe_unbeaten(run: Run) -> str:
 
 def _select_unbeaten(rows: pd.DataFrame) -> pd.DataFrame:
     """Mean value and constant, over seeds, of the models and losses that are not below it."""
-    groups = rows.groupby(["model", "loss"], observed=True)
+    groups = rows.groupby(["model", "loss"])
     means = groups[["value", "constant"]].mean()
 
     # Not `>=`: a loss without a single number has no error, and has beaten nothing.

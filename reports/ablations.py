@@ -101,18 +101,18 @@ def select_varied(
 
     # Others are missing in this column, which `nunique` does not count.
     varied_losses = rows["loss"].astype("object").where(is_varied)
-    by_pair = varied_losses.groupby([rows["model"], rows["task"]], observed=True)
+    by_pair = varied_losses.groupby([rows["model"], rows["task"]])
     return rows[by_pair.transform("nunique") >= least]
 
 
 def select_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
     """For each model and task the cells of the seeds that all its losses have; all if none is."""
-    losses_of_pair = cells.groupby(PAIR, observed=True)["loss"].transform("nunique")
-    by_seed = cells.groupby([*PAIR, "seed"], observed=True)
+    losses_of_pair = cells.groupby(PAIR)["loss"].transform("nunique")
+    by_seed = cells.groupby([*PAIR, "seed"])
     is_shared = by_seed["loss"].transform("nunique") == losses_of_pair
 
     # Without a seed that all have, unequal ones are better than an empty table.
-    by_pair = is_shared.groupby([cells["model"], cells["task"]], observed=True)
+    by_pair = is_shared.groupby([cells["model"], cells["task"]])
     return cells[is_shared | ~by_pair.transform("any")]
 
 
@@ -206,7 +206,7 @@ class Ablation:
 
     def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, str]] = []
-        bold: list[tuple[int, str]] = []
+        bold = []
         labels = self.labels(run)
         other = find_opponent(data)
         for pair in list_pairs(data):

@@ -120,7 +120,7 @@ class DatasetSamples:
     def build(self, run: Run) -> Artefact:
         """One grid a task."""
         run = drop_short_variants(run)
-        groups = select_measured(run.cells).groupby("task", observed=True)
+        groups = select_measured(run.cells).groupby("task")
         blocks = [_select_samples(run, cells) for _, cells in [*groups][:TASKS]]
         data = pd.concat(blocks, ignore_index=True).drop(columns="image")
 

@@ -58,11 +58,11 @@ def average_first_digits(run: Run) -> pd.DataFrame:
     probes = probes.assign(digit=digits)[digits > 0]
 
     # All seeds answer the same examples, so that n is that of one.
-    by_seed = probes.groupby([*key, "seed"], observed=True)
-    sizes = by_seed.size().groupby(key, observed=True)
+    by_seed = probes.groupby([*key, "seed"])
+    sizes = by_seed.size().groupby(key)
     counts = pd.DataFrame({"n": sizes.max(), "seeds": sizes.size()})
 
-    probabilities = probes.groupby(key, observed=True)[DIGITS]
+    probabilities = probes.groupby(key)[DIGITS]
     means = probabilities.mean()
     deviations = probabilities.std(ddof=0)
     deviations = deviations.add_suffix("_deviation")
@@ -156,7 +156,7 @@ def _make_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
         block = select_pair(data, pair)
         yield _make_size_row(block, pair, headings)
 
-        for _, group in block.groupby("loss", observed=True):
+        for _, group in block.groupby("loss"):
             row = describe_row(group.iloc[0])
             row["Seeds"] = str(group["seeds"].max())
             for line in group.to_dict("records"):

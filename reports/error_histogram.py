@@ -70,7 +70,7 @@ def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
     has_numbers = cells["task"].isin(list_numeric_tasks(run))
     cells = cells[has_numbers & (cells["loss"] != "base")]
     blocks = []
-    for _, group in cells.groupby(PAIR, observed=True):
+    for _, group in cells.groupby(PAIR):
         # Model by model and task by task: the scores of a whole run may not fit into memory.
         losses = [*map(str, group["loss"].sort_values().unique())]
         reference = _select_reference(run, losses)
@@ -155,12 +155,12 @@ class ErrorHistogram:
 
         `low` and `high` are the ends of a bin. `n` are the answers of each, `share` is in percent.
         """
-        by_loss = common.groupby(KEY, observed=True)
+        by_loss = common.groupby(KEY)
         seeds = by_loss["seed"].nunique()
 
         place = [*KEY, *self.place]
         answers = self.find_bins(common)
-        counts = answers.groupby(place, observed=True).size()
+        counts = answers.groupby(place).size()
 
         # Bins without an answer are drawn as empty.
         data = seeds.reset_index(name="seeds")
@@ -170,7 +170,7 @@ class ErrorHistogram:
         data["count"] = counts_of_all.astype(int)
 
         # Shares, and not counts, since subsets differ in size from loss to loss.
-        by_histogram = data.groupby(place[:-1], observed=True)
+        by_histogram = data.groupby(place[:-1])
         data["n"] = by_histogram["count"].transform("sum")
         data["share"] = 100 * data["count"] / data["n"].clip(lower=1)
         return data[self.written]
@@ -191,7 +191,7 @@ class ErrorHistogram:
         self, common: pd.DataFrame, data: pd.DataFrame
     ) -> Iterator[dict[str, str]]:
         """One row of the table a model, task and loss."""
-        for key, answers in common.groupby([*PAIR, "pair"], observed=True):
+        for key, answers in common.groupby([*PAIR, "pair"]):
             model, task, loss = map(str, key)
             reference = find_compared_loss(answers)
             # Both on the same examples: another subset of either would change its percentile.
@@ -219,7 +219,7 @@ class ErrorHistogram:
         figure, grids = make_blocks(blocks, head=0.4, height=2.5)
 
         # As in the table: over each seed, and then their mean.
-        by_seed = common.groupby([*KEY, "seed"], observed=True)
+        by_seed = common.groupby([*KEY, "seed"])
         p90 = by_seed["error"].quantile(QUANTILE)
 
         for (axes,), (pair, losses) in zip(grids, drawn.items(), strict=True):

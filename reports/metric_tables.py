@@ -142,7 +142,7 @@ class TaskTable(MetricTable):
     def results(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:
         """One row a cell and metric that its task has, greedily decoded."""
         blocks = []
-        for _, group in cells.groupby("task", observed=True):
+        for _, group in cells.groupby("task"):
             # Tasks without a result need a metric all the same: their rows say why.
             metrics = _list_greedy_metrics(run, group) or [EXACT]
             blocks.append(join_results(run, group, metrics))

@@ -78,7 +78,7 @@ def count_categories(run: Run) -> pd.DataFrame:
     the paper's count, where the setting is the same.
     """
     cells = select_measured(run.cells)
-    seeds = cells.groupby(KEY, observed=True)["seed"].nunique()
+    seeds = cells.groupby(KEY)["seed"].nunique()
     counts = _average_counts(run, cells, seeds)
     long: Any = counts[[*ROWS]].stack()
     data: pd.DataFrame = long.reset_index(name="count")
@@ -106,7 +106,7 @@ def _average_counts(
     scores = run.read("scores", ["answer", "category"], cells["address"])
     is_counted = scores["answer"].notna()
     scores["category"] = scores["category"].where(is_counted, LEFT_OUT)
-    groups = scores.groupby([*KEY, "category"], observed=True)
+    groups = scores.groupby([*KEY, "category"])
 
     # Categories that no answer is in count 0, and are not missing.
     sizes = groups.size().unstack(fill_value=0)
@@ -127,7 +127,7 @@ def _find_published_counts(
     run: Run, cells: pd.DataFrame, data: pd.DataFrame
 ) -> pd.Series[float]:
     """The paper's count of each row of `data`; missing where the setting is another."""
-    published: dict[Any, Mapping[str, float]] = {}
+    published = {}
     # The seeds of a loss have one setting.
     one_a_loss = cells.drop_duplicates(KEY)
     for cell in one_a_loss.to_dict("records"):
@@ -149,7 +149,7 @@ def _make_table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """
     # The total, which is the last category, has no share of itself.
     is_part = data["category"] != TOTAL
-    total = data.groupby(KEY, observed=True)["published"].transform("last")
+    total = data.groupby(KEY)["published"].transform("last")
     data = data.assign(
         count_share=data["share"].where(is_part),
         published_share=(100 * data["published"] / total).where(is_part),

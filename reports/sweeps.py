@@ -23,7 +23,7 @@ from smmd_bench.publishing.style import (
 from smmd_bench.results.baselines import REFERENCE
 
 from ._panels import LEAST, make_panels, name_symbol, set_values
-from ._results import EXACT, Pair, list_pairs, select_pair, select_rows, to_wide
+from ._results import EXACT, list_pairs, select_pair, select_rows, to_wide
 from ._text import make_artefact
 from .ablations import list_scans, select_variants
 
@@ -76,7 +76,7 @@ class Sweep:
     def build(self, run: Run) -> Artefact:
         """One panel a parameter, model and task."""
         scanned = self._scans(run)
-        panels: list[tuple[Scan, Pair]] = []
+        panels = []
         for scan in scanned:
             for pair in list_pairs(scan.data):
                 panels.append((scan, pair))
@@ -171,7 +171,7 @@ class Sweep:
 def _average_points(data: pd.DataFrame) -> pd.DataFrame:
     """One row a loss: mean over seeds, and how far down and up its bars go: the deviation over
     seeds, or the interval of one seed."""
-    groups = data.groupby("loss", observed=True)
+    groups = data.groupby("loss")
     values = groups[f"{EXACT}_value"]
     deviation = values.std()
     points = groups[["series", "value"]].first()

@@ -87,7 +87,7 @@ class TuningTable:
 
 
 def _make_tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
-    for (_, task, _), trials in data.groupby(KEY, observed=True):
+    for (_, task, _), trials in data.groupby(KEY):
         # The column Loss names what was tuned: `SMMD`, and not `SMMD (tuned)`.
         first = trials.iloc[0]
         head = describe_row({**first, "loss": first["untuned"]})
@@ -266,7 +266,7 @@ def _join_decoders(run: Run) -> pd.DataFrame:
     # What the beam search of a cell found, as a probability, is a mean over its examples.
     key = [*KEY, "seed"]
     scores = run.read("scores", [MASS])
-    masses = scores.groupby(key, observed=True)[MASS].mean()
+    masses = scores.groupby(key)[MASS].mean()
     found_masses = masses.reset_index(name="found")
     return data.merge(found_masses, how="left", on=key)
 
@@ -274,7 +274,7 @@ def _join_decoders(run: Run) -> pd.DataFrame:
 def _make_decoded_rows(
     data: pd.DataFrame, decoders: list[str], other: str
 ) -> Iterator[dict[str, str]]:
-    for _, cells in data.groupby(KEY, observed=True):
+    for _, cells in data.groupby(KEY):
         labels = label_metrics(str(cells["task"].iloc[0]))
         present = {*cells["name"]}
 
@@ -294,8 +294,8 @@ def _make_decoded_row(
     cells: pd.DataFrame, decoders: list[str], other: str
 ) -> dict[str, str]:
     """The values of one metric under each decoder, then its differences."""
-    values: dict[str, str] = {}
-    differences: dict[str, str] = {}
+    values = {}
+    differences = {}
     present = [rule for rule in decoders if (cells["decoder"] == rule).any()]
     for rule in present:
         rows = select_rows(cells, decoder=rule)

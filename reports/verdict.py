@@ -168,12 +168,12 @@ def _make_rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, Any]]:
     other = find_reference(run)
     judged = _list_judged(run)
     without_learning = find_dead_losses(run)
-    gains = dict([*data.groupby(KEY, observed=True)])
+    gains = dict([*data.groupby(KEY)])
 
     # Sorting by it puts the reference below the losses of its model and task.
     cells = run.cells.assign(is_reference=run.cells["loss"] == other)
     order = ["task", "model", "is_reference", "loss"]
-    for (task, model, is_reference, loss), group in cells.groupby(order, observed=True):
+    for (task, model, is_reference, loss), group in cells.groupby(order):
         head = describe_row(group.iloc[0])
         if is_reference:
             pair = (str(model), str(task))

@@ -95,7 +95,7 @@ class _Group(NamedTuple):
 
 def _choose_examples(groups: Sequence[_Group], limit: int) -> list[tuple[int, int]]:
     """Choose the examples to embed: number of the group and place, in the page's order."""
-    ranked: list[tuple[bool, int, int, int]] = []
+    ranked = []
     for number, group in enumerate(groups):
         places = np.argsort(~group.differing, kind="stable")
         for rank, place in enumerate(places[:limit].tolist()):
@@ -114,7 +114,7 @@ def _choose_examples(groups: Sequence[_Group], limit: int) -> list[tuple[int, in
 
 def _read_groups(run: RunFrames) -> Iterator[_Group]:
     measured = run.cells[run.cells["status"] == "done"]
-    for (model, task), cells in measured.groupby(["model", "task"], observed=True):
+    for (model, task), cells in measured.groupby(["model", "task"]):
         is_base = cells["loss"] == BASE
         base = cells[is_base]
         trained = cells[~is_base]

@@ -60,17 +60,15 @@ def write_export(
             f"{existing[0]} is there already: delete it, or choose another with --out."
         )
 
-    notes: dict[str, None] = {}
+    notes = []
     for row, folder in zip(cells, folders, strict=True):
         # Another export may have been killed here.
         shutil.rmtree(part_of(folder), ignore_errors=True)
         with write_folder(folder) as part:
-            note = write_weights(run, row, part, merged=merged)
+            notes.append(write_weights(run, row, part, merged=merged))
             write_model_card(run, row, part, folder.name)
             write_lm_eval_results(run, row, part, folder.name)
-        if note is not None:
-            notes[note] = None
-    return folders, [*notes]
+    return folders, [*filter(None, dict.fromkeys(notes))]
 
 
 def write_weights(

@@ -131,10 +131,10 @@ def render_page(
     place = f"runs/{path.name}" if path.parent.name == "runs" else path.name
 
     # A note that several reports give stands once.
-    notes: dict[str, None] = {}
+    notes: list[str] = []
     for section in sections:
         if section.artefact is not None:
-            notes |= dict.fromkeys(section.artefact.notes)
+            notes += section.artefact.notes
 
     # The browser runs the script whose digest the page's policy names, and no other.
     script = _read_text("page.js")
@@ -156,7 +156,7 @@ def render_page(
             "Tables": [section for section in displayed if section.image is None],
             "Figures": [section for section in displayed if section.image is not None],
         },
-        notes=[*notes],
+        notes=[*dict.fromkeys(notes)],
         skipped=[section for section in sections if section.skipped is not None],
         cells=run.cells.to_dict("records"),
         examples=examples,

@@ -181,7 +181,7 @@ def add_legend(figure: Figure) -> None:
     figure.set_figheight(figure.get_figheight() + 0.19 * (lines - 1))
 
     # matplotlib fills column by column; labels are read row by row.
-    labels: list[str] = []
+    labels = []
     for column in range(columns):
         labels += [*handles][column::columns]
     in_rows = [handles[label] for label in labels]

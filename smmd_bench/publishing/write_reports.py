@@ -102,7 +102,7 @@ def write_some_reports(
 
 def find_reports(only: Iterable[str]) -> list[str]:
     """Find reports by name (`arithmetic_table`, `table2`); UserError for an unknown one."""
-    reports: list[str] = []
+    reports = []
     for word in only:
         reports += [word] if word in names("reports") else _find_by_number(word)
     return [*dict.fromkeys(reports)]
