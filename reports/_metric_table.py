@@ -93,7 +93,7 @@ class MetricTable:
         table = self._titles(table, data, groups)
         table.attrs["bold"] = self._mark_best(table, groups)
 
-        constants = describe_constants(run, run.cells)
+        constants = describe_constants(run)
         numbers = self._data_frame(data)
         return _text.make_artefact(
             run, run.cells, self.caption_text, constants, table=table, data=numbers

@@ -140,12 +140,12 @@ def make_table(rows: Iterable[dict[str, str]]) -> pd.DataFrame:
     return table
 
 
-def format_mean(values: pd.Series[float], digits: int, *, sign: bool = False) -> str:
+def format_mean(values: pd.Series[float], digits: int) -> str:
     """`43.4 ± 0.5` of the values that exist; a dash where none does."""
     present = [*map(float, values.dropna())]
     if not present:
         return DASH
-    return with_deviation(*over_seeds(present), digits, sign=sign)
+    return with_deviation(*over_seeds(present), digits)
 
 
 def format_estimate(cells: pd.DataFrame, digits: int, *, interval: bool = False) -> str:
@@ -195,12 +195,12 @@ def drop_dashes_below(table: pd.DataFrame, prefix: str) -> pd.DataFrame:
     return drop_dashes(table, [name for name in table if str(name).startswith(prefix)])
 
 
-def describe_constants(run: Run, cells: pd.DataFrame) -> str:
+def describe_constants(run: Run) -> str:
     """`The best constant answer gets Acc (%) 3.2, MAE 12.40.`; empty without an error to compare.
 
     Of several tasks each is named, and of several test sets of a task each has its values.
     """
-    by_task = _list_texts(run, cells)
+    by_task = _list_texts(run)
     clauses = []
     for task, texts in by_task.items():
         on_task = f"on {task} " if len(by_task) > 1 else ""
@@ -208,10 +208,11 @@ def describe_constants(run: Run, cells: pd.DataFrame) -> str:
     return f"The best constant answer gets {'; '.join(clauses)}." if clauses else ""
 
 
-def _list_texts(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:
+def _list_texts(run: Run) -> dict[str, list[str]]:
     """What the best constant answer gets by each metric, of each test set of each task."""
     by_task: dict[str, list[str]] = {}
-    constants = constants_of(run, cells).merge(cells[["address", "task"]], on="address")
+    tasks = run.cells[["address", "task"]]
+    constants = constants_of(run, run.cells).merge(tasks, on="address")
     groups = constants.groupby(["task", "address"], sort=False)
     for (task, _), rows in groups:
         values = rows.set_index("metric")["constant"]

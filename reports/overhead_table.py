@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -73,23 +72,19 @@ class OverheadTable:
 
 def _add_published(data: pd.DataFrame, settings: OverheadSettings) -> pd.DataFrame:
     """The rows with the paper's ratios to its own cross-entropy; missing where it has none."""
+    is_comparable = _explain_unpublished(settings) is None
     # Seconds on another GPU cannot be compared, and ratios within one harness can.
     for name, column in PUBLISHED.items():
         # The paper has no row of the stock Trainer, and none of every loss.
         values = []
         for row in (CE, *settings.rows):
-            values.append(_find_published(settings, row).get(column))
+            published = find_published(TABLE, settings.geometry, TASK, row)
+            values.append(published.get(column) if is_comparable else None)
 
         of_ce, *of_rows = values
         ratios = pd.Series(of_rows, dtype="float64") / (of_ce or math.nan)
         data[f"published_{name}_to_ce"] = ratios
     return data
-
-
-def _find_published(settings: OverheadSettings, row: str) -> Mapping[str, float]:
-    if _explain_unpublished(settings):
-        return {}
-    return find_published(TABLE, settings.geometry, TASK, row)
 
 
 def _make_row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:

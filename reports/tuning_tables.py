@@ -179,8 +179,11 @@ def _list_numeric_settings(data: pd.DataFrame) -> pd.DataFrame:
     # A trial of two numbers is a point of two curves.
     rows = []
     for trial in data[data["value"].notna()].to_dict("records"):
-        for name, value in _parse_numbers(str(trial["text"])):
-            rows.append({**trial, "varied": name, "at": value})
+        for setting in split_list(str(trial["text"])):
+            name, _, value = setting.partition("=")
+            # The others are words, such as a schedule, and make no axis.
+            with suppress(ValueError):
+                rows.append({**trial, "varied": name, "at": float(value)})
     return pd.DataFrame(rows)
 
 
@@ -189,15 +192,6 @@ def _draw_curve(axis: Axes, curve: pd.DataFrame, loss: str, look: LossStyle) -> 
     means = curve.groupby("at")["value"].agg(["mean", "std"]).fillna(0)
     plotted = look.plotted(label=loss_label(loss), elinewidth=1.1, capsize=2.5)
     axis.errorbar(means.index, means["mean"], means["std"], **plotted)
-
-
-def _parse_numbers(text: str) -> Iterator[tuple[str, float]]:
-    """The settings of a trial that are numbers."""
-    for setting in split_list(text):
-        # The others are words, such as a schedule, and make no axis.
-        key, _, value = setting.partition("=")
-        with suppress(ValueError):
-            yield key, float(value)
 
 
 DECODED = (

@@ -134,7 +134,7 @@ def _move_links(table: pd.DataFrame) -> None:
 def _warn(run: Run, table: pd.DataFrame) -> str:
     """What must not be misread: losses that a constant beats, flips and groups."""
     # A column that the table lacks needs no sentence.
-    sentences = [describe_constants(run, run.cells), describe_unbeaten(run)]
+    sentences = [describe_constants(run), describe_unbeaten(run)]
     if FLIPS in table:
         sentences.append(FLIPPED.format(_shorten_label(run)))
     if GROUP in table:

@@ -75,9 +75,8 @@ class Section:
 def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
     """Write the page of the reports that were made, and `failed.json` if any of them raised."""
     folder = run.path / "reports"
-    write_text(
-        folder / "index.html", render_page(run, sections, embedded_examples(run))
-    )
+    html = render_page(run, sections, embedded_examples(run))
+    write_text(folder / "index.html", html)
 
     failed = {}
     for section in sections:
@@ -140,6 +139,8 @@ def render_page(
     script = _read_text("page.js")
     digest = hashlib.sha256(script.encode()).digest()
     text = json.dumps(examples, ensure_ascii=False)
+
+    # Packed, since the page must open on a phone; without a time it follows from the run alone.
     packed = gzip.compress(text.encode(), 6, mtime=0)
 
     displayed = [section for section in sections if section.skipped is None]
@@ -161,6 +162,7 @@ def render_page(
         cells=run.cells.to_dict("records"),
         examples=examples,
         packed=_encode(packed),
+        # Not escaped: style and script are ours, and hold nothing of a run.
         style=Markup(_read_text("page.css")),
         script=Markup(script),
         digest=_encode(digest),

@@ -142,9 +142,12 @@ class Compared(NamedTuple):
 def all_compared(cells: Iterable[CellRecord]) -> list[Compared]:
     """Every pair of these measured cells that is compared."""
     records = {cell_key(record): record for record in cells}
+    kinds = {
+        "comparison": find_baselines(records),
+        "noise": find_noise_pairs(records),
+    }
     pairs = []
-    for key, baseline in find_baselines(records).items():
-        pairs.append(Compared(records[key], records[baseline], "comparison"))
-    for key, other in find_noise_pairs(records).items():
-        pairs.append(Compared(records[key], records[other], "noise"))
+    for kind, opponents in kinds.items():
+        for key, other in opponents.items():
+            pairs.append(Compared(records[key], records[other], kind))
     return pairs

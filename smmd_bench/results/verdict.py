@@ -90,11 +90,11 @@ def _select_judged(
     seeds: pd.DataFrame, judged: Collection[tuple[Any, str]], run: Run
 ) -> pd.DataFrame:
     """The rows of metrics that losses are judged by, in their order."""
-    places = {key: place for place, key in enumerate(judged)}
-    keys = zip(seeds["task"], seeds["metric"], strict=True)
-    place = [places.get(key, -1) for key in keys]
-    rows = seeds.assign(at=place).query("at >= 0").sort_values("at", kind="stable")
-    return order_losses(rows.reset_index(drop=True), run.cells)
+    import pandas as pd
+
+    # An inner join keeps the order of its left side.
+    order = pd.DataFrame([*judged], columns=["task", "metric"])
+    return order_losses(order.merge(seeds), run.cells)
 
 
 def _mean_values(seeds: pd.DataFrame) -> pd.DataFrame:
