@@ -127,6 +127,9 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
     task = _load_task(run, row)
     is_adapter = (folder / "adapter_config.json").exists()
     is_vision = task.modality is Modality.VISION
+    selection = _select_cell(run.selection, row)
+    tuning = _select_cell(run.tuning, row)
+    measured = _select_measured(run, row, task)
     differences = _pair_metrics(run.comparisons, row, task)
 
     # Without weights there is nothing to call.
@@ -145,17 +148,9 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
         adapter=is_adapter,
         hub=_find_hub_base(run, row),
         call=call,
-        epochs=[
-            line["epoch"]
-            for line in _select_cell(run.selection, row)
-            if line["selected"]
-        ],
-        tuned=[
-            line["text"] for line in _select_cell(run.tuning, row) if line["chosen"]
-        ],
-        results=[
-            _format_line(*pair, "value") for pair in _select_measured(run, row, task)
-        ],
+        epochs=[line["epoch"] for line in selection if line["selected"]],
+        tuned=[line["text"] for line in tuning if line["chosen"]],
+        results=[_format_line(*pair, "value") for pair in measured],
         differences=[_format_line(*pair, "difference") for pair in differences],
         against=differences[0][1]["against_loss"] if differences else None,
     )
@@ -244,30 +239,24 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
         error = unit * (line["high"] - line["low"]) / (2 * 1.96)
         values[f"{metric.name},none"] = line["value"] * unit
         # "N/A" is lm-eval's own word for it; JSON has no NaN.
-        known_error = error if math.isfinite(error) else "N/A"
-        values[f"{metric.name}_stderr,none"] = known_error
+        stated_error = error if math.isfinite(error) else "N/A"
+        values[f"{metric.name}_stderr,none"] = stated_error
 
     limit = _find_token_limit(run, row)
     generation = {"do_sample": False, "temperature": 0.0, "max_gen_toks": limit}
-    config = {
-        "task": key,
-        "test_split": "test",
-        "num_fewshot": 0,
-        "generation_kwargs": generation,
-    }
+    config = {"task": key, "test_split": "test", "num_fewshot": 0}
+    config["generation_kwargs"] = generation
     dataset = _find_dataset(task)
     if dataset is not None:
         config["dataset_path"] = dataset
 
     # The date of the run, so that each export of it writes the same file.
     created = datetime.fromisoformat(str(run.manifest["created"]))
+    seed = int(row["seed"])
     model = {"pretrained": f"local/{name}", "base": _name_base(run, row)}
     # A run may test more examples than the paper has.
     whole_test_set = max(n, int(task.paper_sizes["test"]))
-    directions = {}
-    for metric in task.metrics():
-        directions[metric.name] = metric.better == "higher"
-
+    directions = {metric.name: metric.better == "higher" for metric in task.metrics()}
     results = {
         "results": {key: values},
         "configs": {key: config},
@@ -275,11 +264,7 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
         "n-shot": {key: 0},
         "higher_is_better": {key: directions},
         "n-samples": {key: {"original": whole_test_set, "effective": n}},
-        "config": {
-            "model": "smmd-bench",
-            "model_args": model,
-            "random_seed": int(row["seed"]),
-        },
+        "config": {"model": "smmd-bench", "model_args": model, "random_seed": seed},
         "date": created.timestamp(),
         "model_source": "smmd-bench",
         "model_name": f"local/{name}",
@@ -305,13 +290,11 @@ def _select_cell(frame: Any, row: Row) -> list[dict[str, Any]]:
 def _pair_metrics(frame: Any, row: Row, task: Task) -> list[tuple[Metric, Row]]:
     """Select the rows of a frame that are of the cell, with the task's metric that each is of."""
     metrics = {metric.name: metric for metric in task.metrics()}
-    pairs: list[tuple[Metric, Row]] = []
-    for line in _select_cell(frame, row):
-        # A run also has metrics under decoding rules, which the task does not list.
-        metric = metrics.get(line["metric"])
-        if metric is not None:
-            pairs.append((metric, line))
-    return pairs
+    lines = _select_cell(frame, row)
+    # A run also has metrics under decoding rules, which the task does not list.
+    return [
+        (metrics[line["metric"]], line) for line in lines if line["metric"] in metrics
+    ]
 
 
 def _select_measured(run: RunFrames, row: Row, task: Task) -> list[tuple[Metric, Row]]:
