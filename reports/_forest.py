@@ -39,6 +39,7 @@ def draw_verdicts(run: Run, data: pd.DataFrame) -> Figure:
     """A block of panels a model and task, as high as it has losses."""
     drawn_pairs = list_pairs(data)[:GROUPS]
     blocks = [select_pair(data, pair) for pair in drawn_pairs]
+    # In inches: 0.3 a loss, and 1.1 for the heading, the titles and the axis.
     heights = [1.1 + 0.3 * block["loss"].nunique() for block in blocks]
     figure = style.new_figure(style.WIDTH, 0.35 + sum(heights))
     parts = stack_parts(figure, heights)
@@ -63,15 +64,23 @@ def _draw_block(
 ) -> None:
     """A panel a metric, a row a loss; the noise floor is the last one."""
     metrics = []
-    for metric in judged_metrics(str(block["task"].iloc[0])):
+    task = str(block["task"].iloc[0])
+    for metric in judged_metrics(task):
         rows = select_rows(block, metric=metric.name)
+        # An error of losses that never answer with a number has no difference to draw.
         if not rows.empty:
             metrics.append(rows)
 
     # The noise floor is no loss to judge, and stands below them.
     losses = [*block["loss"].sort_values().unique()]
     losses.sort(key=lambda loss: loss == other)
-    names = [shortened(_name_row(loss, other), 24) for loss in losses]
+
+    names = []
+    for loss in losses:
+        name = loss_label(loss)
+        if loss == other:
+            name += NOISE
+        names.append(shortened(name, 24))
 
     axes = part.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
     for axis, rows in zip(axes, metrics, strict=True):
@@ -80,10 +89,6 @@ def _draw_block(
     # The rows of all panels are those of the first, from the top.
     axes[0].set_yticks(range(len(losses)), names)
     axes[0].set_ylim(len(losses) - 0.5, -0.5)
-
-
-def _name_row(loss: str, other: str) -> str:
-    return loss_label(loss) + NOISE if loss == other else loss_label(loss)
 
 
 def _add_legend(figure: Figure) -> None:
@@ -127,7 +132,9 @@ def _draw_panel(
 
     # Of an error a smaller value is better, and the axis is turned round.
     bound = _choose_bound(data)
-    axis.set_xlim((bound, -bound) if first["better"] == "lower" else (-bound, bound))
+    if first["better"] == "lower":
+        bound = -bound
+    axis.set_xlim(-bound, bound)
     axis.axvline(0, color="black", linewidth=0.9)
     axis.grid(axis="y", visible=False)
     axis.tick_params(axis="y", length=0)
@@ -144,6 +151,7 @@ def _choose_bound(data: pd.DataFrame) -> float:
 
     # Intervals of a few examples may be a hundred times as long as the others.
     limit = WIDEST * max(np.nanmax(ends[:, 0]), median)
+    # Where all losses are equal there is no end, and an axis without length cannot be drawn.
     return float(1.06 * min(farthest, limit)) or 1.0
 
 
@@ -168,6 +176,8 @@ def _draw_gain(axis: Axes, gain: dict[Any, Any], row: int, look: LossStyle) -> N
         linewidth=1.8,
         markersize=7,
     )
+
+    # An open marker warns that its interval says nothing of other seeds.
     filled = look.colour if gain["interval"] == OVER_SEEDS else "white"
     axis.plot(gain["difference"], row, **look.plotted(6, markerfacecolor=filled))
 

@@ -81,6 +81,7 @@ class MetricTable:
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
+        # Beside whole losses a variant with fewer seeds would be compared over other seeds.
         run = drop_short_variants(run.only(self.cells(run)))
         data = self.results(run, _select_cells(run))
 
@@ -92,7 +93,7 @@ class MetricTable:
         table = self._titles(table, data, groups)
         table.attrs["bold"] = self._mark_best(table, groups)
 
-        constants = describe_constants(run, run.cells)
+        constants = describe_constants(run)
         numbers = self._data_frame(data)
         return _text.make_artefact(
             run, run.cells, self.caption_text, constants, table=table, data=numbers
@@ -121,7 +122,7 @@ class MetricTable:
     def _row_groups(self, data: pd.DataFrame, other: str) -> list[RowGroup]:
         """What each row of the table is made from, in order."""
         groups = []
-        for _, cells in data.groupby(KEY, observed=True):
+        for _, cells in data.groupby(KEY):
             columns = self.choose_columns(cells, other)
             groups.append(RowGroup(cells, columns))
         return groups
@@ -193,9 +194,8 @@ class MetricTable:
     def _drop_robust(self, table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         """Without a robust error that says the same as the usual one in every cell."""
         # Where the mean is twice as large, a few errors carry it, and the robust one is needed.
-        values = data.pivot(index="address", columns="metric", values="value").astype(
-            "float64"
-        )
+        values = data.pivot(index="address", columns="metric", values="value")
+        values = values.astype("float64")
         for column in self.columns:
             if not column.robust:
                 continue
@@ -249,10 +249,10 @@ class MetricTable:
         """The numbers behind the table: one row a cell, where all rows have the same metrics."""
         if not self.columns:
             return data.drop(columns="address")
+
         # One row a cell is what people load into other tools.
-        data.attrs["published"] = [
-            column.metric for column in self.columns if column.paper
-        ]
+        published = [column.metric for column in self.columns if column.paper]
+        data.attrs["published"] = published
         source = ["data"] if self.sourced else []
         return to_wide(data, self.compared_metrics(), *source)
 
@@ -262,7 +262,7 @@ def _select_cells(run: Run) -> pd.DataFrame:
     # A failed seed beside others is in the caption; a loss without any seed needs a row to be seen.
     is_done = run.cells["status"] == "done"
     keys = [run.cells[name] for name in KEY]
-    has_result = is_done.groupby(keys, observed=True).transform("any")
+    has_result = is_done.groupby(keys).transform("any")
     return run.cells[is_done | ~has_result]
 
 

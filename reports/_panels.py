@@ -40,7 +40,9 @@ def select_panels(
     # Sorting is stable: otherwise the order of the run stays.
     ordered_pairs = sorted(list_pairs(data), key=lambda pair: pair[1] not in first)
     for pair in ordered_pairs[:groups]:
-        present = select_pair(data, pair)["loss"].sort_values().unique()
+        losses_of_pair = select_pair(data, pair)["loss"]
+        # Losses are categories, which sort in the order of the run.
+        present = losses_of_pair.sort_values().unique()
         every_loss = [*map(str, present)]
 
         # The most important losses are chosen, but drawn in the run's order as in the tables.
@@ -66,6 +68,7 @@ def make_blocks(
 
     grids = []
     for part, (title, rows, columns) in zip(parts, blocks, strict=True):
+        # An inch has about 12 letters at this size.
         part.suptitle(folded(title, int(12 * width)), fontsize=10)
 
         # All blocks have as many columns, so that panels are equally wide; spare ones stay empty.
@@ -103,15 +106,17 @@ def make_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
     columns = min(3, len(titles))
     rows = math.ceil(len(titles) / 3)
 
-    # The last row may be filled in part; what is left of it stays empty.
     width = style.width_for(columns)
     figure = style.new_figure(width, 0.6 + 2.9 * rows)
     axes = [*figure.subplots(rows, columns, squeeze=False).flat]
-    panels, spare = axes[: len(titles)], axes[len(titles) :]
+    panels = axes[: len(titles)]
 
     for axis, (model, task) in zip(panels, titles, strict=True):
-        axis.set_title(f"{model_label(model)}\n{task}", pad=9)
-    for axis in spare:
+        label = model_label(model)
+        axis.set_title(f"{label}\n{task}", pad=9)
+
+    # The last row may be filled in part; what is left of it stays empty.
+    for axis in axes[len(titles) :]:
         axis.set_axis_off()
     return figure, panels
 

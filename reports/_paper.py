@@ -218,7 +218,7 @@ def add_published(
 ) -> pd.DataFrame:
     """A result frame with other_setting, published and against_published (ours minus that)."""
     words = {}
-    values: dict[str, Mapping[str, float]] = {}
+    values = {}
     for cell in cells.to_dict("records"):
         address = cell["address"]
         words[address] = describe_other_setting(run, cell)
@@ -261,11 +261,12 @@ def _describe_decoding(run: Run) -> str:
         return NOT_REPORTED
 
     # A manifest of an older version may lack some; then the line names what a reader must ask for.
-    lacking = {
-        name: None for task in settings for name in _DECODING if name not in task
-    }
+    lacking = []
+    for task in settings:
+        lacking += [name for name in _DECODING if name not in task]
     if lacking:
-        return f"incomplete ({', '.join(lacking)} {NOT_REPORTED})"
+        names = ", ".join(dict.fromkeys(lacking))
+        return f"incomplete ({names} {NOT_REPORTED})"
 
     lengths = sorted({int(task["max_new_tokens"]) for task in settings})
     limit = f"at most {' or '.join(map(str, lengths))} tokens"
@@ -280,10 +281,12 @@ def _describe_setting(run: Run, trained: pd.DataFrame) -> str:
     if cells.empty:
         return NOT_REPORTED
 
-    words: dict[str, None] = {}
+    words: list[str] = []
     for cell in cells.to_dict("records"):
-        words |= dict.fromkeys(list_differences(run, cell))
-    return f"not the paper's ({', '.join(words)})" if words else "the paper's"
+        words += list_differences(run, cell)
+    if not words:
+        return "the paper's"
+    return f"not the paper's ({', '.join(dict.fromkeys(words))})"
 
 
 def _describe_origins(run: Run, trained: pd.DataFrame) -> str:

@@ -90,10 +90,7 @@ def describe_unpaired(run: Run, cells: pd.DataFrame, other: str) -> str:
 
 def list_pairs(data: pd.DataFrame) -> list[Pair]:
     """The models and tasks of a frame, in the order of the run."""
-    return [
-        (str(model), str(task))
-        for (model, task), _ in data.groupby(PAIR, observed=True)
-    ]
+    return [(str(model), str(task)) for (model, task), _ in data.groupby(PAIR)]
 
 
 def select_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
@@ -124,7 +121,7 @@ def select_numeric(run: Run) -> pd.DataFrame:
     answers = scores.reindex(columns=["task", "answer"])
 
     # A task without any measured cell is not among the counts, and stays.
-    counts = answers.groupby("task", observed=True)["answer"].count()
+    counts = answers.groupby("task")["answer"].count()
     without_numbers = counts.index[counts == 0]
     return run.cells[~run.cells["task"].isin(without_numbers)]
 
@@ -157,10 +154,14 @@ def join_results(run: Run, cells: pd.DataFrame, metrics: Sequence[str]) -> pd.Da
     """These metrics of these cells, metric by metric."""
     key = ["address", "metric"]
     identity = cells[[*_CELL, "address"]]
-    blocks = [identity.assign(metric=metric) for metric in metrics]
+    blocks = []
+    for metric in metrics:
+        blocks.append(identity.assign(metric=metric))
     every_row = pd.concat(blocks, ignore_index=True)
 
-    values = run.metrics[[*key, *_VALUES]].astype({"n": "Int64"})
+    # A cell without a result has no n; as integers those of the others stay whole.
+    values = run.metrics[[*key, *_VALUES]]
+    values = values.astype({"n": "Int64"})
     comparisons = run.comparisons.rename(columns=_DIFFERENCE)
     differences = comparisons[[*key, *_COMPARED]]
 
@@ -176,24 +177,27 @@ def to_wide(data: pd.DataFrame, compared: Collection[str], *more: str) -> pd.Dat
     of the metrics `compared`; `more` are columns of cells.
     """
     # `join_results` repeats its cells for each metric in one order, so that blocks stand in line.
-    blocks: dict[str, pd.DataFrame] = {}
+    blocks = {}
     for metric, rows in data.groupby("metric", sort=False):
         blocks[str(metric)] = rows.reset_index(drop=True)
     first = next(iter(blocks.values()))
 
     parts: list[pd.DataFrame | pd.Series[Any]] = [first[_CELL]]
     for metric, rows in blocks.items():
-        parts.append(rows[_VALUES].add_prefix(f"{metric}_"))
+        values = rows[_VALUES]
+        parts.append(values.add_prefix(f"{metric}_"))
     parts.append(first[[*_COMPARED, "other_setting"]])
 
+    published_metrics = data.attrs.get("published", ())
     for name in ("published", "against_published"):
-        for metric in data.attrs.get("published", ()):
-            values = blocks[metric][name]
-            parts.append(values.rename(f"{name}_{metric}"))
+        for metric in published_metrics:
+            column = blocks[metric][name]
+            parts.append(column.rename(f"{name}_{metric}"))
     parts.append(first[[*more]])
 
+    gain_columns = [*_GAIN.values()]
     for metric in compared:
-        tests = blocks[metric][[*_GAIN.values()]]
+        tests = blocks[metric][gain_columns]
         parts.append(tests.add_prefix(f"{metric}_"))
     parts.append(first["best"])
     return pd.concat(parts, axis="columns")
@@ -209,14 +213,17 @@ def add_tests(data: pd.DataFrame, run: Run, metrics: Collection[str]) -> pd.Data
     seeds = pair_seeds(run, other)
 
     # Holm corrects over what the table shows: a loss outside of it must not raise its p-values.
-    seeds = seeds[seeds["metric"].isin(metrics)]
-    seeds = seeds[seeds["address"].isin(data["address"])]
-    tests = sum_up_seeds(seeds, other).rename(columns=_GAIN)
+    is_shown = seeds["metric"].isin(metrics)
+    is_shown &= seeds["address"].isin(data["address"])
+    tests = sum_up_seeds(seeds[is_shown], other)
 
     # All seeds of a loss have one test.
     key = [*KEY, "metric"]
+    tests = tests.rename(columns=_GAIN)
     tests = tests[[*key, *_GAIN.values()]]
     data = data.merge(tests, how="left", on=key)
+
+    # A merge may lose the categories, and with them the order of the run.
     data = order_losses(data, run.cells)
     return data.assign(best=_mark_best(data, other))
 
@@ -226,7 +233,7 @@ def _mark_best(data: pd.DataFrame, other: str) -> pd.Series[bool]:
     # The gain of `other` is its noise floor, and of an error the smallest would be the best.
     can_win = (data["loss"] != other) & (data["metric"] == EXACT)
     gain = data["gain"].where(can_win)
-    by_pair = gain.groupby([data["model"], data["task"]], observed=True)
+    by_pair = gain.groupby([data["model"], data["task"]])
     is_largest = gain == by_pair.transform("max")
     return is_largest & (gain > 0) & (data["gain_p"] < LEVEL)
 

@@ -86,6 +86,7 @@ def make_artefact(
 def _describe_sample(run: Run, cells: pd.DataFrame) -> str:
     """`n = 1,319 test examples; seeds 0, 1, 2.`, or of some tasks `n = 200 or 1,319`."""
     metrics = run.metrics[run.metrics["address"].isin(cells["address"])]
+    # A metric of readable answers alone has a smaller n than the test set.
     sizes = metrics.groupby("address")["n"].max().unique()
     if not len(sizes):
         return ""
@@ -105,7 +106,7 @@ def _describe_missing(cells: pd.DataFrame) -> str:
     # A row that is missing without a word would look like a loss that nobody ran.
     reasons = []
     missing = cells[cells["status"] != "done"]
-    for loss, group in missing.groupby("loss", observed=True):
+    for loss, group in missing.groupby("loss"):
         reasons.append(f"{loss_label(str(loss))} ({explain_missing(group)})")
     return f"Without a result: {', '.join(reasons)}." if reasons else ""
 
@@ -139,12 +140,12 @@ def make_table(rows: Iterable[dict[str, str]]) -> pd.DataFrame:
     return table
 
 
-def format_mean(values: pd.Series[float], digits: int, *, sign: bool = False) -> str:
+def format_mean(values: pd.Series[float], digits: int) -> str:
     """`43.4 ± 0.5` of the values that exist; a dash where none does."""
     present = [*map(float, values.dropna())]
     if not present:
         return DASH
-    return with_deviation(*over_seeds(present), digits, sign=sign)
+    return with_deviation(*over_seeds(present), digits)
 
 
 def format_estimate(cells: pd.DataFrame, digits: int, *, interval: bool = False) -> str:
@@ -194,12 +195,12 @@ def drop_dashes_below(table: pd.DataFrame, prefix: str) -> pd.DataFrame:
     return drop_dashes(table, [name for name in table if str(name).startswith(prefix)])
 
 
-def describe_constants(run: Run, cells: pd.DataFrame) -> str:
+def describe_constants(run: Run) -> str:
     """`The best constant answer gets Acc (%) 3.2, MAE 12.40.`; empty without an error to compare.
 
     Of several tasks each is named, and of several test sets of a task each has its values.
     """
-    by_task = _list_texts(run, cells)
+    by_task = _list_texts(run)
     clauses = []
     for task, texts in by_task.items():
         on_task = f"on {task} " if len(by_task) > 1 else ""
@@ -207,16 +208,16 @@ def describe_constants(run: Run, cells: pd.DataFrame) -> str:
     return f"The best constant answer gets {'; '.join(clauses)}." if clauses else ""
 
 
-def _list_texts(run: Run, cells: pd.DataFrame) -> dict[str, list[str]]:
+def _list_texts(run: Run) -> dict[str, list[str]]:
     """What the best constant answer gets by each metric, of each test set of each task."""
     by_task: dict[str, list[str]] = {}
-    constants = constants_of(run, cells).merge(cells[["address", "task"]], on="address")
-    groups = constants.groupby(["task", "address"], observed=True, sort=False)
+    tasks = run.cells[["address", "task"]]
+    constants = constants_of(run, run.cells).merge(tasks, on="address")
+    groups = constants.groupby(["task", "address"], sort=False)
     for (task, _), rows in groups:
         values = rows.set_index("metric")["constant"]
-        metrics = [
-            metric for metric in judged_metrics(str(task)) if metric.name in values
-        ]
+        judged = judged_metrics(str(task))
+        metrics = [metric for metric in judged if metric.name in values]
 
         # Every accuracy that is worth a row beats a constant; an error may not, and none shows it.
         if not any(metric.better == "lower" for metric in metrics):
@@ -239,7 +240,7 @@ def describe_unbeaten(run: Run) -> str:
     has_several_tasks = compared["task"].nunique() > 1
 
     sentences = []
-    for (task, name), rows in compared.groupby(["task", "metric"], observed=True):
+    for (task, name), rows in compared.groupby(["task", "metric"]):
         metrics = {metric.name: metric for metric in judged_metrics(str(task))}
         metric = metrics[str(name)]
         unbeaten = _select_unbeaten(rows)
@@ -257,7 +258,7 @@ def describe_unbeaten(run: Run) -> str:
 
 def _select_unbeaten(rows: pd.DataFrame) -> pd.DataFrame:
     """Mean value and constant, over seeds, of the models and losses that are not below it."""
-    groups = rows.groupby(["model", "loss"], observed=True)
+    groups = rows.groupby(["model", "loss"])
     means = groups[["value", "constant"]].mean()
 
     # Not `>=`: a loss without a single number has no error, and has beaten nothing.

@@ -46,7 +46,6 @@ from ._text import (
 ACCURACY, CE = "Acc (%)", "none (CE)"
 METRICS = (EXACT, "parse_failure_rate")
 
-
 Numbers = dict[str, tuple[float, ...]]
 """The number or numbers of a parameter, by loss spec."""
 
@@ -68,9 +67,10 @@ def list_scans(run: Run) -> dict[tuple[str, str], Numbers]:
         (parameter,) = parameters
         points = scanned.setdefault((name, parameter), {})
         for loss in (name, spec):
-            # Parameters that are words, such as a kernel, make no axis.
+            # The column has the default where a spec does not name the parameter.
             value = cells[parameter].get(loss)
             numbers = () if pd.isna(value) else _numbers(str(value))
+            # Parameters that are words, such as a kernel, make no axis.
             if numbers:
                 points[loss] = numbers
     return scanned
@@ -86,11 +86,10 @@ def _numbers(text: str) -> tuple[float, ...]:
 
 def list_specs(run: Run) -> list[str]:
     """The loss specs of a run in order; of completions made elsewhere none."""
-    return (
-        []
-        if "predictions" in run.manifest
-        else [*map(str, run.cells["loss"].cat.categories)]
-    )
+    # There the losses are labels of files: a bracket in one names no parameter.
+    if "predictions" in run.manifest:
+        return []
+    return [*map(str, run.cells["loss"].cat.categories)]
 
 
 def select_varied(
@@ -102,18 +101,18 @@ def select_varied(
 
     # Others are missing in this column, which `nunique` does not count.
     varied_losses = rows["loss"].astype("object").where(is_varied)
-    by_pair = varied_losses.groupby([rows["model"], rows["task"]], observed=True)
+    by_pair = varied_losses.groupby([rows["model"], rows["task"]])
     return rows[by_pair.transform("nunique") >= least]
 
 
 def select_shared_seeds(cells: pd.DataFrame) -> pd.DataFrame:
     """For each model and task the cells of the seeds that all its losses have; all if none is."""
-    losses_of_pair = cells.groupby(PAIR, observed=True)["loss"].transform("nunique")
-    by_seed = cells.groupby([*PAIR, "seed"], observed=True)
+    losses_of_pair = cells.groupby(PAIR)["loss"].transform("nunique")
+    by_seed = cells.groupby([*PAIR, "seed"])
     is_shared = by_seed["loss"].transform("nunique") == losses_of_pair
 
     # Without a seed that all have, unequal ones are better than an empty table.
-    by_pair = is_shared.groupby([cells["model"], cells["task"]], observed=True)
+    by_pair = is_shared.groupby([cells["model"], cells["task"]])
     return cells[is_shared | ~by_pair.transform("any")]
 
 
@@ -197,6 +196,8 @@ class Ablation:
         cells, data = self.variants(run)
         table = self._table(run, select_rows(data, metric=EXACT), cells)
         warning = "Only seeds that every row has are compared."
+
+        # The paper prints accuracies of variants, and no parse failures.
         data.attrs["published"] = [EXACT]
         numbers = to_wide(data, [EXACT])
         return make_artefact(
@@ -205,7 +206,7 @@ class Ablation:
 
     def _table(self, run: Run, data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         rows: list[dict[str, str]] = []
-        bold: list[tuple[int, str]] = []
+        bold = []
         labels = self.labels(run)
         other = find_opponent(data)
         for pair in list_pairs(data):

@@ -48,11 +48,9 @@ class DatasetSizes:
 
     def skip(self, run: Run) -> str | None:
         """The manifest must say the sizes."""
-        return (
-            None
-            if _read_sizes(run)
-            else "the run's manifest does not say how many examples it has"
-        )
+        if _read_sizes(run):
+            return None
+        return "the run's manifest does not say how many examples it has"
 
     def build(self, run: Run) -> Artefact:
         """One row a task, as it is spelled in the run."""
@@ -122,7 +120,7 @@ class DatasetSamples:
     def build(self, run: Run) -> Artefact:
         """One grid a task."""
         run = drop_short_variants(run)
-        groups = select_measured(run.cells).groupby("task", observed=True)
+        groups = select_measured(run.cells).groupby("task")
         blocks = [_select_samples(run, cells) for _, cells in [*groups][:TASKS]]
         data = pd.concat(blocks, ignore_index=True).drop(columns="image")
 
@@ -137,6 +135,7 @@ class DatasetSamples:
 
 def _select_samples(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     """One row an example: prompt, target and image."""
+    # All cells of a task answer the same examples, so that those of one are enough.
     columns = ["uid", "prompt", "target", "image"]
     examples = run.read("completions", columns, cells["address"][:1])
 
@@ -152,6 +151,7 @@ def _draw_figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
     """The examples of each task below a heading: picture, question and truth."""
     heights = []
     for block in blocks:
+        # In inches: a picture stands above the lines of its text.
         row_height = 2.4 if _has_pictures(block) else 0.9
         heights.append(0.35 + _count_rows(block) * row_height)
 
@@ -242,4 +242,5 @@ def _draw_picture(axis: Axes, example: Mapping[Hashable, Any]) -> None:
         )
         return
     axis.imshow(picture)
+    # Pictures differ in shape: their left edges line up with the texts.
     axis.set_anchor("NW")

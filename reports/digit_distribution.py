@@ -53,17 +53,19 @@ def average_first_digits(run: Run) -> pd.DataFrame:
 
     # Later digits of an answer are predicted from its first ones, and follow them.
     probes = order_losses(select_rows(probes, answer_digit=0), run.cells)
-    probes = probes.assign(digit=probes["target_value"].map(_leading_digit))
-    probes = probes[probes["digit"] > 0]
+    digits = probes["target_value"].map(_leading_digit)
+    # Of an answer of 0 the leading digit is 0, which has no row.
+    probes = probes.assign(digit=digits)[digits > 0]
 
     # All seeds answer the same examples, so that n is that of one.
-    by_digit = probes.groupby(key, observed=True)
-    sizes = probes.groupby([*key, "seed"], observed=True).size()
-    sizes_of_seeds = sizes.groupby(key, observed=True)
-    counts = pd.DataFrame({"n": sizes_of_seeds.max(), "seeds": sizes_of_seeds.size()})
+    by_seed = probes.groupby([*key, "seed"])
+    sizes = by_seed.size().groupby(key)
+    counts = pd.DataFrame({"n": sizes.max(), "seeds": sizes.size()})
 
-    means = by_digit[DIGITS].mean()
-    deviations = by_digit[DIGITS].std(ddof=0).add_suffix("_deviation")
+    probabilities = probes.groupby(key)[DIGITS]
+    means = probabilities.mean()
+    deviations = probabilities.std(ddof=0)
+    deviations = deviations.add_suffix("_deviation")
     return counts.join(means).join(deviations).reset_index()
 
 
@@ -154,7 +156,7 @@ def _make_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
         block = select_pair(data, pair)
         yield _make_size_row(block, pair, headings)
 
-        for _, group in block.groupby("loss", observed=True):
+        for _, group in block.groupby("loss"):
             row = describe_row(group.iloc[0])
             row["Seeds"] = str(group["seeds"].max())
             for line in group.to_dict("records"):

@@ -67,11 +67,10 @@ def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
     reference is cross-entropy, or the first loss where the run has none or did not train.
     """
     cells = select_measured(run.cells)
-    cells = cells[
-        (cells["loss"] != "base") & cells["task"].isin(list_numeric_tasks(run))
-    ]
+    has_numbers = cells["task"].isin(list_numeric_tasks(run))
+    cells = cells[has_numbers & (cells["loss"] != "base")]
     blocks = []
-    for _, group in cells.groupby(PAIR, observed=True):
+    for _, group in cells.groupby(PAIR):
         # Model by model and task by task: the scores of a whole run may not fit into memory.
         losses = [*map(str, group["loss"].sort_values().unique())]
         reference = _select_reference(run, losses)
@@ -137,12 +136,15 @@ class ErrorHistogram:
         run = drop_short_variants(run)
         common = select_common_errors(run, self.read)
         data = order_pairs(self.bins(common), run)
-        table = pd.DataFrame([*self.rows(common, data)]).fillna(DASH)
+        rows = self.rows(common, data)
+        table = pd.DataFrame(rows).fillna(DASH)
         table = drop_dashes_below(table, "Paper")
 
         # Seeds answer the same examples: more of them make no panel of a small test set.
         enough = data[data["n"] >= FEWEST * data["seeds"]]
-        drawn = select_panels(enough.assign(loss=enough["pair"]), self.groups, LOSSES)
+        # A panel is of a loss beside the reference, whose answers are in the rows, too.
+        by_panel = enough.assign(loss=enough["pair"])
+        drawn = select_panels(by_panel, self.groups, LOSSES)
         figure = self.figure(common, enough, drawn) if drawn else None
         return make_artefact(
             run, run.cells, self.caption_text, table=table, figure=figure, data=data
@@ -153,20 +155,22 @@ class ErrorHistogram:
 
         `low` and `high` are the ends of a bin. `n` are the answers of each, `share` is in percent.
         """
-        by_loss = common.groupby(KEY, observed=True)
-        seeds = by_loss["seed"].nunique().rename("seeds")
+        by_loss = common.groupby(KEY)
+        seeds = by_loss["seed"].nunique()
+
         place = [*KEY, *self.place]
         answers = self.find_bins(common)
-        counts = answers.groupby(place, observed=True).size().rename("count")
+        counts = answers.groupby(place).size()
 
         # Bins without an answer are drawn as empty.
-        data = seeds.reset_index()
+        data = seeds.reset_index(name="seeds")
         data = data.merge(self.list_bins(), how="cross")
-        data = data.merge(counts.reset_index(), how="left")
-        data["count"] = data["count"].fillna(0).astype(int)
+        data = data.merge(counts.reset_index(name="count"), how="left")
+        counts_of_all = data["count"].fillna(0)
+        data["count"] = counts_of_all.astype(int)
 
         # Shares, and not counts, since subsets differ in size from loss to loss.
-        by_histogram = data.groupby(place[:-1], observed=True)
+        by_histogram = data.groupby(place[:-1])
         data["n"] = by_histogram["count"].transform("sum")
         data["share"] = 100 * data["count"] / data["n"].clip(lower=1)
         return data[self.written]
@@ -187,7 +191,7 @@ class ErrorHistogram:
         self, common: pd.DataFrame, data: pd.DataFrame
     ) -> Iterator[dict[str, str]]:
         """One row of the table a model, task and loss."""
-        for key, answers in common.groupby([*PAIR, "pair"], observed=True):
+        for key, answers in common.groupby([*PAIR, "pair"]):
             model, task, loss = map(str, key)
             reference = find_compared_loss(answers)
             # Both on the same examples: another subset of either would change its percentile.
@@ -215,14 +219,17 @@ class ErrorHistogram:
         figure, grids = make_blocks(blocks, head=0.4, height=2.5)
 
         # As in the table: over each seed, and then their mean.
-        by_seed = common.groupby([*KEY, "seed"], observed=True)
+        by_seed = common.groupby([*KEY, "seed"])
         p90 = by_seed["error"].quantile(QUANTILE)
+
         for (axes,), (pair, losses) in zip(grids, drawn.items(), strict=True):
             block = select_pair(data, pair)
             for axis, loss in zip(axes, losses, strict=True):
                 panel = select_rows(block, pair=loss)
                 _draw_panel(axis, panel, p90[(*pair, loss)])
-            _scale_axes(axes[0], block[block["pair"].isin(losses)])
+
+            is_drawn = block["pair"].isin(losses)
+            _scale_axes(axes[0], block[is_drawn])
         add_legend(figure)
         return figure
 

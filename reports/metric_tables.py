@@ -142,7 +142,8 @@ class TaskTable(MetricTable):
     def results(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:
         """One row a cell and metric that its task has, greedily decoded."""
         blocks = []
-        for _, group in cells.groupby("task", observed=True):
+        for _, group in cells.groupby("task"):
+            # Tasks without a result need a metric all the same: their rows say why.
             metrics = _list_greedy_metrics(run, group) or [EXACT]
             blocks.append(join_results(run, group, metrics))
 
@@ -162,21 +163,15 @@ class TaskTable(MetricTable):
         columns = []
         for name in names:
             heading = labels.get(name, name.replace("_", " ").capitalize())
-            short, _, _ = heading.partition(" (")
-            difference = (
-                name_difference(other).replace("Δ", f"Δ {short}")
-                if name in judged
-                else ""
-            )
-            columns.append(
-                Column(
-                    name,
-                    heading,
-                    digits=1 if heading.endswith("(%)") else 2,
-                    interval=name == names[0],
-                    delta=difference,
-                )
-            )
+            digits = 1 if heading.endswith("(%)") else 2
+            delta = ""
+            if name in judged:
+                # The unit stands in the heading of the value.
+                short, _, _ = heading.partition(" (")
+                delta = name_difference(other).replace("Δ", f"Δ {short}")
+
+            is_first = name == names[0]
+            columns.append(Column(name, heading, digits, is_first, delta=delta))
         return columns
 
 

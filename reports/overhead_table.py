@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -51,56 +50,59 @@ class OverheadTable:
         # What was measured is what the manifest says, not today's defaults.
         settings = OverheadSettings(**run.manifest["overhead"])
         rows = read_rows(run.path)
-        data = _add_published(overhead_frame(rows, settings), settings)
+        data = overhead_frame(rows, settings)
+        data = _add_published(data, settings)
 
-        lines = data.to_dict("records")
-        table = pd.DataFrame([_make_row(line, settings) for line in lines])
-        table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
-
-        device = " / ".join(rows["device"].dropna().unique()) or settings.device
+        # Rows may have been measured on several devices: all of them are named.
+        devices = rows["device"].dropna().unique()
+        device = " / ".join(devices) or settings.device
         measures = ON_CPU if settings.device == "cpu" else ON_GPU
         sentences = [SHOWN.format(device=device, s=settings, **measures)]
-        for line in lines:
+
+        lines = []
+        for line in data.to_dict("records"):
+            lines.append(_make_row(line, settings))
             if line["error"]:
                 sentences.append(f"Failed: {line['row']}, {line['error']}.")
+
+        table = pd.DataFrame(lines)
+        table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
         return Artefact(" ".join(sentences), table, data=data)
 
 
 def _add_published(data: pd.DataFrame, settings: OverheadSettings) -> pd.DataFrame:
     """The rows with the paper's ratios to its own cross-entropy; missing where it has none."""
+    is_comparable = _explain_unpublished(settings) is None
     # Seconds on another GPU cannot be compared, and ratios within one harness can.
     for name, column in PUBLISHED.items():
         # The paper has no row of the stock Trainer, and none of every loss.
-        values = [
-            _find_published(settings, row).get(column) for row in (CE, *settings.rows)
-        ]
+        values = []
+        for row in (CE, *settings.rows):
+            published = find_published(TABLE, settings.geometry, TASK, row)
+            values.append(published.get(column) if is_comparable else None)
+
         of_ce, *of_rows = values
         ratios = pd.Series(of_rows, dtype="float64") / (of_ce or math.nan)
         data[f"published_{name}_to_ce"] = ratios
     return data
 
 
-def _find_published(settings: OverheadSettings, row: str) -> Mapping[str, float]:
-    if _explain_unpublished(settings):
-        return {}
-    return find_published(TABLE, settings.geometry, TASK, row)
-
-
 def _make_row(line: dict[Any, Any], settings: OverheadSettings) -> dict[str, str]:
-    on_cpu = settings.device == "cpu"
-    row = {
-        "Loss": "CE, stock Trainer" if line["row"] == STOCK else loss_label(line["row"])
-    }
-    row["Step time (ms)"] = _format_step_time(line, "wall")
+    name = loss_label(line["row"])
+    if line["row"] == STOCK:
+        name = "CE, stock Trainer"
+    row = {"Loss": name, "Step time (ms)": _format_step_time(line, "wall")}
 
     # On a CPU other processes take wall time away, and the seconds of the process count.
-    if on_cpu:
-        row["CPU time (ms)"] = _format_step_time(line, "cpu")
-    return (
-        row
-        | _format_ratios(line, "cpu" if on_cpu else "wall")
-        | _format_published_ratios(line, settings)
-    )
+    clock = "wall"
+    if settings.device == "cpu":
+        clock = "cpu"
+        row["CPU time (ms)"] = _format_step_time(line, clock)
+    return {
+        **row,
+        **_format_ratios(line, clock),
+        **_format_published_ratios(line, settings),
+    }
 
 
 def _format_step_time(line: dict[Any, Any], clock: str) -> str:

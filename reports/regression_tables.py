@@ -132,11 +132,13 @@ def _select_groups(data: pd.DataFrame) -> pd.DataFrame:
 def _add_published(run: Run) -> pd.DataFrame:
     """MMLU's groups, with published and published_error where the whole setting is the paper's."""
     data = select_rows(run.regression, suite=SUITE)
+    # Of single subjects the paper says nothing.
     data = data[data["name"].isin(GROUPS)]
+    rows = data.to_dict("records")
     is_comparable = _is_papers_setting(data, run)
 
     printed = []
-    for row, comparable in zip(data.to_dict("records"), is_comparable, strict=True):
+    for row, comparable in zip(rows, is_comparable, strict=True):
         paper: Mapping[str, float] = {}
         if comparable:
             paper = find_published(SUITE, row["model"], SUITE, row["loss"])
@@ -144,7 +146,8 @@ def _add_published(run: Run) -> pd.DataFrame:
         printed.append((paper.get(group), paper.get(f"{group}_error")))
 
     columns = ["published", "published_error"]
-    return data.join(pd.DataFrame(printed, data.index, columns, dtype="float64"))
+    published = pd.DataFrame(printed, data.index, columns, dtype="float64")
+    return data.join(published)
 
 
 def _is_papers_setting(data: pd.DataFrame, run: Run) -> pd.Series[bool]:
@@ -152,13 +155,15 @@ def _is_papers_setting(data: pd.DataFrame, run: Run) -> pd.Series[bool]:
     is_other = {}
     for cell in run.cells.to_dict("records"):
         is_other[cell["address"]] = is_other_training(run, cell)
-    is_asked_so = (data["shots"] == PAPER_SHOTS) & data["limit"].isna()
-    is_whole = data["documents"] == WHOLE
-
     # The base is no cell: nothing says that it was trained in another way.
     is_trained_otherwise = data["cell"].map(is_other).eq(True)
     is_of_task = data["task"] == PAPER_TASK
-    return is_of_task & is_asked_so & is_whole & ~is_trained_otherwise
+    is_trained_so = is_of_task & ~is_trained_otherwise
+
+    is_asked_so = data["shots"] == PAPER_SHOTS
+    is_whole = data["documents"] == WHOLE
+    is_counted_so = is_asked_so & is_whole & data["limit"].isna()
+    return is_trained_so & is_counted_so
 
 
 def _make_published_row(
@@ -213,10 +218,9 @@ def _format_difference(row: Mapping[Any, Any], other: str) -> dict[str, str]:
     # "unclear" is no proof of a loss: it is all that so few questions allow.
     is_enough = row["documents"] >= LEAST
     is_not_worse = is_enough and row["low"] > -MARGIN
+    bounds = (row["difference"], row["low"], row["high"])
     return {
-        heading: with_interval(
-            row["difference"], row["low"], row["high"], 2, sign=True
-        ),
+        heading: with_interval(*bounds, sign=True),
         "p": format_p(row["p"]),
         VERDICT: "yes" if is_not_worse else "unclear",
     }

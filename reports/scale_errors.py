@@ -27,17 +27,15 @@ from ._results import (
 )
 from ._text import drop_dashes_below, make_artefact
 
-SCALES = tuple(f"scale_x10^{k}" for k in POWERS)
+SCALES = {f"scale_x10^{k}": f"of these k = {k:+d}".replace("-", "−") for k in POWERS}
 ANY_SCALE, TOTAL, LEFT_OUT = "scale", "n", "left out"
-_AFTER = CATEGORIES[CATEGORIES.index(SCALES[-1]) + 1 :]
+# The rows of the scales stand below their sum, and the categories that follow below them.
+_AFTER = CATEGORIES[CATEGORIES.index([*SCALES][-1]) + 1 :]
 ROWS = {
     "exact": "Exact",
     "sign_flip": "Sign flip",
     ANY_SCALE: "Scale ×10^k",
-    **{
-        n: f"of these k = {k:+d}".replace("-", "−")
-        for n, k in zip(SCALES, POWERS, strict=True)
-    },
+    **SCALES,
     **{name: name.capitalize().replace("_", "-") for name in _AFTER},
     TOTAL: "Total",
 }
@@ -80,41 +78,48 @@ def count_categories(run: Run) -> pd.DataFrame:
     the paper's count, where the setting is the same.
     """
     cells = select_measured(run.cells)
-    counts = _average_counts(run, cells)
+    seeds = cells.groupby(KEY)["seed"].nunique()
+    counts = _average_counts(run, cells, seeds)
     long: Any = counts[[*ROWS]].stack()
     data: pd.DataFrame = long.reset_index(name="count")
 
     totals = counts[[TOTAL, LEFT_OUT]]
     totals = totals.rename(columns={LEFT_OUT: "left_out"})
-    totals["seeds"] = _count_seeds(cells)
+    totals["seeds"] = seeds
     # All rows of a loss repeat its totals, so that each row of the CSV can be read alone.
     data = data.join(totals, on=KEY)
 
     # Without any answer that counts there is no share.
     total = data.pop(TOTAL)
-    data["share"] = 100 * data["count"] / total.where(total > 0)
+    total = total.where(total > 0)
+    data["share"] = 100 * data["count"] / total
     data["published"] = _find_published_counts(run, cells, data)
     columns = ["category", "count", "share", "left_out", "seeds", "published"]
-    return order_losses(data[[*KEY, *columns]], run.cells)
+    data = data[[*KEY, *columns]]
+    return order_losses(data, run.cells)
 
 
-def _count_seeds(cells: pd.DataFrame) -> pd.Series[int]:
-    return cells.groupby(KEY, observed=True)["seed"].nunique()
-
-
-def _average_counts(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
+def _average_counts(
+    run: Run, cells: pd.DataFrame, seeds: pd.Series[int]
+) -> pd.DataFrame:
     """One row a model, task and loss, one column a category: answers of a seed, on average."""
     scores = run.read("scores", ["answer", "category"], cells["address"])
     is_counted = scores["answer"].notna()
     scores["category"] = scores["category"].where(is_counted, LEFT_OUT)
-    groups = scores.groupby([*KEY, "category"], observed=True)
+    groups = scores.groupby([*KEY, "category"])
 
     # Categories that no answer is in count 0, and are not missing.
     sizes = groups.size().unstack(fill_value=0)
-    sizes = sizes.reindex(columns=[*CATEGORIES, LEFT_OUT], fill_value=0)
-    counts = sizes.div(_count_seeds(cells), axis=0)
-    counts[ANY_SCALE] = counts[[*SCALES]].sum(axis=1)
-    counts[TOTAL] = counts[[*CATEGORIES]].sum(axis=1)
+    every_category = [*CATEGORIES, LEFT_OUT]
+    sizes = sizes.reindex(columns=every_category, fill_value=0)
+
+    counts = sizes.div(seeds, axis=0)
+    of_scales = counts[[*SCALES]]
+    counts[ANY_SCALE] = of_scales.sum(axis=1)
+
+    # Answers that are left out are in no share.
+    of_categories = counts[[*CATEGORIES]]
+    counts[TOTAL] = of_categories.sum(axis=1)
     return counts
 
 
@@ -122,16 +127,18 @@ def _find_published_counts(
     run: Run, cells: pd.DataFrame, data: pd.DataFrame
 ) -> pd.Series[float]:
     """The paper's count of each row of `data`; missing where the setting is another."""
-    published: dict[Any, Mapping[str, float]] = {}
+    published = {}
     # The seeds of a loss have one setting.
-    for cell in cells.drop_duplicates(KEY).to_dict("records"):
+    one_a_loss = cells.drop_duplicates(KEY)
+    for cell in one_a_loss.to_dict("records"):
         key = (cell["model"], cell["task"], cell["loss"])
         published[key] = find_published_beside(run, cell, "categories")
 
     counts = []
-    for row in data.to_dict("records"):
-        key = (row["model"], row["task"], row["loss"])
-        counts.append(published[key].get(row["category"]))
+    columns = data[[*KEY, "category"]]
+    rows = columns.itertuples(index=False, name=None)
+    for model, task, loss, category in rows:
+        counts.append(published[model, task, loss].get(category))
     return pd.Series(counts, data.index, dtype="float64")
 
 
@@ -142,7 +149,7 @@ def _make_table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
     """
     # The total, which is the last category, has no share of itself.
     is_part = data["category"] != TOTAL
-    total = data.groupby(KEY, observed=True)["published"].transform("last")
+    total = data.groupby(KEY)["published"].transform("last")
     data = data.assign(
         count_share=data["share"].where(is_part),
         published_share=(100 * data["published"] / total).where(is_part),
@@ -155,9 +162,8 @@ def _make_table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
         cells_of_pair = select_pair(cells, pair)
         reasons = {}
         for loss in labels:
-            reasons[loss] = (
-                explain_missing(select_rows(cells_of_pair, loss=loss)) or DASH
-            )
+            cells_of_loss = select_rows(cells_of_pair, loss=loss)
+            reasons[loss] = explain_missing(cells_of_loss) or DASH
 
         lines = select_pair(data, pair)
         for category in categories:
@@ -166,10 +172,10 @@ def _make_table(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
                 "Task": pair[1],
                 "Category": ROWS[category],
             }
-            entries = (
-                select_rows(lines, category=category).set_index("loss").to_dict("index")
-            )
+            by_loss = select_rows(lines, category=category).set_index("loss")
+            entries = by_loss.to_dict("index")
             rows.append(head | _make_row(entries, labels, reasons))
+            # A reason is read once, in the first row of its column.
             reasons = dict.fromkeys(labels, DASH)
     return drop_dashes_below(pd.DataFrame(rows).fillna(DASH), "Paper")
 
@@ -180,9 +186,11 @@ def _make_row(
     """The cells of a category, of which `entries` has the numbers by loss."""
     row = {}
     for loss, label in labels.items():
-        row[label] = (
-            _format_count(entries[loss], "count") if loss in entries else reasons[loss]
-        )
+        row[label] = reasons[loss]
+        if loss in entries:
+            row[label] = _format_count(entries[loss], "count")
+
+    # The paper's columns follow all of ours.
     for loss, entry in entries.items():
         row[f"Paper {loss_label(str(loss))}"] = _format_count(entry, "published")
     return row

@@ -48,7 +48,8 @@ class SignedErrors(ErrorHistogram):
     read = ("answer", "parsed")
     place: ClassVar = ["digit", "side"]
     written: ClassVar = [*KEY, "digit", "low", "high", "seeds", "n", "count", "share"]
-    groups = 1  # they fill a printed page
+    # Ten last digits of one model and task fill a printed page.
+    groups = 1
 
     def list_bins(self) -> pd.DataFrame:
         """The bins of each last digit: side 0 is an exact answer, ±len(BOUNDS) are outside.
@@ -63,8 +64,10 @@ class SignedErrors(ErrorHistogram):
         inner = ends[steps_inwards]
 
         # Adding 0 makes 0 of the -0 of an exact answer.
-        low = np.where(sides > 0, inner, -outer) + 0.0
-        high = np.where(sides < 0, -inner, outer) + 0.0
+        is_too_large = sides > 0
+        low = np.where(is_too_large, inner, -outer) + 0.0
+        is_too_small = sides < 0
+        high = np.where(is_too_small, -inner, outer) + 0.0
         bins = pd.DataFrame({"side": sides, "low": low, "high": high})
 
         # Each digit has all of them.
@@ -170,6 +173,7 @@ def _format_exact(row: pd.Series[Any]) -> str:
     """The share of exact answers; a second seed of the same examples does not narrow it."""
     from statsmodels.stats.proportion import proportion_confint
 
+    # Some last digits are of no answer.
     if not row["n"]:
         return DASH
     per_seed = (row["count"] / row["seeds"], row["n"] / row["seeds"])

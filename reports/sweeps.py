@@ -23,7 +23,7 @@ from smmd_bench.publishing.style import (
 from smmd_bench.results.baselines import REFERENCE
 
 from ._panels import LEAST, make_panels, name_symbol, set_values
-from ._results import EXACT, Pair, list_pairs, select_pair, select_rows, to_wide
+from ._results import EXACT, list_pairs, select_pair, select_rows, to_wide
 from ._text import make_artefact
 from .ablations import list_scans, select_variants
 
@@ -76,28 +76,28 @@ class Sweep:
     def build(self, run: Run) -> Artefact:
         """One panel a parameter, model and task."""
         scanned = self._scans(run)
-        # The reference is in the cells of each parameter.
-        cells = pd.concat([scan.cells for scan in scanned]).drop_duplicates("address")
-        data = pd.concat([scan.data for scan in scanned], ignore_index=True)
-
-        panels: list[tuple[Scan, Pair]] = []
+        panels = []
         for scan in scanned:
-            panels += [(scan, pair) for pair in list_pairs(scan.data)]
+            for pair in list_pairs(scan.data):
+                panels.append((scan, pair))
 
         drawn = panels[:PANELS]
         figure, axes = make_panels([pair for _, pair in drawn])
         for axis, (scan, pair) in zip(axes, drawn, strict=True):
-            points = _average_points(select_pair(scan.data, pair))
-            self._panel(axis, scan, points)
+            rows = select_pair(scan.data, pair)
+            self._panel(axis, scan, _average_points(rows))
         add_legend(figure)
+
+        # The reference is in the cells of each parameter.
+        cells = pd.concat([scan.cells for scan in scanned])
+        cells = cells.drop_duplicates("address")
+        data = pd.concat([scan.data for scan in scanned], ignore_index=True)
         return make_artefact(run, cells, SHOWN, figure=figure, data=data)
 
     def _scans(self, run: Run) -> list[Scan]:
         """The parameters with enough values, of the losses that this sweep is about."""
-        paper = {
-            report.swept
-            for report in (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)
-        }
+        figures = (SigmaSensitivity, LambdaSensitivity, NtlLambdaScan)
+        paper = {report.swept for report in figures}
         scanned = []
         for (loss, parameter), values in list_scans(run).items():
             # The general sweep leaves out what a figure of the paper shows.
@@ -171,7 +171,7 @@ class Sweep:
 def _average_points(data: pd.DataFrame) -> pd.DataFrame:
     """One row a loss: mean over seeds, and how far down and up its bars go: the deviation over
     seeds, or the interval of one seed."""
-    groups = data.groupby("loss", observed=True)
+    groups = data.groupby("loss")
     values = groups[f"{EXACT}_value"]
     deviation = values.std()
     points = groups[["series", "value"]].first()
@@ -222,6 +222,7 @@ def _draw_curve(
     )
 
 
+# The paper prints no numbers of these curves, so that none stand beside ours.
 class SigmaSensitivity(Sweep):
     """How accuracy depends on a single bandwidth, against CE."""
 

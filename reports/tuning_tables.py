@@ -87,7 +87,7 @@ class TuningTable:
 
 
 def _make_tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
-    for (_, task, _), trials in data.groupby(KEY, observed=True):
+    for (_, task, _), trials in data.groupby(KEY):
         # The column Loss names what was tuned: `SMMD`, and not `SMMD (tuned)`.
         first = trials.iloc[0]
         head = describe_row({**first, "loss": first["untuned"]})
@@ -126,18 +126,25 @@ def _draw_tuned_curves(data: pd.DataFrame) -> Figure | None:
         return None
 
     panels = [*points.groupby([*PAIR, "metric", "varied"], sort=False)]
-    titles = [(str(model), str(task)) for (model, task, *_), _ in panels]
+    titles = []
+    for key, _ in panels:
+        model, task, *_ = map(str, key)
+        titles.append((model, task))
     figure, axes = make_panels(titles)
 
     # A loss looks the same in all panels, also where it is alone.
-    styles = loss_styles(map(str, points["untuned"].unique()))
+    losses = points["untuned"].unique()
+    styles = loss_styles(map(str, losses))
 
-    for axis, ((_, task, metric, varied), curves) in zip(axes, panels, strict=True):
-        label = label_metrics(str(task)).get(str(metric), metric)
-        axis.set(xlabel=name_symbol(str(varied)), ylabel=f"Validation, {label}")
+    for axis, (key, curves) in zip(axes, panels, strict=True):
+        _, task, metric, varied = map(str, key)
+        label = label_metrics(task).get(metric, metric)
+        axis.set(xlabel=name_symbol(varied), ylabel=f"Validation, {label}")
         for loss, curve in curves.groupby("untuned", sort=False):
             _draw_curve(axis, curve, str(loss), styles[str(loss)])
-        set_values(axis, sorted(curves["at"].unique()))
+
+        values = sorted(curves["at"].unique())
+        set_values(axis, values)
 
     add_legend(figure)
     return figure
@@ -158,9 +165,12 @@ def _select_points(data: pd.DataFrame) -> pd.DataFrame:
 
     # A curve of one setting is at the best of the others, else it would depend on the grid.
     curve = [*PAIR, "metric", "varied", "untuned"]
-    point = [trials[name] for name in (*curve, "seed", "at")]
-    best = trials.loc[rank.groupby(point, sort=False).idxmax()]
-    values = best.groupby(curve)["at"].transform("nunique")
+    ranked = trials.assign(rank=rank)
+    by_point = ranked.groupby([*curve, "seed", "at"], sort=False)
+    best = trials.loc[by_point["rank"].idxmax()]
+
+    by_curve = best.groupby(curve)
+    values = by_curve["at"].transform("nunique")
     return best[values >= LEAST]
 
 
@@ -169,8 +179,11 @@ def _list_numeric_settings(data: pd.DataFrame) -> pd.DataFrame:
     # A trial of two numbers is a point of two curves.
     rows = []
     for trial in data[data["value"].notna()].to_dict("records"):
-        for name, value in _parse_numbers(str(trial["text"])):
-            rows.append({**trial, "varied": name, "at": value})
+        for setting in split_list(str(trial["text"])):
+            name, _, value = setting.partition("=")
+            # The others are words, such as a schedule, and make no axis.
+            with suppress(ValueError):
+                rows.append({**trial, "varied": name, "at": float(value)})
     return pd.DataFrame(rows)
 
 
@@ -179,15 +192,6 @@ def _draw_curve(axis: Axes, curve: pd.DataFrame, loss: str, look: LossStyle) -> 
     means = curve.groupby("at")["value"].agg(["mean", "std"]).fillna(0)
     plotted = look.plotted(label=loss_label(loss), elinewidth=1.1, capsize=2.5)
     axis.errorbar(means.index, means["mean"], means["std"], **plotted)
-
-
-def _parse_numbers(text: str) -> Iterator[tuple[str, float]]:
-    """The settings of a trial that are numbers."""
-    for setting in split_list(text):
-        # The others are words, such as a schedule, and make no axis.
-        key, _, value = setting.partition("=")
-        with suppress(ValueError):
-            yield key, float(value)
 
 
 DECODED = (
@@ -242,7 +246,10 @@ def _join_decoders(run: Run) -> pd.DataFrame:
     # Of what no rule answers, cell or metric, there is nothing to compare here.
     is_ruled = run.metrics["metric"].isin(ruled.index)
     addresses = run.metrics.loc[is_ruled, "address"]
-    cells = run.cells[run.cells["address"].isin(addresses)]
+    has_rules = run.cells["address"].isin(addresses)
+    cells = run.cells[has_rules]
+
+    # Greedy decoding stands beside the rules, by the same metrics.
     is_compared = rules["name"].isin(ruled["name"])
     metrics = sorted(rules.index[is_compared])
 
@@ -252,15 +259,16 @@ def _join_decoders(run: Run) -> pd.DataFrame:
 
     # What the beam search of a cell found, as a probability, is a mean over its examples.
     key = [*KEY, "seed"]
-    masses = run.read("scores", [MASS]).groupby(key, observed=True)[MASS]
-    found_mass = masses.mean().rename("found")
-    return data.merge(found_mass.reset_index(), how="left", on=key)
+    scores = run.read("scores", [MASS])
+    masses = scores.groupby(key)[MASS].mean()
+    found_masses = masses.reset_index(name="found")
+    return data.merge(found_masses, how="left", on=key)
 
 
 def _make_decoded_rows(
     data: pd.DataFrame, decoders: list[str], other: str
 ) -> Iterator[dict[str, str]]:
-    for _, cells in data.groupby(KEY, observed=True):
+    for _, cells in data.groupby(KEY):
         labels = label_metrics(str(cells["task"].iloc[0]))
         present = {*cells["name"]}
 
@@ -280,8 +288,8 @@ def _make_decoded_row(
     cells: pd.DataFrame, decoders: list[str], other: str
 ) -> dict[str, str]:
     """The values of one metric under each decoder, then its differences."""
-    values: dict[str, str] = {}
-    differences: dict[str, str] = {}
+    values = {}
+    differences = {}
     present = [rule for rule in decoders if (cells["decoder"] == rule).any()]
     for rule in present:
         rows = select_rows(cells, decoder=rule)

@@ -97,6 +97,7 @@ class Verdict:
         difference = f"Δ to {label} [95 %]"
         table = table.rename(columns={VALUE: label, DIFFERENCE: difference})
         shown_always = ["Loss", "Metric", label, "Verdict", GROUP, difference]
+        # A narrow terminal leaves the optional columns out, not the words of the verdict.
         table.attrs["values"] = [*shown_always, FLIPS, P_HOLM]
         table.attrs["optional"] = ["n", "Seeds", FLIPS, P_HOLM, label]
 
@@ -133,7 +134,7 @@ def _move_links(table: pd.DataFrame) -> None:
 def _warn(run: Run, table: pd.DataFrame) -> str:
     """What must not be misread: losses that a constant beats, flips and groups."""
     # A column that the table lacks needs no sentence.
-    sentences = [describe_constants(run, run.cells), describe_unbeaten(run)]
+    sentences = [describe_constants(run), describe_unbeaten(run)]
     if FLIPS in table:
         sentences.append(FLIPPED.format(_shorten_label(run)))
     if GROUP in table:
@@ -167,12 +168,12 @@ def _make_rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, Any]]:
     other = find_reference(run)
     judged = _list_judged(run)
     without_learning = find_dead_losses(run)
-    gains = dict([*data.groupby(KEY, observed=True)])
+    gains = dict([*data.groupby(KEY)])
 
     # Sorting by it puts the reference below the losses of its model and task.
     cells = run.cells.assign(is_reference=run.cells["loss"] == other)
     order = ["task", "model", "is_reference", "loss"]
-    for (task, model, is_reference, loss), group in cells.groupby(order, observed=True):
+    for (task, model, is_reference, loss), group in cells.groupby(order):
         head = describe_row(group.iloc[0])
         if is_reference:
             pair = (str(model), str(task))
@@ -187,9 +188,8 @@ def _make_rows(run: Run, data: pd.DataFrame) -> Iterator[dict[str, Any]]:
             yield from _make_gain_rows(gains[key], head, other, dead)
         # The reference and the untuned model need no row without a difference.
         elif loss in judged:
-            reason = (
-                explain_missing(group) or dead or describe_unpaired(run, group, other)
-            )
+            reason = explain_missing(group) or dead
+            reason = reason or describe_unpaired(run, group, other)
             yield {**head, "Verdict": reason}
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import io
 from collections.abc import Iterator, Sequence
-from itertools import accumulate, chain
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,9 +55,8 @@ def embedded_examples(run: RunFrames, limit: int = LIMIT) -> dict[str, Any]:
     # The texts are large: those of the chosen examples alone are kept.
     texts = []
     for number, group in enumerate(groups):
-        texts.append(
-            _read_texts(run, group, [place for n, place in chosen if n == number])
-        )
+        places = [place for chosen_group, place in chosen if chosen_group == number]
+        texts.append(_read_texts(run, group, places))
 
     rows: list[Any] = []
     for number, place in chosen:
@@ -95,8 +94,9 @@ class _Group(NamedTuple):
 
 def _choose_examples(groups: Sequence[_Group], limit: int) -> list[tuple[int, int]]:
     """Choose the examples to embed: number of the group and place, in the page's order."""
-    ranked: list[tuple[bool, int, int, int]] = []
+    ranked = []
     for number, group in enumerate(groups):
+        # Examples that differ come first, and otherwise stay in the order of the split.
         places = np.argsort(~group.differing, kind="stable")
         for rank, place in enumerate(places[:limit].tolist()):
             agrees = not group.differing[place]
@@ -104,20 +104,24 @@ def _choose_examples(groups: Sequence[_Group], limit: int) -> list[tuple[int, in
 
     # By rank before group, so that the groups take turns.
     ranked.sort()
-    sizes = accumulate(len(groups[number].addresses) for _, _, number, _ in ranked)
     chosen = []
-    for (_, _, number, place), completions in zip(ranked, sizes, strict=True):
-        if completions <= limit:
-            chosen.append((number, place))
+    completions = 0
+    for _, _, number, place in ranked:
+        # An example has a completion of each cell of its group.
+        completions += len(groups[number].addresses)
+        if completions > limit:
+            break
+        chosen.append((number, place))
     return chosen
 
 
 def _read_groups(run: RunFrames) -> Iterator[_Group]:
     measured = run.cells[run.cells["status"] == "done"]
-    for (model, task), cells in measured.groupby(["model", "task"], observed=True):
+    for (model, task), cells in measured.groupby(["model", "task"]):
         is_base = cells["loss"] == BASE
         base = cells[is_base]
         trained = cells[~is_base]
+        # A run may hold the untuned model alone.
         with_seeds = base if trained.empty else trained
         seeds = sorted(set(with_seeds["seed"]))
         for seed in seeds:
@@ -225,6 +229,5 @@ def _encode_picture(path: object) -> str | None:
         return None
     buffer = io.BytesIO()
     picture.save(buffer, "WEBP", quality=75)
-    return "data:image/webp;base64," + base64.b64encode(buffer.getvalue()).decode(
-        "ascii"
-    )
+    encoded = base64.b64encode(buffer.getvalue())
+    return "data:image/webp;base64," + encoded.decode("ascii")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import re
 import shutil
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
 from importlib import resources
@@ -60,17 +60,15 @@ def write_export(
             f"{existing[0]} is there already: delete it, or choose another with --out."
         )
 
-    notes: dict[str, None] = {}
+    notes = []
     for row, folder in zip(cells, folders, strict=True):
         # Another export may have been killed here.
         shutil.rmtree(part_of(folder), ignore_errors=True)
         with write_folder(folder) as part:
-            note = write_weights(run, row, part, merged=merged)
+            notes.append(write_weights(run, row, part, merged=merged))
             write_model_card(run, row, part, folder.name)
             write_lm_eval_results(run, row, part, folder.name)
-        if note is not None:
-            notes[note] = None
-    return folders, [*notes]
+    return folders, [*filter(None, dict.fromkeys(notes))]
 
 
 def write_weights(
@@ -95,14 +93,15 @@ def write_weights(
         from ..models.loading import save_merged
 
         base = card_of_run(str(row["model"]), run).folder
-        save_merged(
-            base, checkpoint, str(row["recipe"].get("dtype", "float32")), folder
-        )
+        # Merged in the precision of the run, so that the answers stay those that were measured.
+        dtype = str(row["recipe"].get("dtype", "float32"))
+        save_merged(base, checkpoint, dtype, folder)
         return None
 
     for file in checkpoint.iterdir():
+        # The canary tests engines of this package; others have no use for it.
         if file.is_file() and file.name != "canary.json":
-            # not its mode, which may be private
+            # Not with its mode, which may keep others from reading it.
             shutil.copyfile(file, folder / file.name)
     if not is_adapter:
         return None
@@ -113,6 +112,7 @@ def write_weights(
             f"The adapter of {title} names its base by a path of this machine: give "
             "--merged for weights that load elsewhere."
         )
+    # The adapter was trained on a local copy, whose path loads on no other machine.
     repository, commit = hub
     config = folder / "adapter_config.json"
     base_names = {"base_model_name_or_path": repository, "revision": commit}
@@ -126,13 +126,16 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
 
     task = _load_task(run, row)
     is_adapter = (folder / "adapter_config.json").exists()
-    has_weights = any(folder.glob("*.safetensors"))
     is_vision = task.modality is Modality.VISION
+    selection = _select_cell(run.selection, row)
+    tuning = _select_cell(run.tuning, row)
+    measured = _select_measured(run, row, task)
+    differences = _pair_metrics(run.comparisons, row, task)
 
-    metrics = {metric.name: metric for metric in task.metrics()}
-    measured = _select_measured(run, row, metrics)
-    comparisons = _select_cell(run.comparisons, row)
-    differences = [line for line in comparisons if line["metric"] in metrics]
+    # Without weights there is nothing to call.
+    call = None
+    if any(folder.glob("*.safetensors")):
+        call = _describe_call(run, row, folder, vision=is_vision)
 
     template = resources.files(__package__) / "web" / "model_card.md.jinja"
     card = ModelCard.from_template(
@@ -144,20 +147,12 @@ def write_model_card(run: RunFrames, row: Row, folder: Path, name: str) -> None:
         base=_name_base(run, row),
         adapter=is_adapter,
         hub=_find_hub_base(run, row),
-        call=_describe_call(run, row, folder, vision=is_vision)
-        if has_weights
-        else None,
-        epochs=[
-            line["epoch"]
-            for line in _select_cell(run.selection, row)
-            if line["selected"]
-        ],
-        tuned=[
-            line["text"] for line in _select_cell(run.tuning, row) if line["chosen"]
-        ],
-        results=[_format_line(metrics, line, "value") for line in measured],
-        differences=[_format_line(metrics, line, "difference") for line in differences],
-        against=differences[0]["against_loss"] if differences else None,
+        call=call,
+        epochs=[line["epoch"] for line in selection if line["selected"]],
+        tuned=[line["text"] for line in tuning if line["chosen"]],
+        results=[_format_line(*pair, "value") for pair in measured],
+        differences=[_format_line(*pair, "difference") for pair in differences],
+        against=differences[0][1]["against_loss"] if differences else None,
     )
     write_text(folder / "README.md", str(card))
 
@@ -170,19 +165,20 @@ def _describe_model(
 
     dataset = _find_dataset(task)
     hub = _find_hub_base(run, row)
-    kind = (
-        "image-text-to-text" if task.modality is Modality.VISION else "text-generation"
-    )
-    metrics = {metric.name: metric for metric in task.metrics()}
+    kind = "text-generation"
+    if task.modality is Modality.VISION:
+        kind = "image-text-to-text"
+
     results = []
-    for line in _select_measured(run, row, metrics):
+    for metric, line in _select_measured(run, row, task):
         result = EvalResult(
             task_type=kind,
+            # The hub wants a data set of each result; a generated one has the task's name.
             dataset_type=dataset or row["task_name"],
             dataset_name=str(row["task"]),
             dataset_split="test",
-            metric_type=line["metric"],
-            metric_name=metrics[line["metric"]].label,
+            metric_type=metric.name,
+            metric_name=metric.label,
             metric_value=line["value"],
             metric_args={name: line[name] for name in ("n", "low", "high")},
         )
@@ -213,12 +209,14 @@ def _describe_call(
         base = card_of_run(str(row["model"]), run).folder
     tokenizer = load_tokenizer(folder)
     chat = bool(row["recipe"].get("chat_template"))
+    # Some tokenizers end each text, which would end a prompt before its answer.
     tokens = tokenizer("1", add_special_tokens=not chat)["input_ids"]
     return {
         "auto": "AutoModelForImageTextToText" if vision else "AutoModelForCausalLM",
         "vision": vision,
         "chat": chat,
         "ends_prompts": tokens[-1] == tokenizer.eos_token_id,
+        # The day that the run's prompts had, if their template writes one.
         "today": f"{TODAY.year}, {TODAY.month}, {TODAY.day}",
         "stop": stop_token_ids(base, tokenizer),
         "max_new_tokens": _find_token_limit(run, row),
@@ -232,50 +230,46 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
     """
     task = _load_task(run, row)
     key = file_word(str(row["task"]))
-    metrics = {metric.name: metric for metric in task.metrics()}
-    measured = _select_measured(run, row, metrics)
-    n = int(measured[0]["n"]) if measured else 0
+    measured = _select_measured(run, row, task)
+    n = int(measured[0][1]["n"]) if measured else 0
 
     values: dict[str, Any] = {"alias": key, "name": key, "sample_len": n}
-    for line in measured:
-        unit = 0.01 if isinstance(metrics[line["metric"]], Percentage) else 1.0
+    for metric, line in measured:
+        unit = 0.01 if isinstance(metric, Percentage) else 1.0
         error = unit * (line["high"] - line["low"]) / (2 * 1.96)
-        values[f"{line['metric']},none"] = line["value"] * unit
-        values[f"{line['metric']}_stderr,none"] = (
-            error if math.isfinite(error) else "N/A"
-        )
+        values[f"{metric.name},none"] = line["value"] * unit
+        # "N/A" is lm-eval's own word for it; JSON has no NaN.
+        stated_error = error if math.isfinite(error) else "N/A"
+        values[f"{metric.name}_stderr,none"] = stated_error
 
     limit = _find_token_limit(run, row)
     generation = {"do_sample": False, "temperature": 0.0, "max_gen_toks": limit}
-    config = {
-        "task": key,
-        "test_split": "test",
-        "num_fewshot": 0,
-        "generation_kwargs": generation,
-    }
+    config = {"task": key, "test_split": "test", "num_fewshot": 0}
+    config["generation_kwargs"] = generation
     dataset = _find_dataset(task)
     if dataset is not None:
         config["dataset_path"] = dataset
 
+    # The date of the run, so that each export of it writes the same file.
     created = datetime.fromisoformat(str(run.manifest["created"]))
+    seed = int(row["seed"])
     model = {"pretrained": f"local/{name}", "base": _name_base(run, row)}
+    # A run may test more examples than the paper has.
     whole_test_set = max(n, int(task.paper_sizes["test"]))
+    directions = {metric.name: metric.better == "higher" for metric in task.metrics()}
     results = {
         "results": {key: values},
         "configs": {key: config},
         "versions": {key: float(task.version)},
         "n-shot": {key: 0},
-        "higher_is_better": {key: {m: metrics[m].better == "higher" for m in metrics}},
+        "higher_is_better": {key: directions},
         "n-samples": {key: {"original": whole_test_set, "effective": n}},
-        "config": {
-            "model": "smmd-bench",
-            "model_args": model,
-            "random_seed": int(row["seed"]),
-        },
+        "config": {"model": "smmd-bench", "model_args": model, "random_seed": seed},
         "date": created.timestamp(),
         "model_source": "smmd-bench",
         "model_name": f"local/{name}",
     }
+    # As lm-eval names its files: some file systems take no colon.
     date = created.replace(tzinfo=None).isoformat().replace(":", "-")
     write_json(folder / "lm_eval" / f"results_{date}.json", results)
 
@@ -283,6 +277,7 @@ def write_lm_eval_results(run: RunFrames, row: Row, folder: Path, name: str) -> 
 def _name_folder(run: RunFrames, row: Row) -> str:
     """Name the folder of a cell."""
     words = (_name_base(run, row), row["task"], row["loss"], f"seed{row['seed']}")
+    # A dot in front would hide the folder, and a dash would be read as an option.
     name = "-".join(file_word(str(word)).strip(".-") for word in words)
     return re.sub("-+", "-", name)
 
@@ -292,16 +287,20 @@ def _select_cell(frame: Any, row: Row) -> list[dict[str, Any]]:
     return list(frame[frame["address"] == row["address"]].to_dict("records"))
 
 
-def _select_measured(
-    run: RunFrames, row: Row, names: Collection[str]
-) -> list[dict[str, Any]]:
-    """Select the metrics of the cell that are the task's and have a value."""
-    lines = _select_cell(run.metrics, row)
+def _pair_metrics(frame: Any, row: Row, task: Task) -> list[tuple[Metric, Row]]:
+    """Select the rows of a frame that are of the cell, with the task's metric that each is of."""
+    metrics = {metric.name: metric for metric in task.metrics()}
+    lines = _select_cell(frame, row)
+    # A run also has metrics under decoding rules, which the task does not list.
     return [
-        line
-        for line in lines
-        if line["metric"] in names and math.isfinite(line["value"])
+        (metrics[line["metric"]], line) for line in lines if line["metric"] in metrics
     ]
+
+
+def _select_measured(run: RunFrames, row: Row, task: Task) -> list[tuple[Metric, Row]]:
+    """Select the metrics of the cell that have a value, with their rows."""
+    pairs = _pair_metrics(run.metrics, row, task)
+    return [pair for pair in pairs if math.isfinite(pair[1]["value"])]
 
 
 def _find_hub_base(run: RunFrames, row: Row) -> tuple[str, str] | None:
@@ -333,9 +332,8 @@ def _find_dataset(task: Task) -> str | None:
     return str(sources[0].hub.repository) if len(sources) == 1 else None
 
 
-def _format_line(metrics: Mapping[str, Metric], line: Row, column: str) -> list[str]:
+def _format_line(metric: Metric, line: Row, column: str) -> list[str]:
     """Format label, value, interval and n of a metric, as the tables of a run spell them."""
-    metric = metrics[line["metric"]]
     digits = 1 if isinstance(metric, Percentage) else 2
     is_difference = column == "difference"
     text = with_interval(
@@ -343,6 +341,7 @@ def _format_line(metrics: Mapping[str, Metric], line: Row, column: str) -> list[
     )
     value, _, interval = text.partition(" ")
     return [
+        # A bar would end the cell of a Markdown table.
         metric.label.replace("|", r"\|"),
         value,
         interval or DASH,

@@ -75,9 +75,8 @@ class Section:
 def write_page(run: RunFrames, sections: Sequence[Section]) -> Path:
     """Write the page of the reports that were made, and `failed.json` if any of them raised."""
     folder = run.path / "reports"
-    write_text(
-        folder / "index.html", render_page(run, sections, embedded_examples(run))
-    )
+    html = render_page(run, sections, embedded_examples(run))
+    write_text(folder / "index.html", html)
 
     failed = {}
     for section in sections:
@@ -131,15 +130,17 @@ def render_page(
     place = f"runs/{path.name}" if path.parent.name == "runs" else path.name
 
     # A note that several reports give stands once.
-    notes: dict[str, None] = {}
+    notes: list[str] = []
     for section in sections:
         if section.artefact is not None:
-            notes |= dict.fromkeys(section.artefact.notes)
+            notes += section.artefact.notes
 
     # The browser runs the script whose digest the page's policy names, and no other.
     script = _read_text("page.js")
     digest = hashlib.sha256(script.encode()).digest()
     text = json.dumps(examples, ensure_ascii=False)
+
+    # Packed, since the page must open on a phone; without a time it follows from the run alone.
     packed = gzip.compress(text.encode(), 6, mtime=0)
 
     displayed = [section for section in sections if section.skipped is None]
@@ -156,11 +157,12 @@ def render_page(
             "Tables": [section for section in displayed if section.image is None],
             "Figures": [section for section in displayed if section.image is not None],
         },
-        notes=[*notes],
+        notes=[*dict.fromkeys(notes)],
         skipped=[section for section in sections if section.skipped is not None],
         cells=run.cells.to_dict("records"),
         examples=examples,
         packed=_encode(packed),
+        # Not escaped: style and script are ours, and hold nothing of a run.
         style=Markup(_read_text("page.css")),
         script=Markup(script),
         digest=_encode(digest),

@@ -131,9 +131,10 @@ def shortened(label: str, letters: int) -> str:
 
 def model_label(model: str) -> str:
     """The last part of a hub name or of a local path, which is what fits in a title."""
-    return (
-        model if model.startswith("builtin/") else model.rstrip("/").rpartition("/")[2]
-    )
+    # The last part of `builtin/tiny` alone would hide that it is no pretrained model.
+    if model.startswith("builtin/"):
+        return model
+    return model.rstrip("/").rpartition("/")[2]
 
 
 @contextmanager
@@ -178,10 +179,11 @@ def add_legend(figure: Figure) -> None:
     fitting = max(1, letters // (widest + 8))
     columns = min(len(handles), fitting)
     lines = math.ceil(len(handles) / columns)
+    # In inches, a line of the legend at its size; the first has its room already.
     figure.set_figheight(figure.get_figheight() + 0.19 * (lines - 1))
 
     # matplotlib fills column by column; labels are read row by row.
-    labels: list[str] = []
+    labels = []
     for column in range(columns):
         labels += [*handles][column::columns]
     in_rows = [handles[label] for label in labels]

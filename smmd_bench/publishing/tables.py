@@ -58,6 +58,8 @@ def number(value: float | None, digits: int = 2, *, sign: bool = False) -> str:
     # A difference that rounds to nothing has no direction.
     if float(text) == 0:
         text = text.lstrip("+-")
+
+    # The sign becomes a true minus; the hyphen of an exponent stays as programs write it.
     return text.replace("-", "−", 1) if text.startswith("-") else text
 
 
@@ -71,19 +73,16 @@ def with_interval(
 ) -> str:
     """`43.4 [42.4, 44.4]`; the value alone where there is no interval."""
     text = number(value, digits, sign=sign)
+    bounds = [number(bound, digits, sign=sign) for bound in (low, high)]
     # One seed, or too few examples, have no interval.
-    if low is None or high is None or not (math.isfinite(low) and math.isfinite(high)):
+    if DASH in bounds:
         return text
-    return (
-        f"{text} [{number(low, digits, sign=sign)}, {number(high, digits, sign=sign)}]"
-    )
+    return f"{text} [{', '.join(bounds)}]"
 
 
-def with_deviation(
-    mean: float, deviation: float | None, digits: int = 2, *, sign: bool = False
-) -> str:
+def with_deviation(mean: float, deviation: float | None, digits: int = 2) -> str:
     """`43.4 ± 0.5`; the mean alone where there is no deviation."""
-    text = number(mean, digits, sign=sign)
+    text = number(mean, digits)
     if deviation is None or not math.isfinite(deviation):
         return text
     return f"{text} ± {number(deviation, digits)}"
@@ -112,13 +111,14 @@ def as_text(frame: pd.DataFrame) -> pd.DataFrame:
 
 def is_numeric(column: pd.Series[str]) -> bool:
     """Whether every filled text cell reads as a number, so that the column is right-aligned."""
+    filled = []
+    for cell in column:
+        if cell not in (DASH, "") and not cell.startswith(HOLES):
+            filled.append(cell)
+
     # `<0.001` is a number, too.
-    filled = [
-        cell for cell in column if cell not in (DASH, "") and not cell.startswith(HOLES)
-    ]
-    return bool(filled) and all(
-        _NUMBER.match(cell) or cell[0] == "<" for cell in filled
-    )
+    is_read = [cell[0] == "<" or _NUMBER.match(cell) for cell in filled]
+    return bool(filled) and all(is_read)
 
 
 def bold_cells(frame: pd.DataFrame) -> frozenset[tuple[int, str]]:
@@ -169,10 +169,12 @@ def to_latex(
         position_float="centering",
         caption=_escape(caption),
         label=label,
+        # In a float of one column it would be scaled until nobody can read it.
         environment="table*" if measure_width(text) > COLUMN else None,
     )
 
     below = _NOTES.format(_escape(" ".join(notes))) if notes else ""
+    # pandas has no place for notes, nor for a box around its rows that scales them.
     latex = latex.replace("\\begin{tabular}", _SIZED)
     return PREAMBLE + latex.replace("\\end{tabular}\n", "\\end{tabular}}\n" + below)
 

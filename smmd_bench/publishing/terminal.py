@@ -32,6 +32,7 @@ def to_terminal(
     the first ones before the last, and those of `frame.attrs["optional"]` where no line breaks for
     them; a line below names the rest.
     """
+    # A star besides, since not every terminal shows bold, and a copied text never does.
     text = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
     columns, constant = split_constant(text)
     fitting = _choose_columns(columns, frame.attrs.get("optional", ()), width)
@@ -61,6 +62,7 @@ def _choose_columns(
     # Texts may break into lines to make room, but never for the sake of an optional column.
     required = [name for name in least if name not in optional]
     fitting = _add_fitting([], required, least, width)
+    # They are listed in the order in which they go.
     welcome = [name for name in reversed(optional) if name in least]
     fitting = _add_fitting(fitting, welcome, unbroken, width)
     return [name for name in least if name in fitting]
@@ -72,6 +74,7 @@ def _add_fitting(
     """Add to the chosen columns those of `names` that fit beside them, two spaces apart."""
     for name in names:
         needed = sum(letters[other] + 2 for other in [*chosen, name])
+        # The last column needs no space behind it.
         if not chosen or needed <= width + 2:
             chosen = [*chosen, name]
     return chosen
@@ -107,6 +110,7 @@ def _draw_table(
 
 def _measure_least(column: pd.Series[str]) -> int:
     """Count the letters that a column needs at least."""
+    # A heading and a text may break between words, a number nowhere.
     cells = max(map(len, column), default=0)
     heading = max(map(len, str(column.name).split()), default=0)
     return max(heading, cells if is_numeric(column) else min(cells, _LEAST))

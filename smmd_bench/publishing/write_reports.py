@@ -102,7 +102,7 @@ def write_some_reports(
 
 def find_reports(only: Iterable[str]) -> list[str]:
     """Find reports by name (`arithmetic_table`, `table2`); UserError for an unknown one."""
-    reports: list[str] = []
+    reports = []
     for word in only:
         reports += [word] if word in names("reports") else _find_by_number(word)
     return [*dict.fromkeys(reports)]
@@ -118,9 +118,10 @@ def _find_by_number(word: str) -> list[str]:
 
     # `figure3` is also each of its panels, such as `figure3a` of "Figure 3 (a)".
     plain = _simplify(word)
-    matching = [
-        name for name, text in numbers.items() if plain in (text, text.rstrip("ab"))
-    ]
+    matching = []
+    for name, text in numbers.items():
+        if plain in (text, text.rstrip("ab")):
+            matching.append(name)
     if not matching:
         hint = did_you_mean(word, {*names("reports"), *numbers.values()})
         raise UserError(f"Unknown report '{word}': {hint}")
@@ -146,6 +147,7 @@ def _make_reports(
     sections = []
     for name in chosen:
         registered = entry("reports", name)
+        # A report that could not be loaded has its error on the page, beside all others.
         if registered.plugin is None:
             error = f"{registered.error} (from {registered.origin})"
             sections.append(Section(name, name, "", error=error))
@@ -265,14 +267,16 @@ def _draw(
     files = []
     with figure_style():
         engine = figure.get_layout_engine()
+        # Laid out at the resolution of the files, on which the sizes of letters depend.
         if engine is not None:
-            # letter sizes depend on it
             figure.set_dpi(matplotlib.rcParams["savefig.dpi"])
             engine.execute(figure)
             figure.set_layout_engine(None)
+
         for form, metadata in FIGURE_METADATA.items():
             if form not in formats:
                 continue
+            # A killed command leaves the earlier figure, and not half of a new one.
             file = folder / "figures" / f"{name}.{form}"
             with atomic(file) as temporary:
                 figure.savefig(temporary, format=form, metadata=metadata)

@@ -42,18 +42,21 @@ def describe_old_code(run: Run) -> list[str]:
         used: dict[Group, str] = {
             "tasks": cell["task_name"],
             "losses": cell["loss_name"],
+            "engines": engine,
         }
-        used["engines"] = engine
         for group, name in used.items():
             digest = cell["plugins"].get(f"{singular(group)} {name}")
             digests_then.setdefault((group, name), set()).add(digest)
 
-    return [
-        f"The code of the {singular(group)} {name} is another one than that of the run: its "
-        "numbers are of the old code until the run's command makes them again."
-        for (group, name), digests in digests_then.items()
-        if name in names(group) and digests != {_digest_here(group, name)}
-    ]
+    notes = []
+    for (group, name), digests in digests_then.items():
+        # An engine may be missing, of which results need none.
+        if name in names(group) and digests != {_digest_here(group, name)}:
+            notes.append(
+                f"The code of the {singular(group)} {name} is another one than that of the run: "
+                "its numbers are of the old code until the run's command makes them again."
+            )
+    return notes
 
 
 def _digest_here(group: Group, name: str) -> str | None:

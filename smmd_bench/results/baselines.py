@@ -43,6 +43,7 @@ def cell_key(cell: CellRecord) -> CellKey:
     data = (cell.get("data") or {}).get("identity") or {}
     plugins = cell.get("plugins") or {}
     task_plugins = {name: v for name, v in plugins.items() if name.startswith("task ")}
+
     # Two cells are paired by example where their tests are the same in all of this.
     test = [
         cell.get("data_seed"),
@@ -52,6 +53,7 @@ def cell_key(cell: CellRecord) -> CellKey:
         task_plugins,
     ]
     reference = cell.get("reference")
+    # The base takes part in no training, and how files of completions were trained is not known.
     has_recipe = cell["loss"] != BASE and not reference
     return CellKey(
         model=str(cell["model"]),
@@ -94,12 +96,16 @@ def _find_baseline(key: CellKey, of_any_seed: Collection[CellKey]) -> CellKey:
         return key._replace(loss=key.reference)
 
     candidates = [key._replace(loss=REFERENCE, budget=0)]
+    # The best of several tries has an advantage, unless cross-entropy had as many.
     if key.budget:
         candidates.insert(0, key._replace(loss=tuned_label(REFERENCE)))
-    for candidate in candidates if key.loss != REFERENCE else ():
+
+    for candidate in candidates:
         # A seed without cross-entropy has no baseline, where another seed has one.
         if candidate != key and candidate._replace(seed=0) in of_any_seed:
             return candidate
+
+    # The base has neither training nor seed: all cells of a test share it.
     return key._replace(trained_on=None, recipe="", loss=BASE, seed=0, budget=0)
 
 
@@ -110,13 +116,17 @@ def find_noise_pairs(keys: Collection[CellKey]) -> dict[CellKey, CellKey]:
     """
     groups: dict[CellKey, list[CellKey]] = {}
     for key in sorted(keys, key=lambda key: key.seed):
+        # A file of completions may be called `ce`, too, and has no seeds.
         if key.loss == REFERENCE and key.reference is None:
-            groups.setdefault(key._replace(seed=0), []).append(key)
+            of_any_seed = key._replace(seed=0)
+            groups.setdefault(of_any_seed, []).append(key)
 
     pairs: dict[CellKey, CellKey] = {}
     for group in groups.values():
         half = len(group) // 2
-        pairs |= dict(zip(group[half:], group[:half], strict=False))
+        second_half = group[half:]
+        # Of an odd number the last seed has no partner.
+        pairs |= dict(zip(second_half, group[:half], strict=False))
     return pairs
 
 
@@ -132,9 +142,12 @@ class Compared(NamedTuple):
 def all_compared(cells: Iterable[CellRecord]) -> list[Compared]:
     """Every pair of these measured cells that is compared."""
     records = {cell_key(record): record for record in cells}
+    kinds = {
+        "comparison": find_baselines(records),
+        "noise": find_noise_pairs(records),
+    }
     pairs = []
-    for key, baseline in find_baselines(records).items():
-        pairs.append(Compared(records[key], records[baseline], "comparison"))
-    for key, other in find_noise_pairs(records).items():
-        pairs.append(Compared(records[key], records[other], "noise"))
+    for kind, opponents in kinds.items():
+        for key, other in opponents.items():
+            pairs.append(Compared(records[key], records[other], kind))
     return pairs

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import UserError, did_you_mean
 from ..plugin_system.registry import load_task
-from ..scoring.gain import LEVEL, gain_of, holm, smallest_difference
 from ..scoring.measure import compare
 from ..scoring.statistics import RESAMPLES
 from ..storage.cell import BASE, CellRecord, StoredCell
 from .baselines import WITHOUT_EFFECT, cell_key
+from .pairing import sum_up_families
 from .tie_groups import tie_letters
 
 if TYPE_CHECKING:
@@ -58,9 +58,7 @@ def compare_runs(
     # By label, since the addresses of the same cell differ where its recipe does.
     sides_a = _read_measured(a)
     sides_b = _read_measured(b)
-    shared = [
-        (side, sides_b[label]) for label, side in sides_a.items() if label in sides_b
-    ]
+    shared = [label for label in sides_a if label in sides_b]
     if not shared:
         raise UserError(
             f"{a.path} and {b.path} share no measured cell of the same model, task, loss and seed: "
@@ -69,9 +67,10 @@ def compare_runs(
 
     rows: list[dict[str, Any]] = []
     differing: list[str] = []
-    for side_a, side_b in shared:
-        rows += _compare_cells(side_a, side_b, metric, resamples)
-        differing += _describe_settings(side_a, side_b)
+    for label in shared:
+        sides = (sides_a[label], sides_b[label])
+        rows += _compare_cells(*sides, metric, resamples)
+        differing += _describe_settings(*sides)
     if not rows:
         names = sorted({*a.metrics["metric"], *b.metrics["metric"]})
         raise UserError(
@@ -110,13 +109,17 @@ def _compare_cells(
     values_a = _read_values(left)
     values_b = _read_values(right)
     names = [name for name in values_a.index if name in values_b.index]
-    names = names[:1] if metric is None else [n for n in names if metric in ("all", n)]
+    if metric is None:
+        names = names[:1]
+    elif metric != "all":
+        names = [name for name in names if name == metric]
 
     # Examples of the same id may differ, as where a seed has made others.
     is_paired = _read_examples(left).equals(_read_examples(right))
-    tests = (
-        _compare_scores(right, left, resamples, names) if names and is_paired else {}
-    )
+    tests = {}
+    if names and is_paired:
+        tests = _compare_scores(right, left, resamples, names)
+
     cell = left[1]
     # b - a, so that what is better in the second run is above 0.
     for name in names:
@@ -155,15 +158,13 @@ def _compare_scores(
     ours: Side, other: Side, resamples: int, of: list[str]
 ) -> dict[str, Any]:
     """Compare the scores of a cell with those of another one, by metric of these names."""
-    scores = [
-        run.read("scores", None, [cell["address"]]) for run, cell in (ours, other)
-    ]
-    comparison = compare(
-        load_task(ours[1]["task"]), *scores, resamples=resamples, of=of
-    )
-    return {
-        k: v for k, v in comparison["metrics"].items() if v["difference"] is not None
-    }
+    scores = []
+    for run, cell in (ours, other):
+        scores.append(run.read("scores", None, [cell["address"]]))
+
+    task = load_task(ours[1]["task"])
+    metrics = compare(task, *scores, resamples=resamples, of=of)["metrics"]
+    return {k: v for k, v in metrics.items() if v["difference"] is not None}
 
 
 def _describe_settings(left: Side, right: Side) -> Iterator[str]:
@@ -177,7 +178,7 @@ def _describe_settings(left: Side, right: Side) -> Iterator[str]:
 def _read_settings(run: RunFrames, cell: CellRecord) -> dict[str, Any]:
     """Read what a result may depend on besides the loss, as far as it is known."""
     task = cell["task"]
-    settings: dict[str, Any] = {}
+    settings = {}
     for name, value in cell["recipe"].items():
         if name not in WITHOUT_EFFECT:
             settings[f"{task}: {name}"] = value
@@ -220,36 +221,27 @@ def contrasts(
 
     _require_comparable(run, losses, metric)
     first, *rivals = dict.fromkeys(losses)
-    rows: list[dict[str, Any]] = []
+    rows = []
     for other in rivals:
         for ours, theirs in _pair_cells(run, first, other):
             names = [wanted.name for wanted in _select_metrics(ours["task"], metric)]
             differences = _compare_scores((run, ours), (run, theirs), resamples, names)
             labels = {key: ours[key] for key in ("model", "task", "loss", "seed")}
             labels["against"] = other
-            rows += [
-                {**labels, "metric": n, **differences[n]}
-                for n in names
-                if n in differences
-            ]
+            # A metric without a value in one of both has no difference.
+            for name in names:
+                if name in differences:
+                    rows.append({**labels, "metric": name, **differences[name]})
+
     if not rows:
         raise UserError(
             f"{run.path} has no {metric or 'result'} of {first} and of another of these losses for "
             "the same seed: see `smmd-bench show`; base stands after a loss, as in ce,base."
         )
 
-    # The seeds of a comparison make one gain.
-    keys = ["model", "task", "loss", "against", "metric"]
-    gains = []
-    for key, cells in pd.DataFrame(rows).groupby(keys, sort=False):
-        gains.append({**dict(zip(keys, key, strict=True)), **gain_of(cells)})
-    table = pd.DataFrame(gains)
-
     # A user who compares with several losses asks one question of each metric.
-    family = table.groupby(["model", "task", "metric"])["p"]
-    table["p_holm"] = family.transform(holm)
-    sizes = family.transform("count").clip(lower=1)
-    table["smallest"] = [*map(smallest_difference, gains, LEVEL / sizes)]
+    key = ["model", "task", "loss", "against", "metric"]
+    table = sum_up_families(pd.DataFrame(rows), key, without="against")
     table.attrs["left_out"] = [
         other for other in rivals if other not in {*table["against"]}
     ]

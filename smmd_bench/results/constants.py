@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -28,23 +28,24 @@ def constants_of(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     import pandas as pd
 
     records = {record["address"]: record for record in run.manifest["cells"]}
-    by_test: dict[tuple[str, str], dict[str, float]] = {}
-    rows: list[dict[str, Any]] = []
-    for cell in cells[cells["status"] == "done"].to_dict("records"):
-        task = str(cell["task"])
-        address = str(cell["address"])
-        test = (task, cell_key(records[address]).test)
+    by_test = {}
+    rows = []
+    measured = cells[cells["status"] == "done"]
+    for address in measured["address"]:
+        key = cell_key(records[address])
+        test = (key.task, key.test)
         # The answers of a test are read once.
         if test not in by_test:
-            by_test[test] = _constants_of_test(run, task, address)
-        for name, value in by_test[test].items():
-            rows.append({"address": address, "metric": name, "constant": value})
+            by_test[test] = _constants_of_test(run, key.task, address)
+        for metric, value in by_test[test].items():
+            rows.append((address, metric, value))
     return pd.DataFrame(rows, columns=[*COLUMNS])
 
 
 def _constants_of_test(run: Run, task: str, address: str) -> dict[str, float]:
     """The values by metric of a task, on the test answers of one cell."""
     scores = run.read("scores", ["answer"], [address])
+    # Answers that are texts have scores without such a column.
     if "answer" not in scores:
         return {}
     answers = scores["answer"].to_numpy(np.float64)

@@ -17,6 +17,7 @@ from ..scoring.measure import COMPARISON
 from ..storage.cell import CellFile, CellRecord, StoredCell, stored_cell
 from ..storage.files import read_manifest
 from .baselines import Compared, all_compared
+from .pairing import KEY, order_losses
 from .summary import (
     CELL_COLUMNS,
     IDENTITY,
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
 
 _BOUNDS = ("value", "low", "high")
 _DIFFERENCE = ("difference", "low", "high", "n", "b", "c", "p")
-_NAMES = ("model", "task", "loss")
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,8 @@ class RunFrames:
         frame = pd.DataFrame(rows, columns=list(CELL_COLUMNS))
         frame = frame.astype({"seed": "int64", "params": "Int64"})
         frame = frame.astype(dict.fromkeys(("stage", "error", "trained_on"), "str"))
-        for column in _NAMES:
+        # The rows are sorted, so that each name first appears at its place.
+        for column in KEY:
             order = [*frame[column].unique()]
             frame[column] = pd.Categorical(frame[column], order)
         # The losses of completions made elsewhere are labels without parameters.
@@ -125,17 +126,11 @@ class RunFrames:
         """The rows of both, with their `kind`, "comparison" or "noise", and `jackknife`, lists of
         the pseudo-values by which `smmd_bench.scoring.crossed` pools seeds."""
         rows = [*self._read_compared("comparison"), *self._read_compared("noise")]
-        columns = (
-            "against",
-            "against_loss",
-            "metric",
-            *_DIFFERENCE,
-            "jackknife",
-            "kind",
-        )
-        return self._make_frame(
-            rows, columns, [name for name in _DIFFERENCE if name != "n"]
-        )
+        pair = ("against", "against_loss", "metric")
+        columns = (*pair, *_DIFFERENCE, "jackknife", "kind")
+        # n counts examples, and is never missing.
+        floats = [name for name in _DIFFERENCE if name != "n"]
+        return self._make_frame(rows, columns, floats)
 
     def _read_compared(self, kind: str) -> Iterator[dict[str, Any]]:
         """Read the rows of `paired` of one kind, from what `compare/` holds of each pair."""
@@ -176,7 +171,7 @@ class RunFrames:
 
         `selection_metric` names the metric that chose.
         """
-        rows: list[dict[str, Any]] = []
+        rows = []
         for identity, cell in self._pair_with_files(self.cells):
             selection = cell.selection
             if selection is None:
@@ -264,14 +259,14 @@ class RunFrames:
         cells = self.cells if file == "train_log" else self._select_measured()
         if addresses is not None:
             cells = cells[cells["address"].isin(list(addresses))]
-        return cells.loc[
-            [self.current(address).has(file) for address in cells["address"]]
-        ]
+        has_file = [self.current(address).has(file) for address in cells["address"]]
+        return cells.loc[has_file]
 
     def only(self, cells: pd.DataFrame) -> RunFrames:
         """Restrict the run to these of its cells; categories that none of them has are dropped."""
         cells = cells.copy()
-        for column in _NAMES:  # a groupby would have a row for each category
+        # Tables and figures read the losses of a run off its categories.
+        for column in KEY:
             cells[column] = cells[column].cat.remove_unused_categories()
 
         # What is of the whole run is not read again: `__dict__` is where cached_property looks.
@@ -286,10 +281,11 @@ class RunFrames:
 
     @cached_property
     def _current(self) -> dict[str, StoredCell]:
-        return {
-            address: stored_cell(self.path, content)
-            for address, content in self.described.items()
-        }
+        # Each remembers what it has read, so that a cell's files are opened once for all frames.
+        cells = {}
+        for address, content in self.described.items():
+            cells[address] = stored_cell(self.path, content)
+        return cells
 
     @cached_property
     def compared(self) -> list[Compared]:
@@ -299,11 +295,15 @@ class RunFrames:
     @property
     def measured(self) -> list[CellRecord]:
         """What the manifest says of each measured cell."""
-        return [
-            content for content in self.rows if self.current(content["address"]).metrics
-        ]
+        # Not by `cells`, which `only` restricts: a cell is compared with any of the run.
+        measured = []
+        for address, content in self.described.items():
+            if self.current(address).metrics:
+                measured.append(content)
+        return measured
 
     def _select_compared(self, kind: str) -> pd.DataFrame:
+        # Pseudo-values, one an example, are for tests and would swell a table.
         rows = self.paired[self.paired["kind"] == kind]
         return rows.drop(columns=["jackknife", "kind"]).reset_index(drop=True)
 
@@ -318,12 +318,10 @@ class RunFrames:
     ) -> pd.DataFrame:
         import pandas as pd
 
+        # Columns without a single number, and frames without a row, are of floats all the same.
         frame = pd.DataFrame(rows, columns=[*IDENTITY, *columns])
         frame = frame.astype(dict.fromkeys(floats, "float64"))
-        for column in _NAMES:
-            categories = self.cells[column].cat.categories
-            frame[column] = pd.Categorical(frame[column], categories=categories)
-        return frame
+        return order_losses(frame, self.cells)
 
 
 def read_run(path: str | Path) -> RunFrames:
@@ -337,5 +335,6 @@ def read_run(path: str | Path) -> RunFrames:
             f"{path} is not a run folder: it has no manifest.json. Give the folder that "
             "`smmd-bench train-eval` names when it starts, such as runs/NAME."
         )
+    # For its error: a run of an earlier version is refused here, and not in the middle of a report.
     read_manifest(path)
     return RunFrames(path)

@@ -5,7 +5,6 @@ A loss is compared with cross-entropy of the same seed. Seeds are summed up by `
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
@@ -29,9 +28,10 @@ VALUES = ("value", "against_value")
 def drop_short_variants(run: Run) -> Run:
     """Leave out variants that have fewer seeds than their plain loss; tuned losses stay."""
     cells = run.cells
-    seeds = cells.groupby(KEY, observed=True)["seed"].nunique().to_dict()
+    seeds = cells.groupby(KEY)["seed"].nunique().to_dict()
     kept = []
     for model, task, loss in cells[KEY].itertuples(index=False):
+        # Over other seeds than those of its plain loss, a variant's mean misleads.
         plain = (model, task, loss.partition("[")[0])
         kept.append(is_tuned(loss) or seeds[model, task, loss] >= seeds.get(plain, 0))
     return run if all(kept) else run.only(cells[kept])
@@ -76,19 +76,23 @@ def order_losses(data: pd.DataFrame, cells: pd.DataFrame) -> pd.DataFrame:
 
 def pair_seeds(run: Run, reference: str) -> pd.DataFrame:
     """The comparisons with a loss, and of cross-entropy with itself: a row a cell and metric."""
+    import pandas as pd
+
     rows = run.paired[run.paired["difference"].notna()]
-    is_noise = (rows["kind"] == "noise") & (reference == REFERENCE)
-    is_comparison = rows["kind"] == "comparison"
-    is_comparison &= is_reference(rows["against_loss"], reference)
-    rows = rows[is_noise | is_comparison]
+    is_compared = is_reference(rows["against_loss"], reference)
+    is_compared &= rows["kind"] == "comparison"
+    # The noise floor is cross-entropy's own, and says nothing of another reference.
+    if reference == REFERENCE:
+        is_compared |= rows["kind"] == "noise"
+    rows = rows[is_compared]
     # The noise floor stands last in tables: "comparison" is before "noise".
     rows = rows.sort_values("kind", kind="stable", ignore_index=True)
 
+    # The other cell's value is missing where `Run.only` has left that cell out.
     values = run.metrics.set_index(["address", "metric"])["value"]
     for name, column in zip(VALUES, ("address", "against"), strict=True):
-        keys = zip(rows[column], rows["metric"], strict=True)
-        metric_values = [values.get(key, math.nan) for key in keys]
-        rows[name] = [float(value) for value in metric_values]
+        keys = pd.MultiIndex.from_frame(rows[[column, "metric"]])
+        rows[name] = values.reindex(keys).to_numpy()
     return order_losses(rows, run.cells)
 
 
@@ -97,25 +101,34 @@ def sum_up_seeds(seeds: pd.DataFrame, reference: str) -> pd.DataFrame:
     p_holm, and smallest, of the first of so many losses."""
     import pandas as pd
 
-    groups = seeds.groupby([*KEY, "metric"], observed=True, sort=False)
-    gains = []
-    for _, group in groups:
-        names = group.iloc[0][[*KEY, "metric"]]
-        gains.append({**names, **gain_of(group)})
-    if not gains:
+    key = [*KEY, "metric"]
+    if seeds.empty:
         numbers = ["seeds", "difference", "low", "high", "p", "p_holm", "smallest"]
-        return order_losses(pd.DataFrame(columns=[*KEY, "metric", *numbers]), seeds)
+        return order_losses(pd.DataFrame(columns=[*key, *numbers]), seeds)
 
     # The noise floor is no hypothesis about a loss: it is in no family.
-    data = order_losses(pd.DataFrame(gains), seeds)
-    family = ["model", "task", "metric", data["loss"] == reference]
-    p = data.groupby(family, observed=True)["p"]
-    data["p_holm"] = p.transform(holm)
+    rows = seeds.assign(is_noise=seeds["loss"] == reference)
+    data = sum_up_families(rows, [*key, "is_noise"], without="loss")
+    return order_losses(data.drop(columns="is_noise"), seeds)
+
+
+def sum_up_families(rows: pd.DataFrame, key: list[str], without: str) -> pd.DataFrame:
+    """What `gain_of` says of the rows of each key, p_holm and smallest, corrected over a family.
+
+    without: the column of the key in which the hypotheses of a family differ.
+    """
+    import pandas as pd
+
+    gains = []
+    for names, group in rows.groupby(key, sort=False):
+        gains.append({**dict(zip(key, names, strict=True)), **gain_of(group)})
+    table = pd.DataFrame(gains)
+
+    family = [name for name in key if name != without]
+    p = table.groupby(family)["p"]
+    table["p_holm"] = p.transform(holm)
 
     # Holm's first step tests at the level over the number of hypotheses.
     sizes = p.transform("count").clip(lower=1)
-    data["smallest"] = [
-        smallest_difference(gain, LEVEL / size)
-        for gain, size in zip(gains, sizes, strict=True)
-    ]
-    return data
+    table["smallest"] = [*map(smallest_difference, gains, LEVEL / sizes)]
+    return table

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..errors import UserError, did_you_mean
 from ..scoring.crossed import Crossed, fit_cells
@@ -46,20 +46,22 @@ def planned_power(
             f"{run.path} has no loss beside ce for the same seed: a pilot run needs both, as "
             "`train-eval --losses ce,smmd` makes it."
         )
+    # Before the choice, after which no other metric is left to suggest.
     hint = did_you_mean(metric, [*map(str, pairs["metric"].unique())])
     pairs = pairs[(pairs["metric"] == metric) & pairs["difference"].notna()]
     if pairs.empty:
         raise UserError(f"{run.path} compares no losses by {metric}: {hint}")
 
-    rows: list[dict[str, Any]] = []
-    left_out: dict[str, None] = {}
-    for (model, task), of_task in pairs.groupby(["model", "task"], observed=True):
+    rows = []
+    left_out = []
+    for (model, task), of_task in pairs.groupby(["model", "task"]):
         # Holm's first step, over the losses of a task.
         level = LEVEL / of_task["loss"].nunique()
-        for loss, cells in of_task.groupby("loss", observed=True):
+        for loss, cells in of_task.groupby("loss"):
+            # One seed shows a spread over its examples alone, by their pseudo-values.
             has_spread = len(cells) > 1 or isinstance(cells["jackknife"].iloc[0], list)
             if not has_spread or not (pilot := fit_cells(cells)).error > 0:
-                left_out[str(loss)] = None
+                left_out.append(str(loss))
                 continue
 
             seeds = cells["seed"].nunique()
@@ -77,7 +79,7 @@ def planned_power(
             f"{run.path} has no spread of {metric}: give more seeds or another metric."
         )
     table = pd.DataFrame(rows)
-    table.attrs["left_out"] = [*left_out]
+    table.attrs["left_out"] = [*dict.fromkeys(left_out)]
     return table
 
 
@@ -93,7 +95,9 @@ def _fewest(
 
     def shown(seeds: int) -> float:
         smallest = _smallest(pilot, seeds, larger, level)
-        return -math.inf if math.isnan(smallest) else -smallest  # too few for any
+        # Too few seeds for any difference show less than all others.
+        return -math.inf if math.isnan(smallest) else -smallest
 
+    # One seed has no spread, so that the search begins at two.
     seeds = 2 + bisect_left(range(2, MOST + 1), -difference, key=shown)
     return seeds if seeds <= MOST else None

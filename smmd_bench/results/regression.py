@@ -50,11 +50,10 @@ def regression_frame(run: Run) -> pd.DataFrame:
 
     current = current_evaluations(run)
     against = {mine["address"]: other for mine, other in compared_evaluations(current)}
-    rows = [
-        row
-        for folder, suite in current
-        for row in _rows(folder, suite, against.get(folder.name))
-    ]
+    rows = []
+    for folder, suite in current:
+        rows += _rows(folder, suite, against.get(folder.name))
+
     models = {model: at for at, model in enumerate(run.cells["model"].cat.categories)}
     cells = {address: at for at, address in enumerate(run.cells["address"])}
 
@@ -75,12 +74,16 @@ def regression_frame(run: Run) -> pd.DataFrame:
 
 def current_evaluations(run: Run) -> list[tuple[Path, dict[str, Any]]]:
     """The folder and suite.json of each whole evaluation of a checkpoint that is the run's now."""
-    files = sorted((run.path / "regression").glob("[!.]*/results.json"))
-    folders = [file.parent for file in files if file.parent.suffix != ".damaged"]
-    suites = [(folder, read_json(folder / "suite.json")) for folder in folders]
-    return [
-        (folder, suite) for folder, suite in suites if suite and _is_current(suite, run)
-    ]
+    evaluations = []
+    for file in sorted((run.path / "regression").glob("[!.]*/results.json")):
+        folder = file.parent
+        # A file that could not be read has had its whole folder set aside.
+        if folder.suffix == ".damaged":
+            continue
+        suite = read_json(folder / "suite.json")
+        if suite and _is_current(suite, run):
+            evaluations.append((folder, suite))
+    return evaluations
 
 
 def compared_evaluations(
@@ -93,12 +96,17 @@ def compared_evaluations(
     """
     groups: dict[str, list[dict[str, Any]]] = {}
     for folder, suite in evaluations:
+        # As text, since a suite's data and versions are dictionaries.
         key = json.dumps([suite.get(name) for name in _SAME], sort_keys=True)
         groups.setdefault(key, []).append({**suite, "address": folder.name})
-    pairs = (
-        (mine, _opponent(mine, group)) for group in groups.values() for mine in group
-    )
-    return [(mine, other) for mine, other in pairs if other is not None]
+
+    pairs = []
+    for group in groups.values():
+        for mine in group:
+            other = _find_opponent(mine, group)
+            if other is not None:
+                pairs.append((mine, other))
+    return pairs
 
 
 def comparison_folder(
@@ -109,15 +117,24 @@ def comparison_folder(
     return run / "compare" / address(pair)
 
 
-def _opponent(
+def _find_opponent(
     mine: Mapping[str, Any], others: Sequence[dict[str, Any]]
 ) -> dict[str, Any] | None:
+    # The base is what all others come from, and is compared with none.
     if mine["cell"] is None:
         return None
-    wanted = REFERENCE, mine["task"], mine["seed"]
-    trained = (o for o in others if o["cell"] and mine["loss"] != REFERENCE)
-    rivals = [t for t in trained if (t["loss"], t["task"], t["seed"]) == wanted]
-    return next(iter([*rivals, *(o for o in others if o["cell"] is None)]), None)
+
+    base = None
+    wanted = (REFERENCE, mine["task"], mine["seed"])
+    for other in others:
+        if other["cell"] is None:
+            base = base or other
+        # Cross-entropy would find itself here.
+        elif mine["loss"] != REFERENCE:
+            key = (other["loss"], other["task"], other["seed"])
+            if key == wanted:
+                return other
+    return base
 
 
 def regression_samples(run: Path, name: str) -> pd.DataFrame:
@@ -130,27 +147,32 @@ def regression_samples(run: Path, name: str) -> pd.DataFrame:
 def _rows(
     folder: Path, suite: Mapping[str, Any], other: Mapping[str, Any] | None
 ) -> list[dict[str, Any]]:
-    results, comparison = read_json(folder / "results.json") or {}, {}
+    results = read_json(folder / "results.json") or {}
+    differences = {}
     if other is not None:
         place = comparison_folder(folder.parents[1], {"address": folder.name}, other)
-        comparison = (read_own_json(place / "comparison.json") or {}).get("metrics", {})
-    shared = {name: suite.get(name) for name in COLUMNS} | {"address": folder.name}
-    shared |= {
-        name: results.get(name)
-        for name in ("shots", "documents", "truncated", "context")
-    }
+        content = read_own_json(place / "comparison.json") or {}
+        differences = content.get("metrics", {})
+
+    # What lm-eval did counts, which need not be what the suite asked for.
+    shared = {name: suite.get(name) for name in COLUMNS}
+    shared["address"] = folder.name
+    for name in ("shots", "documents", "truncated", "context"):
+        shared[name] = results.get(name)
+
     rows = []
     for row in results["rows"]:
-        difference = comparison.get(row["metric"]) or {}
+        difference = differences.get(row["metric"]) or {}
         compared = {name: difference.get(name) for name in _DIFFERENCE}
-        compared["against_loss"] = (
-            other["loss"] if difference and other is not None else None
-        )
+        # Not every metric of an evaluation has values to pair.
+        if other is not None and difference:
+            compared["against_loss"] = other["loss"]
         rows.append({**shared, **row, **compared})
     return rows
 
 
 def _is_current(suite: Mapping[str, Any], run: Run) -> bool:
+    # Of a base there is no cell to ask: its weights are those that the manifest names, if any.
     if suite["cell"] is None:
         identity = (run.manifest.get("models") or {}).get(suite["model"])
         return identity in (None, suite["identity"].get("base"))

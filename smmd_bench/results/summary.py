@@ -43,7 +43,7 @@ TUNING_COLUMNS = (
 
 def summarise_cells(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Collect experiment, models, data, generation and plugins for `RunFrames.manifest`."""
-    models: dict[str, Any] = {}
+    models = {}
     data: dict[str, dict[str, Any]] = {}
     generation: dict[str, dict[str, Any]] = {}
     plugins: dict[str, list[str]] = {}
@@ -66,14 +66,14 @@ def summarise_cells(cells: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
 
 def _summarise_experiment(cells: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]]:
     # The base and tests of transfer go with the cells that were asked for.
-    trained = [
-        cell for cell in cells if cell["loss"] != BASE and not cell.get("trained_on")
-    ]
-    counted = trained or cells
+    counted = []
+    for cell in cells:
+        if cell["loss"] != BASE and not cell.get("trained_on"):
+            counted.append(cell)
     keys = {"models": "model", "tasks": "task", "losses": "loss", "seeds": "seed"}
     experiment = {}
     for name, key in keys.items():
-        experiment[name] = distinct(cell[key] for cell in counted)
+        experiment[name] = distinct(cell[key] for cell in counted or cells)
     return experiment
 
 
@@ -100,7 +100,7 @@ def _add_generation(
 
 def distinct(values: Iterable[Any]) -> list[Any]:
     """Drop repetitions; the values keep their order and need not be hashable."""
-    different: list[Any] = []
+    different = []
     for value in values:
         if value not in different:
             different.append(value)
@@ -250,9 +250,11 @@ def columns_of(
     plain values, so that tables of any cells concatenate."""
     import pyarrow as pa
 
+    # `RunFrames.having` has chosen the cells that have the file.
     place = cell.place(file)
     assert place is not None
-    table = read_parquet(place, columns, without=("vector",))  # asked for by name alone
+    # A probe's vector has a value a numeric token: it is read where it is asked for by name.
+    table = read_parquet(place, columns, without=("vector",))
     fields = []
     for field in table.schema:
         if pa.types.is_dictionary(field.type):

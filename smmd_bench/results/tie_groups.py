@@ -38,13 +38,13 @@ def tie_letters(run: Run, metrics: Callable[[str], Sequence[Metric]]) -> pd.Data
     rows = []
     measured = run.cells[run.cells["status"] == "done"]
     trained = measured[measured["loss"] != BASE]
-    for (model, task), cells in trained.groupby(["model", "task"], observed=True):
+    for (model, task), cells in trained.groupby(["model", "task"]):
         if cells["loss"].nunique() < LEAST:
             continue
 
         # Read once for all metrics: the scores of a run are its largest files.
         scores = run.read("scores", None, cells["address"]).set_index("uid")
-        by_cell = dict([*scores.groupby("address", observed=True)])
+        by_cell = dict([*scores.groupby("address")])
         for metric in metrics(str(task)):
             means = _rank_losses(run, cells, metric)
             apart = _find_different(run, cells, by_cell, metric)
@@ -59,7 +59,7 @@ def _rank_losses(run: Run, cells: pd.DataFrame, metric: Metric) -> pd.Series[flo
     of_cells = run.metrics["address"].isin(cells["address"])
     values = run.metrics[of_cells & (run.metrics["metric"] == metric.name)]
     # A loss whose metric has no value, as an error without a valid answer, has no place.
-    means = values.groupby("loss", observed=True)["value"].mean().dropna()
+    means = values.groupby("loss")["value"].mean().dropna()
     return means.sort_values(ascending=metric.better == "lower")
 
 
@@ -84,7 +84,7 @@ def _split_groups(
     groups: Sequence[frozenset[str]], pair: frozenset[str]
 ) -> list[frozenset[str]]:
     """Split groups so that none has both of a pair, and none is a part of another one."""
-    kept: list[frozenset[str]] = []
+    kept = []
     halves: set[frozenset[str]] = set()
     for group in groups:
         # A group with both becomes two, each without one of them: Piepho's insertion step.

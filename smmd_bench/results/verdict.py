@@ -53,7 +53,9 @@ def verdict_frame(run: Run) -> pd.DataFrame:
     seeds = _select_judged(seeds, judged, run)
     data = sum_up_seeds(seeds, reference)
 
-    metrics = [judged[key] for key in zip(data["task"], data["metric"], strict=True)]
+    # Label and direction stand behind the metric that they are of.
+    keys = zip(data["task"], data["metric"], strict=True)
+    metrics = [judged[key] for key in keys]
     data.insert(4, "label", [metric.label for metric in metrics])
     data.insert(5, "better", [metric.better for metric in metrics])
 
@@ -61,43 +63,46 @@ def verdict_frame(run: Run) -> pd.DataFrame:
     data = data.merge(_constants(run), how="left", on=[*KEY, "metric"])
     # An error that is smaller is gained.
     is_error = data["better"] == "lower"
-    data.loc[is_error, _FLIPS] = data.loc[is_error, _FLIPS[::-1]].to_numpy()
+    swapped = data.loc[is_error, _FLIPS[::-1]]
+    data.loc[is_error, _FLIPS] = swapped.to_numpy()
 
     data = _add_letters(data, tie_letters(run, judged_metrics))
     data = order_losses(data, run.cells)
+
     dead = find_dead_losses(run)
     verdicts = []
     for row in data.to_dict("records"):
-        is_dead = tuple(row[name] for name in KEY) in dead
-        verdicts.append(_choose_verdict(row, is_dead))
+        key = (row["model"], row["task"], row["loss"])
+        verdicts.append(_choose_verdict(row, key in dead))
     return data.assign(verdict=verdicts)
 
 
 def _judged_by_task(seeds: pd.DataFrame) -> dict[tuple[Any, str], Metric]:
     """The metrics that the losses of each task are judged by, in the order of the tasks."""
-    return {
-        (task, metric.name): metric
-        for task in seeds["task"].unique()
-        for metric in judged_metrics(str(task))
-    }
+    judged = {}
+    for task in seeds["task"].unique():
+        for metric in judged_metrics(str(task)):
+            judged[task, metric.name] = metric
+    return judged
 
 
 def _select_judged(
     seeds: pd.DataFrame, judged: Collection[tuple[Any, str]], run: Run
 ) -> pd.DataFrame:
     """The rows of metrics that losses are judged by, in their order."""
-    places = {key: place for place, key in enumerate(judged)}
-    keys = zip(seeds["task"], seeds["metric"], strict=True)
-    place = [places.get(key, -1) for key in keys]
-    rows = seeds.assign(at=place).query("at >= 0").sort_values("at", kind="stable")
-    return order_losses(rows.reset_index(drop=True), run.cells)
+    import pandas as pd
+
+    # An inner join keeps the order of its left side.
+    order = pd.DataFrame([*judged], columns=["task", "metric"])
+    return order_losses(order.merge(seeds), run.cells)
 
 
 def _mean_values(seeds: pd.DataFrame) -> pd.DataFrame:
     """The means of both values over the seeds, what is compared with, and all flips."""
-    groups = seeds.groupby([*KEY, "metric"], observed=True)
+    groups = seeds.groupby([*KEY, "metric"])
     means = groups[[*VALUES]].mean()
     against = groups["against_loss"].first().astype("str")
+    # A metric that is no share of the examples has no flips, which is not 0.
     flips = groups[["b", "c"]].sum(min_count=1).astype("Int64")
     flips = flips.set_axis(_FLIPS, axis="columns")
     return means.join(against).join(flips).reset_index()
@@ -105,9 +110,9 @@ def _mean_values(seeds: pd.DataFrame) -> pd.DataFrame:
 
 def _constants(run: Run) -> pd.DataFrame:
     """What the best constant answer gets, by model, task, loss and metric."""
-    constants = constants_of(run, run.cells).merge(
-        run.cells[["address", *KEY]], on="address"
-    )
+    cells = run.cells[["address", *KEY]]
+    constants = constants_of(run, run.cells).merge(cells, on="address")
+    # The seeds of a loss have one test, and so one constant.
     return constants.drop(columns="address").drop_duplicates([*KEY, "metric"])
 
 
@@ -125,6 +130,7 @@ def _choose_verdict(row: dict[Any, Any], is_dead: bool) -> str:
     if is_dead:
         return NOTHING_LEARNT
     if row["p_holm"] < LEVEL:
+        # Two seeds of cross-entropy: neither is better by what it was trained with.
         if row["loss"] == row["against_loss"]:
             return "seeds differ"
         is_gain = (row["difference"] > 0) == (row["better"] == "higher")
@@ -141,7 +147,7 @@ def find_dead_losses(run: Run) -> set[tuple[Any, ...]]:
     """Model, task and loss where no seed of it, nor of what it is compared with, has learnt."""
     cells = run.cells[run.cells["status"] == "done"]
     dead = cells["address"].isin(_without_answers(run) - _below_constant(run, cells))
-    by_loss = dead.groupby([cells[name] for name in KEY], observed=True).all()
+    by_loss = dead.groupby([cells[name] for name in KEY]).all()
 
     # One live cell of the reference is enough: a loss beside it that has nothing right is worse.
     references = is_reference(by_loss.index.to_frame()["loss"], find_reference(run))
@@ -154,6 +160,7 @@ def _without_answers(run: Run) -> set[str]:
     rates = {}
     for task in run.metrics["task"].unique():
         metrics = find_metrics(str(task))
+        # Of an error 0 means that all answers are right.
         if metrics and metrics[0].better == "higher":
             rates[task] = metrics[0].name
 
@@ -170,12 +177,13 @@ def _below_constant(run: Run, cells: pd.DataFrame) -> set[str]:
     0.95 is a model that learnt."""
     values = run.metrics[["address", "task", "metric", "value"]]
     compared = constants_of(run, cells).merge(values, on=["address", "metric"])
-    errors = {
-        (str(task), metric.name)
-        for task in compared["task"].unique()
-        for metric in judged_metrics(str(task))
-        if metric.better == "lower"
-    }
-    below = compared[compared["value"] < compared["constant"]]
-    rows = below[["address", "task", "metric"]].itertuples(index=False, name=None)
-    return {address for address, task, metric in rows if (str(task), metric) in errors}
+    errors = {}
+    for task in compared["task"].unique():
+        for metric in judged_metrics(str(task)):
+            errors[task, metric.name] = metric.better == "lower"
+
+    is_below = compared["value"] < compared["constant"]
+    below = compared[is_below]
+    keys = zip(below["task"], below["metric"], strict=True)
+    is_error = [errors[key] for key in keys]
+    return {*below.loc[is_error, "address"]}
