@@ -61,6 +61,7 @@ def conclude(
             f"{len(failed)} of {total} failed (see {folder / 'failed'} and {folder / 'logs'}). "
             "The same command tries them again; first change what the errors name."
         )
+    # A report that fails loses no result of a cell, and still the command has failed.
     broken = failed_reports(folder)
     for name, error in broken.items():
         voice.fail(f"Failed: report {name}: {error} (traceback: {reports / FAILED})")
