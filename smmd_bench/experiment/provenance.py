@@ -57,6 +57,7 @@ def describe_stage(stage: Literal["train", "decode"]) -> dict[str, str]:
     several, that make a stage's results: these may change the last bits."""
     import torch
 
+    # No key holds these: a note of the reports names cells that were made with others.
     facts = _versions(_STAGES[stage])
     if stage == "train":
         facts["training code"] = str(TRAINING_VERSION)
