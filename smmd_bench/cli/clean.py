@@ -97,9 +97,10 @@ def _print(parts: Sequence[Part]) -> None:
             if part.place != place:
                 continue
             size = decimal(part.size)
-            console.print(
-                f"  {part.name:<9}  {size:>9}  {PARTS[part.name]}", soft_wrap=True
-            )
-            console.print(f"    -> {COSTS[part.name]}", style="dim", soft_wrap=True)
+            line = f"  {part.name:<9}  {size:>9}  {PARTS[part.name]}"
+            cost = f"    -> {COSTS[part.name]}"
+            console.print(line, soft_wrap=True)
+            console.print(cost, style="dim", soft_wrap=True)
 
-    click.echo(f"In all {decimal(sum(part.size for part in parts))}.")
+    size = decimal(sum(part.size for part in parts))
+    click.echo(f"In all {size}.")

@@ -73,11 +73,11 @@ def _print(console: Console, item: dict[str, Any], *, verbose: bool) -> None:
     # Programs such as grep read what is piped, where no line is cut.
     is_piped = not console.is_terminal
     cut: Any = "ignore" if is_piped else "ellipsis"
-    console.print(
-        f"  {name:<22}  {summary}", no_wrap=True, overflow=cut, soft_wrap=is_piped
-    )
+    line = f"  {name:<22}  {summary}"
+    console.print(line, no_wrap=True, overflow=cut, soft_wrap=is_piped)
     if error is not None:
-        console.print(f"    cannot be used: {error}", style="red", soft_wrap=is_piped)
+        line = f"    cannot be used: {error}"
+        console.print(line, style="red", soft_wrap=is_piped)
 
     facts = item if verbose else {}
     for key, value in facts.items():

@@ -61,13 +61,14 @@ def command(
     files = {folder / f"{name}.py": form, folder / f"test_{name}.py": f"test_{form}"}
     # Nothing is written before all is known to be right.
     _require_new(kind, name, files, file, columns)
-    values = {
+    values: dict[str, Any] = {
         "plugin": folder / f"{name}.py",
         "name": name,
         "title": name.replace("_", " ").capitalize(),
         "class_name": "".join(map(str.capitalize, name.split("_"))),
-        **({} if file is None else _read_table(file, columns)),
     }
+    if file is not None:
+        values |= _read_table(file, columns)
 
     loader = PackageLoader("smmd_bench.plugin_system", "templates")
     templates = Environment(

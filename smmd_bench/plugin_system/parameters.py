@@ -101,7 +101,7 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     assignments = map(str.strip, _PART.findall(match[2] or ""))
     values: dict[str, str] = {}
     for assignment in filter(None, assignments):
-        key, equals, value = (word.strip() for word in assignment.partition("="))
+        key, equals, value = map(str.strip, assignment.partition("="))
         if not (key and equals and value):
             raise UserError(
                 f"'{assignment}' in '{text}' is not of the form param=value; a list is written "

@@ -19,6 +19,7 @@ from ..storage.addresses import address
 def source_digest(plugin: type) -> str | None:
     """The digest of a plugin class's file, or of its package if it lies in one. Comments,
     docstrings and formatting do not count. None: the class is first-party, or in no file."""
+    # mypy takes a class for nothing hashable, so that callers see a plain function.
     return _digest(plugin)
 
 

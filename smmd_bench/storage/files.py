@@ -242,9 +242,10 @@ def read_manifest(run: Path) -> dict[str, Any]:
             f"and this one reads {FORMAT}: convert it with {CONVERTER}."
         )
 
-    cells = content.get("cells", [])
-    if not all(isinstance(c, dict) and {"address", "parts"} <= c.keys() for c in cells):
-        raise DamagedError(file, "not the manifest of a run", "copy it again")
+    for cell in content.get("cells", []):
+        is_record = isinstance(cell, dict) and {"address", "parts"} <= cell.keys()
+        if not is_record:
+            raise DamagedError(file, "not the manifest of a run", "copy it again")
     return content
 
 
