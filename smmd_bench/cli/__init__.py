@@ -14,6 +14,7 @@ import click
 
 from ..errors import UserError, if_full, reason_of
 
+# In the order of a user's days, not of the alphabet.
 _SECTIONS = {
     "Daily work": (
         "train-eval", "run", "report", "compare", "show", "score", "ls", "clean", "doctor",
@@ -37,9 +38,8 @@ class _Sections(click.Group):
             return None
         file = _FILES.get(cmd_name, cmd_name.replace("-", "_"))
         module = importlib.import_module(f".{file}", __name__)
-        command: click.Command = getattr(
-            module, cmd_name if cmd_name in _FILES else "command"
-        )
+        attribute = cmd_name if cmd_name in _FILES else "command"
+        command: click.Command = getattr(module, attribute)
         return command
 
     def format_commands(
@@ -67,28 +67,27 @@ class _Sections(click.Group):
 @click.version_option(package_name="smmd-bench", prog_name="smmd-bench")
 def cli() -> None:
     """Does this training loss make a language model better with numbers?"""
-    os.environ["MPLBACKEND"] = (
-        "agg"  # figures need no display, nor a backend that is installed
-    )
+    # Figures need no display, nor a backend that is installed.
+    os.environ["MPLBACKEND"] = "agg"
 
 
 def main() -> None:
     """Entry point: a user's mistake is one sentence and status 2; Ctrl-C is one and 130."""
-    # or a third of the time of large imports is a search for garbage
+    # A third of the time of large imports would be a search for garbage.
     gc.set_threshold(50_000)
+    # Schedulers send SIGTERM before they kill: it ends a run as Ctrl-C does.
     handler = signal.signal(signal.SIGTERM, _terminate)
     try:
         status = cli(standalone_mode=False) or 0
     except (click.Abort, KeyboardInterrupt) as error:
-        ended = isinstance(error, _Terminated) or isinstance(
-            error.__cause__, _Terminated
-        )
-        how, number = (
-            ("Terminated", signal.SIGTERM) if ended else ("Interrupted", signal.SIGINT)
-        )
+        how, number = "Interrupted", signal.SIGINT
+        # click raises an Abort in place of the interrupt, which is then its cause.
+        if _Terminated in (type(error), type(error.__cause__)):
+            how, number = "Terminated", signal.SIGTERM
         click.echo(
             f"{how}; what is finished is kept: the same command goes on.", err=True
         )
+        # As a shell says it of a process that a signal has ended.
         status = 128 + number
     except click.ClickException as error:
         error.show()
@@ -106,6 +105,7 @@ class _Terminated(KeyboardInterrupt):
 
 
 def _terminate(*_: object) -> None:
+    # A second signal would cut off the end that the first one has begun.
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     raise _Terminated
 

@@ -57,17 +57,20 @@ def command(
 
     folders = sorted(file.parent for file in Path("runs").glob("*/manifest.json"))
     folders = [*dict.fromkeys(runs or folders)]
+    # A lock keeps what a running command needs; the cache belongs to no run.
     removes_of_runs = yes and {*what} != {"cache"}
     with ExitStack() as locks:
         for folder in folders if removes_of_runs else ():
-            read_run(folder)  # a lock would make the folder where there is none
+            # A lock would make the folder where there is none.
+            read_run(folder)
             locks.enter_context(RunDirectory(folder).locked())
         parts = [part for folder in folders for part in find_run_parts(folder)]
         if not runs or "cache" in what:
             parts += find_cache_parts()
         if what and "all" not in what:
             parts = [part for part in parts if part.name in what]
-        listed = [part.to_dict() for part in parts]  # with the sizes before removal
+        # The sizes are those from before the removal.
+        listed = [part.to_dict() for part in parts]
         if not as_json:
             _print(parts)
         freed = remove(path for part in parts for path in part.paths) if yes else 0
@@ -94,9 +97,10 @@ def _print(parts: Sequence[Part]) -> None:
             if part.place != place:
                 continue
             size = decimal(part.size)
-            console.print(
-                f"  {part.name:<9}  {size:>9}  {PARTS[part.name]}", soft_wrap=True
-            )
-            console.print(f"    -> {COSTS[part.name]}", style="dim", soft_wrap=True)
+            line = f"  {part.name:<9}  {size:>9}  {PARTS[part.name]}"
+            cost = f"    -> {COSTS[part.name]}"
+            console.print(line, soft_wrap=True)
+            console.print(cost, style="dim", soft_wrap=True)
 
-    click.echo(f"In all {decimal(sum(part.size for part in parts))}.")
+    size = decimal(sum(part.size for part in parts))
+    click.echo(f"In all {size}.")

@@ -54,6 +54,7 @@ def command(
     """
     from ..results.frames import read_run
 
+    # A single loss has no other to be compared with.
     if (b is None) == (losses is None) or len(losses or "ab") < 2:
         raise UserError(
             "compare takes two runs, or one with --losses A,B: give one of these."
@@ -142,8 +143,10 @@ def _compare_losses(
     from ..publishing.style import loss_label
     from ..results.compare import contrasts, tied_losses
 
+    # A run leaves out a parameter that is the default, and people may write it.
     losses = [as_in_run(run, loss) for loss in losses]
     table = contrasts(run, losses, metric)
+    # Which loss is first, no single contrast can say.
     tied = tied_losses(run, losses, metric)
     left_out = table.attrs["left_out"]
     if as_json:
@@ -168,9 +171,9 @@ def _print(data: pd.DataFrame, title: str, caption: str) -> None:
     """Print the rows: a difference with its interval, losses as tables call them."""
     import pandas as pd
 
-    names = [
-        str(name) for name in data if name not in ("low", "high", "pilot", "least")
-    ]
+    # The ends of an interval stand beside their difference, and two columns are notes.
+    hidden = ("low", "high", "pilot", "least")
+    names = [str(name) for name in data if name not in hidden]
     rows = []
     for row in rows_of(data):
         rows.append({name: _spell(row, name) for name in names})
@@ -179,6 +182,7 @@ def _print(data: pd.DataFrame, title: str, caption: str) -> None:
     table.columns = pd.Index(
         [_HEADINGS.get(n, n.replace("_", " ").capitalize()) for n in names]
     )
+    # A table leaves out a column with one value alone, unless it is a result.
     words = ("Model", "Task", "Loss", "Seed", "Metric", "Against")
     table.attrs["values"] = [name for name in table if name not in words]
     print_results(table, title, caption)
@@ -199,6 +203,7 @@ def _spell(row: dict[str, Any], name: str) -> str:
     from ..results.power import MOST
 
     value = row[name]
+    # The base has one row, without a training seed.
     if value is None or (name == "seed" and row["loss"] == "base"):
         return f">{MOST:,}" if name == "needed" else DASH
     if name in ("loss", "against"):
@@ -207,6 +212,7 @@ def _spell(row: dict[str, Any], name: str) -> str:
         return with_interval(value, row["low"], row["high"], sign=True)
     if name.startswith("p") or name == "level":
         return p_value(value)
+    # A pilot of one seed does not know the spread over seeds.
     if name == "needed" and row["least"] is not None and value < row["least"]:
         return f"{value:,.0f} (take {row['least']:.0f})"
     if name in ("n", "seed", "seeds", "needed"):

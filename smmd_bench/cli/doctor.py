@@ -10,7 +10,8 @@ import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from subprocess import PIPE, STDOUT, TimeoutExpired, run
+from subprocess import PIPE, STDOUT, CompletedProcess, TimeoutExpired, run
+from typing import Any
 
 import click
 
@@ -22,6 +23,7 @@ _OF_VLLM = re.compile(r"canary of .*|.*attention backend.*|.*[Mm]odel [Rr]unner 
 _DRIVERS = {12: 525, 13: 580}
 """The oldest NVIDIA driver for a major version of CUDA."""
 _STYLES = {"ok": "green", "note": "yellow", "problem": "bold red"}
+# Programs for processes of their own: a library that crashes takes no doctor with it.
 _TORCH = """
 import torch
 build = torch.version.cuda or torch.version.hip
@@ -76,6 +78,7 @@ def command(*, gpu: bool, as_json: bool) -> int:
       smmd-bench doctor --gpu --json
     """
     console, findings = new_console(), []
+    # A finding is shown when it is there: all of them take minutes.
     for one in examine(stages=_STAGES if gpu else ()):
         findings.append(one)
         if not as_json:
@@ -91,9 +94,7 @@ def command(*, gpu: bool, as_json: bool) -> int:
     return 1 if problems else 0
 
 
-def examine(
-    stages: Sequence[tuple[str, str]] = (), engine: str = "vllm"
-) -> Iterator[Finding]:
+def examine(stages: Sequence[tuple[str, str]] = ()) -> Iterator[Finding]:
     """Look at everything; torch and vLLM take half a minute. stages: methods and dtypes to run."""
     from ..plugin_system.registry import GROUPS, entries
 
@@ -114,61 +115,55 @@ def examine(
     if not broken:
         yield Finding("plugins", "ok", "all can be used")
     for method, dtype in stages:
-        yield try_stages(method, dtype, engine)
+        yield try_stages(method, dtype, "vllm")
 
 
 def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding:
     """Run code in a process of its own, whose last line is the finding; a crash is a problem."""
     try:
-        words = [sys.executable, "-W", "ignore", "-c", code]
-        process = run(
-            words, capture_output=True, text=True, timeout=seconds, check=False
-        )
+        process = _run_python("-c", code, seconds=seconds, stderr=PIPE)
     except TimeoutExpired:
+        # A slow disk or a busy machine is no fault of the library.
         return Finding(name, "note", f"it took more than {seconds:.0f} s", remedy)
     if process.returncode == 0:
-        return Finding(name, "ok", process.stdout.strip().splitlines()[-1])
+        lines = process.stdout.strip().splitlines()
+        return Finding(name, "ok", lines[-1])
+
+    # A traceback is indented but for its first line and its last, which has the error.
     errors = [
         line for line in process.stderr.splitlines() if line and not line[0].isspace()
     ]
-    why = (
-        errors[-1] if errors else f"the process ended with status {process.returncode}"
-    )
+    why = f"the process ended with status {process.returncode}"
+    if errors:
+        why = errors[-1]
     return Finding(name, "problem", f"it cannot be used: {why[:300]}", remedy)
 
 
 def try_stages(method: str, dtype: str, engine: str, seconds: float = 600) -> Finding:
     """Run every stage in a process of its own. The text has deviations of canaries, vLLM's backend
     and runner; where it fails, the end of its log."""
-    words = [
-        sys.executable,
-        "-W",
-        "ignore",
-        "-m",
-        "smmd_bench.maintenance.smoke",
-        method,
-        dtype,
-        engine,
-    ]
-    name, env = f"{method} {dtype}", {"VLLM_LOGGING_LEVEL": "INFO", **os.environ}
-    tried = "VLLM_USE_V2_MODEL_RUNNER=0 in the environment, or --engine transformers"
+    words = ("-m", "smmd_bench.maintenance.smoke", method, dtype, engine)
+    # At this level vLLM says which backend and runner it takes.
+    environment = {"VLLM_LOGGING_LEVEL": "INFO", **os.environ}
+    name = f"{method} {dtype}"
+    remedy = "VLLM_USE_V2_MODEL_RUNNER=0 in the environment, or --engine transformers"
     try:
-        process = run(
-            words,
-            stdout=PIPE,
-            stderr=STDOUT,
-            text=True,
-            env=env,
-            timeout=seconds,
-            check=False,
-        )
+        process = _run_python(*words, seconds=seconds, stderr=STDOUT, env=environment)
     except TimeoutExpired:
-        return Finding(name, "problem", f"it took more than {seconds:.0f} s", tried)
+        return Finding(name, "problem", f"it took more than {seconds:.0f} s", remedy)
     lines = process.stdout.strip().splitlines()
+    # The cause may stand far above the end of a log of several processes.
     if process.returncode:
-        return Finding(name, "problem", "\n".join(lines[-40:]), tried)
-    seen = [match[0].strip() for line in lines if (match := _OF_VLLM.search(line))]
+        return Finding(name, "problem", "\n".join(lines[-40:]), remedy)
+    matches = filter(None, map(_OF_VLLM.search, lines))
+    seen = [match[0].strip() for match in matches]
     return Finding(name, "ok", "\n".join([lines[-1], *seen]))
+
+
+def _run_python(*words: str, seconds: float, **how: Any) -> CompletedProcess[str]:
+    # Warnings of libraries would hide the line that is looked for.
+    command = [sys.executable, "-W", "ignore", *words]
+    return run(command, stdout=PIPE, text=True, timeout=seconds, check=False, **how)
 
 
 def find_driver() -> str | None:
@@ -177,11 +172,13 @@ def find_driver() -> str | None:
         return None
     words = [program, "--query-gpu=driver_version", "--format=csv,noheader"]
     process = run(words, capture_output=True, text=True, check=False)
+    # Each GPU has a line, and all of them one driver.
     return process.stdout.split("\n", maxsplit=1)[0].strip() or None
 
 
 def check_driver(driver: str, torch: str) -> Finding:
     """Whether a driver runs the CUDA that `torch`, the text of its finding, was built for."""
+    # A GPU with a driver, and a torch that cannot use it, is hardly meant.
     if (cuda := re.search(r"for (\d+)\.\d+", torch)) is None:
         text = f"NVIDIA driver {driver}, and torch ({torch}) is a build for the CPU"
         return Finding("driver", "problem", text, "pip install 'smmd-bench[gpu]'")

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
+from itertools import chain
 from pathlib import Path
 from typing import Any, get_args
 
@@ -19,7 +20,9 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.checked_task import notes_of
 from ..plugin_system.registry import load
 from ..results.baselines import REFERENCE
+from ..run.pipeline import check_file, run_file
 from ..run.run_directory import JOB_STAGES, RunDirectory, Stage
+from ..run.schedule import disk_bytes
 from ..scoring.deciding import selecting_metrics
 from .outcome import conclude, publish_reports
 from .voice import Voice, print_json
@@ -52,16 +55,16 @@ def execute(
 
     # A plan needs no weights of the hub: its cards say how large they are.
     with without_weights() if dry_run else nullcontext():
-        plan, left_out = _present_plan(voice, plan, run)
+        plan, left_out = plan.drop_missing()
+        missing = run.missing(plan.cells)
+        _present_plan(voice, plan.cells, missing, left_out, run)
         if dry_run:
-            from ..run.pipeline import check_file
-
             with voice.progress(stderr=True) as progress:
-                missing = check_file(run, plan, runner, progress, extend=how["extend"])
-            _say_work(voice, run, plan.cells, missing, runner)
+                work = check_file(
+                    run, plan, missing, runner, progress, extend=how["extend"]
+                )
+            _say_work(voice, run, plan.cells, work, runner)
             return 0
-
-    from ..run.pipeline import run_file
 
     outcome = run_file(plan, folder, voice.progress, track=tracker, **how)
     sections = publish_reports(voice, folder)
@@ -88,81 +91,118 @@ def execute(
 
 
 def _present_plan(
-    voice: Voice, plan: ExperimentFile, run: RunDirectory
-) -> tuple[ExperimentFile, dict[str, str]]:
-    """Say what the plan trains; returns the plan that can run, and why tasks are left out of it."""
-    plan, left_out = plan.drop_missing()
-    for sentence in _describe(plan.cells, [*run.missing(plan.cells)]):
+    voice: Voice,
+    cells: Sequence[Cell],
+    missing: Iterable[Cell],
+    left_out: Mapping[str, str],
+    run: RunDirectory,
+) -> None:
+    """Say what a plan trains, why tasks are left out of it, and that it has no reference."""
+    parts = (
+        _describe_models(missing),
+        _describe_groups(cells),
+        _describe_tuning(cells),
+        _find_notes(cells),
+    )
+    for sentence in chain(*parts):
         voice.say(sentence)
     for tasks, reason in left_out.items():
         voice.note(f"Left out, as it is optional: {tasks}: {reason}")
-    rows = [cell for cell in plan.cells if not cell.is_base]
-    if not run.path.exists() and all(cell.loss != REFERENCE for cell in rows):
+    # A folder that is there may hold cross-entropy of an earlier command.
+    if not run.path.exists() and all(cell.loss != REFERENCE for cell in cells):
         voice.note(
             f"Note: There is no {REFERENCE} to compare with: add it to the losses."
         )
-    return plan, left_out
 
 
-def _describe(cells: Sequence[Cell], missing: Iterable[Cell]) -> Iterator[str]:
-    """The models of what is missing, each model and task, and each loss that is tuned."""
+def _describe_models(cells: Iterable[Cell]) -> Iterator[str]:
+    """Name the models of cells, each with its tokenizer and the size of V_num."""
     from ..encoding.numbers import numeric_vocabulary
     from ..models.tokenizers import load_tokenizer
 
     models: dict[str, str] = {}
-    for cell in missing:
+    for cell in cells:
         label = f"{cell.card.label} ({cell.recipe.dtype}"
+        # Cells share their model, whose tokenizer is slow to load.
         if label not in models:
             tokenizer = load_tokenizer(cell.card.folder)
             count = len(numeric_vocabulary(tokenizer, cell.recipe.numeric_rule))
-            models[label] = f"{type(tokenizer).__name__}, N = {count:,})"
+            models[label] = f"{label}, {type(tokenizer).__name__}, N = {count:,})"
     if models:
-        described = [f"{label}, {tokenizer}" for label, tokenizer in models.items()]
-        yield f"Models: {', '.join(described)}."
+        yield f"Models: {', '.join(models.values())}."
 
-    groups: dict[tuple[str, str], list[Cell]] = {}
+
+def _describe_groups(cells: Sequence[Cell]) -> Iterator[str]:
+    """Describe how each model is trained and tested on each task."""
+    groups: defaultdict[tuple[str, str], list[Cell]] = defaultdict(list)
     for cell in cells:
         if cell.trial is None:
-            groups.setdefault((cell.model, cell.task), []).append(cell)
+            groups[cell.model, cell.task].append(cell)
     # Two recipes of a run can read the same here.
-    lines = [line for group in groups.values() for line in _describe_group(group)]
+    lines = chain(*map(_describe_group, groups.values()))
     yield from dict.fromkeys(lines)
 
+
+def _describe_tuning(cells: Sequence[Cell]) -> Iterator[str]:
+    """Name the configurations of each loss that is tuned."""
     tuned = {cell.loss: cell for cell in cells if cell.grid}
     for loss, cell in tuned.items():
         points = "; ".join(point.text for point in cell.grid)
         yield f"{loss}: the best of {points} by validation."
+
+
+def _find_notes(cells: Sequence[Cell]) -> Iterator[str]:
+    """What is to be known of the engines and the data of cells."""
     yield from filter(None, dict.fromkeys(cell.engine_note for cell in cells))
     tasks = {cell.task: cell.task_plugin for cell in cells}
-    yield from dict.fromkeys(note for task in tasks.values() for note in notes_of(task))
+    # Two tasks of one file have the same to say.
+    notes = chain(*map(notes_of, tasks.values()))
+    yield from dict.fromkeys(notes)
 
 
 def _describe_group(cells: Sequence[Cell]) -> Iterator[str]:
     """How the cells of a model and task are trained and tested, and which examples lack."""
+    # The base, which has no training to describe, comes first where there is one.
     cell = cells[-1]
-    is_transfer = cell.source is not None
-    facts = ["test of transfer" if is_transfer else _describe_training(cell)]
+    splits: Sequence[Split] = get_args(Split)
+    # A test of transfer trains nothing, and takes the selection of its source.
+    if cell.source is not None:
+        splits = ("test",)
+
+    sizes = []
+    lacking = []
+    for split in splits:
+        count = cell.examples_there(split)
+        size = cell.size(split)
+        sizes.append(f"{split} {count:,}")
+        if count < size:
+            place = f"{cell.task}, {split}"
+            lacking.append(
+                f"{place}: {count:,} of the {size:,} examples asked for are there."
+            )
+
+    settings = ", ".join(_describe_settings(cell, cells))
+    yield f"{cell.card.label} on {cell.task_label}: {settings}; {', '.join(sizes)}."
+    yield from lacking
+
+
+def _describe_settings(cell: Cell, cells: Iterable[Cell]) -> Iterator[str]:
+    """How a cell is trained, selected and decoded, with the seeds of all of its group."""
+    yield "test of transfer" if cell.source is not None else _describe_training(cell)
+
     seeds = dict.fromkeys(str(cell.seed) for cell in cells if not cell.is_base)
     if seeds:
         noun = "seeds" if len(seeds) > 1 else "seed"
-        facts.append(f"{noun} {', '.join(seeds)}")
-    if not is_transfer and cell.recipe.epochs > 1:
+        yield f"{noun} {', '.join(seeds)}"
+
+    # Of a single epoch there is nothing to select.
+    if cell.source is None and cell.recipe.epochs > 1:
         metrics = selecting_metrics(cell.task_plugin, cell.recipe.select_by)
         labels = [metric.label for metric in metrics]
-        facts.append(f"epoch selected by {', then '.join(labels)}")
-    facts += ["decoded greedily", *cell.decoders]
-    settings = ", ".join(facts)
+        yield f"epoch selected by {', then '.join(labels)}"
 
-    # A test of transfer trains nothing, and takes the selection of its source.
-    splits: Sequence[Split] = ("test",) if is_transfer else get_args(Split)
-    counts = {split: cell.examples_there(split) for split in splits}
-    sizes = ", ".join(f"{split} {count:,}" for split, count in counts.items())
-    yield f"{cell.card.label} on {cell.task_label}: {settings}; {sizes}."
-
-    for split, count in counts.items():
-        size = cell.size(split)
-        if count < size:
-            yield f"{cell.task}, {split}: {count:,} of the {size:,} examples asked for are there."
+    yield "decoded greedily"
+    yield from cell.decoders
 
 
 def _describe_training(cell: Cell) -> str:
@@ -183,26 +223,33 @@ def _say_work(
     runner: Executor,
 ) -> None:
     """Say how many cells lack which stage, and how much of the disk that takes."""
-    from ..run.schedule import disk_bytes
-
-    first: dict[Cell, Stage] = {}
-    for cell, stage in missing.items():  # the base trains nothing
-        first[cell] = "decode" if cell.is_base and stage == "train" else stage
+    # The canary of the base is missing as a training is, and yet it trains nothing.
+    first: dict[Cell, Stage] = {**missing}
+    for cell, stage in missing.items():
+        if cell.is_base and stage == "train":
+            first[cell] = "decode"
     trained = [cell for cell in cells if first.get(cell) == "train"]
     end, peak = disk_bytes(trained, runner.slots)
 
     if voice.as_json:
-        plan: list[dict[str, Any]] = []
-        for cell in cells:
-            to_do: list[Stage] = []
-            if cell in first:
-                to_do += JOB_STAGES[JOB_STAGES.index(first[cell]) :]
-            plan.append({"address": cell.address, "cell": cell.label, "to_do": to_do})
+        rows = [_describe_work(cell, first.get(cell)) for cell in cells]
         disk = {"disk_bytes": end, "peak_disk_bytes": peak}
-        print_json({"run": str(run.path), "cells": plan, **disk})
+        print_json({"run": str(run.path), "cells": rows, **disk})
 
     counts = Counter(first.values())
-    parts = [f"{counts[stage]} to {stage}" for stage in JOB_STAGES if counts[stage]]
-    work = ", ".join(parts) or "all are done"
-    weights = f" Weights take up to {decimal(peak)} of the disk." if peak else ""
-    voice.say(f"{run.path}: {len(cells)} cells: {work}.{weights}")
+    work = []
+    for stage in JOB_STAGES:
+        if stage in counts:
+            work.append(f"{counts[stage]} to {stage}")
+    sentence = f"{run.path}: {len(cells)} cells: {', '.join(work) or 'all are done'}."
+    if peak:
+        sentence += f" Weights take up to {decimal(peak)} of the disk."
+    voice.say(sentence)
+
+
+def _describe_work(cell: Cell, first: Stage | None) -> dict[str, Any]:
+    """What a cell is still to go through, for machines; first: the first stage that it lacks."""
+    # What lacks a stage lacks all those after it, too.
+    start = len(JOB_STAGES) if first is None else JOB_STAGES.index(first)
+    to_do = JOB_STAGES[start:]
+    return {"address": cell.address, "cell": cell.label, "to_do": to_do}

@@ -53,6 +53,7 @@ def command(run: Path, out: Path, merged: bool, voice: Voice, **filters: Any) ->
         raise UserError(
             f"No such cell of {run} is finished: `smmd-bench show {run}` lists them."
         )
+    # What was asked for and is not there would else be missed by nobody.
     for row in chosen[chosen["status"] != "done"].to_dict("records"):
         voice.note(
             f"Note: {row['task']} {row['loss']} seed {row['seed']} is {row['status']}."

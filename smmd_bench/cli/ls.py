@@ -68,14 +68,16 @@ def _print(console: Console, item: dict[str, Any], *, verbose: bool) -> None:
     """Name and summary, cut where a terminal ends; below them, an error and all facts."""
     name = item.pop("name")
     summary = item.pop("summary")
+    # Models have none.
     error = item.pop("error", None)
-    is_piped = not console.is_terminal  # then a line is never cut
+    # Programs such as grep read what is piped, where no line is cut.
+    is_piped = not console.is_terminal
     cut: Any = "ignore" if is_piped else "ellipsis"
-    console.print(
-        f"  {name:<22}  {summary}", no_wrap=True, overflow=cut, soft_wrap=is_piped
-    )
+    line = f"  {name:<22}  {summary}"
+    console.print(line, no_wrap=True, overflow=cut, soft_wrap=is_piped)
     if error is not None:
-        console.print(f"    cannot be used: {error}", style="red", soft_wrap=is_piped)
+        line = f"    cannot be used: {error}"
+        console.print(line, style="red", soft_wrap=is_piped)
 
     facts = item if verbose else {}
     for key, value in facts.items():

@@ -59,14 +59,16 @@ def command(
 
     form = kind if file is None else "table"
     files = {folder / f"{name}.py": form, folder / f"test_{name}.py": f"test_{form}"}
+    # Nothing is written before all is known to be right.
     _require_new(kind, name, files, file, columns)
-    values = {
+    values: dict[str, Any] = {
         "plugin": folder / f"{name}.py",
         "name": name,
         "title": name.replace("_", " ").capitalize(),
         "class_name": "".join(map(str.capitalize, name.split("_"))),
-        **({} if file is None else _read_table(file, columns)),
     }
+    if file is not None:
+        values |= _read_table(file, columns)
 
     loader = PackageLoader("smmd_bench.plugin_system", "templates")
     templates = Environment(
@@ -106,6 +108,7 @@ def _require_new(
         )
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
         raise UserError(f"'{name}' is no name: take a-z, 0-9 and _, a letter first.")
+    # Python that is started in the folder would import the file in place of the module.
     if name in sys.stdlib_module_names:
         raise UserError(f"{name} would hide the module {name}: choose another name.")
     existing = [path for path in files if path.exists()]
@@ -129,6 +132,7 @@ def _read_table(file: Path, asked: Mapping[str, str | None]) -> dict[str, Any]:
         "answer": COLUMNS["target"],
         "split": ("split",),
     }
+    # The usual names are those that `score` looks for in files, too.
     columns: dict[str, str] = {}
     for role, usual_names in by_role.items():
         column = _find_column(file, [*rows[0]], role, asked[role], usual_names)
@@ -137,10 +141,12 @@ def _read_table(file: Path, asked: Mapping[str, str | None]) -> dict[str, Any]:
 
     parameters = {"path": str(file), **columns}
     pairs = ",".join(f"{key}={spell(value)}" for key, value in parameters.items())
+    # What is wrong with the file, the task says before anything is written.
     task: Any = load_task(f"table[{pairs}]")
     choice = ", ".join(f"the {role} is '{name}'" for role, name in columns.items())
     click.echo(f"Of the columns of {file}, {choice}.")
 
+    # Without a split for validation the code draws one out of its training examples.
     split = columns.get("split")
     drawn = split is not None and all(
         str(row[split]).strip() != "validation" for row in rows

@@ -50,6 +50,7 @@ def split_commas(
     if texts is None:
         return None
     parts = [part for text in texts for part in split_list(text)]
+    # An empty default, such as that of --what, means that nothing is chosen.
     if not parts and value != parameter.default:
         word = str(parameter.metavar).partition(",")[0]
         raise UserError(f"{parameter.opts[0]} is empty: give at least one {word}.")
@@ -60,8 +61,10 @@ def load_plugins(
     context: click.Context, _: click.Parameter, files: tuple[Path, ...]
 ) -> None:
     """Register the plugins of files; the context remembers these as they are given."""
+    # As they are spelled: the file of the experiment shows them so.
     context.meta[PLUGINS] = tuple(map(str, files))
     owners: dict[str, Path] = {}
+    # One file may be given twice, by two paths.
     for file in dict.fromkeys(map(Path.resolve, files)):
         from ..plugin_system.registry import load_plugin_file, plugins_of_file, singular
 
@@ -81,6 +84,7 @@ def refuse_flags(because: str, *names: str) -> None:
     context = click.get_current_context()
     for option in context.command.params:
         source = context.get_parameter_source(str(option.name))
+        # A default says nothing that could be ignored.
         if option.name in names and source is ParameterSource.COMMANDLINE:
             raise UserError(
                 f"{because} and ignores {option.opts[-1]}: leave out one of them."
@@ -112,6 +116,11 @@ def out(
     return click.option("--out", type=folder, metavar="FOLDER", help=help, **settings)
 
 
+def number(flag: str, least: int, help: str) -> Decorator:
+    """An option with a whole number of at least so much; by default there is none."""
+    return click.option(flag, type=click.IntRange(least), metavar="N", help=help)
+
+
 def choice(flag: str, *values: str, help: str) -> Decorator:
     """An option with one of these values; the first is the default."""
     return click.option(flag, type=click.Choice(values), default=values[0], help=help)
@@ -121,6 +130,7 @@ def together(*options: Decorator) -> Decorator:
     """Options as one decorator, in the order of the help."""
 
     def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
+        # Decorators apply from the last to the first.
         for option in reversed(options):
             function = option(function)
         return function
@@ -150,6 +160,7 @@ executor: Decorator = click.option(
     "--executor", default="local", cls=PluginOption, group="executors",
     help="Where jobs run, such as 'local[threads=4]' or 'slurm[jobs=8]'.",
 )  # fmt: skip
+# NumPy takes no larger seed.
 SEED = click.IntRange(0, 2**32 - 1)
 data_seed: Decorator = click.option(
     "--data-seed", default=0, type=SEED,

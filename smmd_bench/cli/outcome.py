@@ -34,7 +34,7 @@ def note_old_code(voice: Voice, run: Path) -> None:
 def conclude(
     voice: Voice,
     folder: Path,
-    failed: Mapping[str, str] | None = None,
+    failed: Mapping[str, str] = {},
     total: str = "",
     **more: Any,
 ) -> int:
@@ -45,15 +45,15 @@ def conclude(
     """
     from ..publishing.page import FAILED, failed_reports
 
-    failed = failed or {}
     _print_failures(voice, failed)
     if voice.as_json:
         print_json({**summary_of(folder), "failed": failed, **more})
 
     reports = folder / "reports"
+    figures = reports / "figures"
     voice.always(f"Tables:  {reports / 'tables'}")
-    if any((reports / "figures").glob("*")):
-        voice.always(f"Figures: {reports / 'figures'}")
+    if any(figures.glob("*")):
+        voice.always(f"Figures: {figures}")
     voice.always(f"Page:    {reports / 'index.html'}")
 
     if failed and total:
@@ -61,6 +61,7 @@ def conclude(
             f"{len(failed)} of {total} failed (see {folder / 'failed'} and {folder / 'logs'}). "
             "The same command tries them again; first change what the errors name."
         )
+    # A report that fails loses no result of a cell, and still the command has failed.
     broken = failed_reports(folder)
     for name, error in broken.items():
         voice.fail(f"Failed: report {name}: {error} (traceback: {reports / FAILED})")

@@ -71,7 +71,8 @@ def command(
     from ..plugin_system.plugin_source import version_of
     from ..plugin_system.registry import load_loss, plugin_files, require_known
 
-    require_known("losses", losses)  # before what takes seconds to import
+    # A mistyped name is answered before what takes seconds to import.
+    require_known("losses", losses)
     shape = find_geometry(geometry)
     count = numeric_tokens or shape.numeric_tokens
     if count is None or count >= shape.config["vocab_size"]:
@@ -80,6 +81,7 @@ def command(
         )
     import torch
 
+    # Ratios are to cross-entropy, so that it is measured in any case.
     plugins = [load_loss(spec) for spec in (CE, *losses)]
     settings = OverheadSettings(
         geometry=shape.name,

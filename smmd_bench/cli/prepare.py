@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from itertools import chain
 from pathlib import Path
-from typing import get_args
+from typing import Any, get_args
 
 import click
 
@@ -40,9 +40,8 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
       smmd-bench prepare gsm8k --model Qwen/Qwen2.5-1.5B    # needs the hub
     """
     if quiet:
-        os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = (
-            "1"  # before anything imports its client
-        )
+        # The hub's client reads this once, when it is imported.
+        os.environ["HF_HUB_DISABLE_PROGRESS_BARS"] = "1"
     from ..plugin_system.registry import load_task
 
     if not tasks and not models:
@@ -50,6 +49,7 @@ def command(tasks: tuple[str, ...], models: tuple[str, ...], *, quiet: bool) -> 
     by_name = {}
     for spec in tasks:
         task = load_task(spec)
+        # A run tests the weights on these, too.
         by_name[task.name] = task
         by_name |= {name: load_task(name) for name in getattr(task, "transfers", ())}
     voice = Voice(quiet)
@@ -94,19 +94,20 @@ def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> 
     require_seed([(plugin, [split])], seed, "--seed")
     examples = take_examples(plugin, split, seed, count)
     for note in notes_of(plugin):
+        # Programs read the standard output.
         click.echo(f"Note: {note}", err=True)
     for example in examples:
         images = [str(path) for path in example.images]
         if as_json:
-            line = {
+            line: dict[str, Any] = {
                 "uid": example.uid,
                 "prompt": example.prompt,
                 "target": example.target,
             }
-            more = {"images": images} if images else {}
-            click.echo(
-                json.dumps({**line, **more, **example.attributes}, ensure_ascii=False)
-            )
+            if images:
+                line["images"] = images
+            line |= example.attributes
+            click.echo(json.dumps(line, ensure_ascii=False))
             continue
         facts = ", ".join(f"{key} {value}" for key, value in example.attributes.items())
         click.secho("\n".join([f"{example.uid}  {facts}", *images]), dim=True)
@@ -123,14 +124,19 @@ def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:
         yield f"{task.name}: nothing to fetch.", None
         return
     for split in get_args(Split):
+        # A source may have no rows for a split, as a task that is only a test.
         places = [source.file(split) for source in sources if split in source.local]
         examples = list(task.examples(split, 0, None))
         pictures = sorted({path for example in examples for path in example.images})
         check_images(pictures)
-        if files := [part for place in places for part in parts_of(place)] or pictures:
-            summary = f"{task.name} {split}: {len(examples):,} examples, {_size(files)}"
-            place = places[0] if places else Path(os.path.commonpath(files))
-            yield f"{summary}, {getattr(task, 'licence', _UNKNOWN)}", place
+        # Generated pictures have no file of rows beside them.
+        files = [*chain(*map(parts_of, places))] or pictures
+        if not files:
+            continue
+
+        summary = f"{task.name} {split}: {len(examples):,} examples, {_size(files)}"
+        place = places[0] if places else Path(os.path.commonpath(files))
+        yield f"{summary}, {getattr(task, 'licence', _UNKNOWN)}", place
 
 
 def _prepare_model(name: str) -> tuple[str, Path]:

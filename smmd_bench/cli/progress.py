@@ -23,6 +23,7 @@ from rich.text import Text
 
 from ..contracts import Progress
 
+# A line for every step would fill a log.
 _PLAIN_SECONDS = 15.0
 
 
@@ -33,6 +34,7 @@ def show_progress(console: Console) -> Iterator[Progress]:
     if not console.is_terminal:
         yield _Plain(console)
         return
+    # A long label is cut, so that every bar keeps to one line.
     column = Column(no_wrap=True, overflow="ellipsis")
     with RichProgress(
         TextColumn("{task.description}", markup=False, table_column=column),
@@ -43,26 +45,22 @@ def show_progress(console: Console) -> Iterator[Progress]:
         TimeRemainingColumn(),
         console=console,
     ) as bars:
-        yield _Bars(bars)
+        tasks: dict[str, TaskID] = {}
+
+        def show(what: str, done: int, total: int) -> None:
+            if not total:
+                bars.console.print(what, markup=False)
+                return
+            if what not in tasks:
+                tasks[what] = bars.add_task(what, total=total)
+            bars.update(tasks[what], completed=done, total=total)
+
+        yield show
 
 
 class _Rate(ProgressColumn):
     def render(self, task: Task) -> Text:
         return Text(f"{task.speed:.1f}/s" if task.speed else "")
-
-
-@dataclass
-class _Bars:
-    bars: RichProgress
-    tasks: dict[str, TaskID] = field(default_factory=dict)
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        if not total:
-            self.bars.console.print(what, markup=False)
-            return
-        if what not in self.tasks:
-            self.tasks[what] = self.bars.add_task(what, total=total)
-        self.bars.update(self.tasks[what], completed=done, total=total)
 
 
 @dataclass
@@ -74,6 +72,7 @@ class _Plain:
 
     def __call__(self, what: str, done: int, total: int) -> None:
         time_now = time.monotonic()
+        # What an earlier command has done counts in no rate.
         start, first, last_line = self.begun.pop(what, (time_now, done, -math.inf))
         if done < total:
             is_due = time_now - last_line >= _PLAIN_SECONDS
@@ -83,10 +82,12 @@ class _Plain:
 
         line = f"{what}: {done} of {total}" if total else what
         seconds = time_now - start
-        if done > first and seconds > 0.05:  # or it says how reports arrive
+        # Two reports that arrive at once would give a rate of thousands.
+        if done > first and seconds > 0.05:
             rate = (done - first) / seconds
             line += f", {rate:.1f}/s"
             if done < total:
                 line += f", {(total - done) / rate:.0f} s left"
         self.console.print(line, markup=False, soft_wrap=True)
+        # A log is read while the command still runs.
         self.console.file.flush()

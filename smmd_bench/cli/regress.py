@@ -25,17 +25,9 @@ from .voice import Voice
     show_default=False,
     help="Only the checkpoints of these losses, such as base,smmd (default: all).",
 )
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Only the first N questions of each subject or task.",
-)
-@click.option(
-    "--shots",
-    type=click.IntRange(0),
-    metavar="N",
-    help="Solved examples before each question (default: the suite's).",
+@options.number("--limit", 1, "Only the first N questions of each subject or task.")
+@options.number(
+    "--shots", 0, "Solved examples before each question (default: the suite's)."
 )
 @options.choice(
     "--engine",
@@ -44,11 +36,8 @@ from .voice import Voice
     "vllm",
     help="What answers; auto: vllm on a GPU, transformers on a CPU.",
 )
-@click.option(
-    "--batch-size",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Prompts at a time (default: 1, with vLLM as many as fit).",
+@options.number(
+    "--batch-size", 1, "Prompts at a time (default: 1, with vLLM as many as fit)."
 )
 @options.executor
 @options.voice
@@ -78,6 +67,7 @@ def command(
     targets, notes = find_targets(run, losses)
     chosen_suites = find_suites(suites, shots)
     wanted = plan(targets, chosen_suites, engine, limit)
+    # Notes come before hours of work, while something can still be changed.
     for note in notes:
         voice.note(f"Note: {note}")
     names = ", ".join(suite.name for suite in chosen_suites)

@@ -77,6 +77,7 @@ def command(
     names = find_reports(only or ())
     endings = [_ENDINGS[name] for name in formats or ()] or FORMATS
     run = runs[0] if out is None else merge_runs(runs, out)
+    # The page holds every report, so that some of them alone leave it as it is.
     if only is None and formats is None:
         voice.tables(publish_reports(voice, run))
         return conclude(voice, run)

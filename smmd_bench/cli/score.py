@@ -32,12 +32,7 @@ from .voice import Voice
     "--split", "test", "train", "validation", help="The split that was answered."
 )
 @options.data_seed
-@click.option(
-    "--limit",
-    type=click.IntRange(1),
-    metavar="N",
-    help="Score only the first N examples (default: all).",
-)
+@options.number("--limit", 1, "Score only the first N examples (default: all).")
 @click.option(
     "--partial",
     is_flag=True,
@@ -85,7 +80,8 @@ def command(
     """
     from ..plugin_system.registry import require_known
 
-    require_known("tasks", [task])  # before what takes a second to import
+    # A mistyped name is answered before what takes a second to import.
+    require_known("tasks", [task])
     from ..maintenance.foreign_completions import score_predictions
 
     outcome = score_predictions(task, files, labels, say=voice.say, **given)

@@ -97,6 +97,7 @@ def command(
     if as_json:
         print_json({"run": str(folder), "rows": rows_of(table)})
         return
+    # The rows of one example share its prompt; others would hide the answers by it.
     if "completion" in table:
         names = ("prompt", *_ANSWER) if uid is not None else _ANSWER
         table = table[[column for column in names if column in table]]
@@ -106,6 +107,7 @@ def command(
 
 def as_in_run(run: RunFrames, loss: str) -> str:
     """A loss as the run spells it: `smmd[lambda=3]` is `smmd`."""
+    # A scored file is named as a loss is, and need be none that can be loaded.
     with suppress(UserError):
         return loss if (run.cells["loss"] == loss).any() else canonical(load_loss(loss))
     return loss
@@ -120,9 +122,11 @@ def filter_cells(
     for column, value in filters.items():
         if value is None:
             continue
+        # Of all cells: a value that some of them have is no unknown one.
         names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
         wanted = as_in_run(run, str(value)) if column == "loss" else str(value)
         fits = names.iloc[:, 0] == wanted
+        # `smmd` means the plain loss where there is one, and else all of its variants.
         fits = fits if fits.any() else names.iloc[:, 1] == wanted
         if column == "address":
             fits = cells["address"].str.startswith(str(value))
@@ -146,7 +150,7 @@ def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame
     if rows.empty:
         hint = did_you_mean(uid, answers["uid"].drop_duplicates().head(2000))
         raise UserError(f"{run.path} has no example '{uid}': {hint[:300]}")
-    # a chat template gets it without blanks
+    # A chat template gets the prompt without blanks around it.
     if rows["prompt"].str.strip().nunique() > 1:
         raise UserError(
             f"Several tasks of {run.path} have an example '{uid}': add --task."
@@ -156,13 +160,13 @@ def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame
 
 def _plain(value: object) -> str:
     """A value for people; the control characters of a text are escaped, as they move the cursor."""
-    text = (
-        "-"
-        if value is None
-        else f"{value:.6g}"
-        if isinstance(value, float)
-        else str(value)
-    )
-    return "".join(
-        c if c.isprintable() or c in "\n\t" else f"\\x{ord(c):02x}" for c in text
-    )
+    if value is None:
+        return "-"
+    text = str(value)
+    if isinstance(value, float):
+        text = f"{value:.6g}"
+    characters = []
+    for c in text:
+        is_harmless = c.isprintable() or c in "\n\t"
+        characters.append(c if is_harmless else f"\\x{ord(c):02x}")
+    return "".join(characters)

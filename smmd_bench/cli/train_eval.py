@@ -28,9 +28,10 @@ def _read_recipe(
     """What --set and the flags of `_SHORTCUTS` say; raises UserError where they contradict."""
     recipe = {name: value for name, value in shortcuts.items() if value is not None}
     for text in settings:
-        key, equals, value = (part.strip() for part in text.partition("="))
+        key, equals, value = map(str.strip, text.partition("="))
         if not equals:
             raise UserError(f"--set '{text}' is not of the form KEY=VALUE.")
+        # Who gives one setting twice, and differently, has made a mistake.
         if recipe.setdefault(key, value) != value:
             raise UserError(
                 f"{key} is given as {recipe[key]} and as {value} by --set: keep one."
@@ -115,11 +116,10 @@ def _read_recipe(
     metavar="[LOSS:]KEY=VALUES",
     help="Values that validation chooses from, as 'lambda=1,3' or 'ce: learning_rate=1e-4,3e-4'.",
 )
-@click.option(
+@options.number(
     "--tune-trials",
-    type=click.IntRange(2),
-    metavar="N",
-    help="Try only N of the combinations of --tune, drawn by the data seed (default: all).",
+    2,
+    "Try only N of the combinations of --tune, drawn by the data seed (default: all).",
 )
 @options.execution
 @options.voice
@@ -142,18 +142,17 @@ def command(
     """
     from ..plugin_system.registry import require_known
 
-    require_known("tasks", arguments["tasks"])  # before what takes seconds to import
+    # A mistyped name is answered before what takes seconds to import.
+    require_known("tasks", arguments["tasks"])
     require_known("losses", arguments["losses"])
     from ..experiment.experiment import Experiment
     from ..experiment.file import ExperimentFile
     from .execution import execute
 
     recipe = _read_recipe(settings, {name: arguments.pop(name) for name in _SHORTCUTS})
-    fields = {
-        key: arguments.pop(key)
-        for key in Experiment.__dataclass_fields__
-        if key in arguments
-    }
+    # What is no field of an experiment says how it is run, and goes to `execute`.
+    names = Experiment.__dataclass_fields__.keys() & arguments
+    fields = {name: arguments.pop(name) for name in names}
     plugins = click.get_current_context().meta[options.PLUGINS]
     experiment = Experiment(**fields, plugins=plugins, recipe=recipe)
     if print_yaml:

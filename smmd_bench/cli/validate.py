@@ -23,7 +23,8 @@ _SIGNS = {
 def _go_offline(
     _: click.Context, __: click.Parameter, value: tuple[str, ...]
 ) -> tuple[str, ...]:
-    os.environ["HF_HUB_OFFLINE"] = "1"  # before a plugin file imports the hub's client
+    # The hub's client, which a plugin file may import, reads this once.
+    os.environ["HF_HUB_OFFLINE"] = "1"
     return value
 
 
@@ -56,14 +57,12 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
     from ..results.frames import read_run
 
     wanted = targets(plugins_to_check)
-    if (
-        run is not None
-        and read_run(run)
-        and all(group != "reports" for group, _ in wanted)
-    ):
-        raise UserError(
-            "--run is for reports, and none is to be checked: leave it out."
-        )
+    if run is not None:
+        read_run(run)  # a folder that is no run is a mistake, and no finding
+        if "reports" not in dict(wanted):
+            raise UserError(
+                "--run is for reports, and none is to be checked: leave it out."
+            )
     results: list[dict[str, Any]] = []
     for group, spec in wanted:
         label = f"{singular(group)} {spec}"
@@ -78,6 +77,7 @@ def command(plugins_to_check: tuple[str, ...], run: Path | None, as_json: bool) 
                 click.echo(
                     f"{click.style(*_SIGNS[one.state])} {one.check}: {one.detail}"
                 )
+    # A state that no check has is shown, too.
     states = [check["state"] for plugin in results for check in plugin["checks"]]
     counts = {state: states.count(state) for state in _SIGNS}
     if as_json:

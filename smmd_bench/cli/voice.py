@@ -59,6 +59,7 @@ class Voice:
         if self.quiet:
             yield lambda what, done, total: None
             return
+        # A quiet command need not wait until rich is imported.
         from .progress import show_progress
 
         with show_progress(new_console(stderr=stderr or self.as_json)) as progress:
@@ -104,7 +105,9 @@ def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
 
     console = new_console()
     is_known = console.is_terminal or "COLUMNS" in os.environ
+    # A pipe has no width to be measured.
     console.width = max(80, console.width) if is_known else 100
+    # rich fills every line with blanks, which files and diffs should not hold.
     with console.capture() as captured:
         console.print(to_terminal(table, title, caption, console.width))
     for line in captured.get().splitlines():
@@ -129,6 +132,7 @@ def summary_of(folder: Path) -> dict[str, Any]:
 
 def rows_of(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The rows of a frame for JSON: missing and non-finite values become null."""
+    # JSON knows neither infinity nor NaN, and a column of floats cannot hold None.
     finite = frame.replace([float("inf"), float("-inf")], float("nan"))
     rows: list[Any] = (
         finite.astype(object).where(finite.notna(), None).to_dict("records")

@@ -38,6 +38,7 @@ def _run(name: str, check: Callable[..., None], *subject: Any) -> Finding:
         check(*subject)
     except ViolationError as error:
         return Finding(name, "failed", str(error))
+    # Data or a library that is not here says nothing about the plugin.
     except (
         UncheckedError,
         UserError,

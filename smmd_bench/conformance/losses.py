@@ -20,6 +20,7 @@ OTHERS = 5  # tokens of a case's vocabulary that are not numeric
 
 def integers(n: int) -> NumericVocabulary:
     """V_num of the values 0..n-1, with token ids in another order than the values."""
+    # A loss that takes the ids of V_num for its values is found out so.
     ids = torch.randperm(n + OTHERS, generator=torch.Generator().manual_seed(n))[:n]
     return NumericVocabulary(ids, torch.arange(n, dtype=torch.float64), "integer")
 
@@ -35,12 +36,16 @@ def make_batch(n: int = 10) -> tuple[Tensor, Tensor, Tensor]:
     # Prompts and answers of several lengths, so that no check depends on equal rows.
     values = torch.randint(n, (4, 7), generator=generator)
     labels = numeric[values]
-    for row in range(4):
-        labels[row, : 1 + row % 2] = -100
-        labels[row, 3 + row % 3] = not_numeric[row]
+    for row, other in enumerate(not_numeric[:4]):
+        prompt = 1 + row % 2
+        between = 3 + row % 3
+        labels[row, :prompt] = -100
+        labels[row, between] = other
     labels[1::2, 6] = -100
 
-    logits = torch.randn((4, 7, n + OTHERS), generator=generator, dtype=torch.float64)
+    # In float64, so that finite differences are exact to many digits.
+    shape = (4, 7, n + OTHERS)
+    logits = torch.randn(shape, generator=generator, dtype=torch.float64)
     keys = 1000 + torch.arange(4)
     return 2 * logits, labels, keys
 
@@ -54,6 +59,7 @@ def _check_contract(loss: Loss) -> None:
     bound = loss.bind(integers(10))
     name = type(bound).__name__
     require(isinstance(bound, NumericLoss), f"bind returns a {name}, not a NumericLoss")
+    # The optimizer has the parameters of the model alone: others would never move.
     trainable = [name for name, _ in bound.named_parameters()]
     require(
         not trainable, f"the module has trainable parameters: {', '.join(trainable)}"
@@ -82,6 +88,7 @@ def _check_gradient(loss: Loss) -> None:
         ) from error
 
     auxiliary = outputs(leaf)[1]
+    # Cross-entropy has no auxiliary, and so no gradient of it.
     if auxiliary.requires_grad:
         (gradient,) = torch.autograd.grad(auxiliary, leaf)
         outside = gradient[integers(10).index_of(labels) < 0]
@@ -115,13 +122,19 @@ def _check_units(loss: Loss) -> None:
     logits, labels, keys = make_batch()
     bound = loss.bind(integers(10))
     returned: list[tuple[Tensor, Any]] = []
-    bound.register_forward_hook(lambda *call: returned.append(call[2]))
+
+    def remember(module: Any, inputs: Any, output: tuple[Tensor, Any]) -> None:
+        returned.append(output)
+
+    # The objective itself does not pass on what forward returns.
+    bound.register_forward_hook(remember)
     numeric_objective(bound, logits, labels, keys=keys)
 
     # A step divides by what units() counts before it has any logits.
     counted = count_units(bound, labels)
     for total, units in returned:
-        require(not total.dim(), f"forward returns a sum of shape {list(total.shape)}")
+        shape = list(total.shape)
+        require(not shape, f"forward returns a sum of shape {shape}")
         number = int(units)
         require(number == counted, f"forward says {number} units and units() {counted}")
 
@@ -162,6 +175,7 @@ def _check_head_passes(loss: Loss) -> None:
     )
 
     at_once = logits_objective(bound, hidden, targets)
+    # Chunks of one token, the smallest that there are.
     one_by_one = hidden_objective(
         bound, hidden, head, targets, chunk_elements=hidden.shape[1]
     )
@@ -179,7 +193,7 @@ def _check_no_targets(loss: Loss) -> None:
     bound = loss.bind(integers(10))
     leaf = logits.requires_grad_()
     is_numeric = bound.vocabulary.index_of(labels) >= 0
-    labels[is_numeric] = -100
+    labels[is_numeric] = -100  # ignored, as a prompt is
     out = numeric_objective(bound, leaf, labels, keys=keys)
     require(not out.units, f"units() counts {out.units} without numeric targets")
     require(

@@ -21,6 +21,7 @@ from .checks import UncheckedError, require
 @cache
 def specimen() -> Path:
     """Unpack the runs: `run`, whole; parts of it, `pending` and `one_cell`; `overhead`."""
+    # Unpacked once a process, for all reports, and gone when that ends.
     folder = Path(tempfile.mkdtemp(prefix="smmd-bench-"))
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     packed = files("smmd_bench.conformance") / "specimen.tar.xz"
@@ -67,6 +68,7 @@ def _check_full(report: Report, own_run: Path | None) -> None:
             run.metrics.equals(metrics) and run.cells.equals(cells),
             "it changes a frame of the run in place: work on a copy",
         )
+        # From frames of its own, so that nothing is left in them of the first time.
         repeated = _build(report, read_run(folder), folder.name)
         require(texts == repeated, "made again, it is another one")
     if len(reasons) == len(folders):
@@ -93,6 +95,7 @@ def _build(report: Report, run: RunFrames, name: str) -> list[str] | None:
         require(
             isinstance(artefact, Artefact), f"build returns a {type(artefact).__name__}"
         )
+        # A figure may fail only when it is drawn.
         if artefact.figure is not None:
             artefact.figure.savefig(io.BytesIO(), format="png")
     require(

@@ -86,6 +86,7 @@ def _check_usable(group: Group, spec: str) -> None:
         plugin.name == name,
         f"it is registered as {name}, and its name is {plugin.name}",
     )
+    # Reports and executors need none.
     version = getattr(plugin, "version", 1)
     require(
         type(version) is int and version > 0,
@@ -98,6 +99,7 @@ def _check_usable(group: Group, spec: str) -> None:
         cls.__dataclass_params__.frozen,
         "it can be changed: put @dataclass(frozen=True) on the class",
     )
+    # The help is all that `smmd-bench ls -v` can say of what a parameter does.
     silent = [
         parameter.name
         for parameter in parameters_of(cls).values()

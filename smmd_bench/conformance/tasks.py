@@ -1,6 +1,5 @@
 """The checks of a task, on the first examples of its splits."""
 
-import hashlib
 import math
 import os
 import tempfile
@@ -31,7 +30,7 @@ from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_plugin_file, load_task, plugin_files
 from ..scoring.score import reads_numbers, score_frame
 from ..scoring.statistics import metric_values
-from ..storage.addresses import address
+from ..storage.addresses import address, content_digest
 from .checks import Finding, require, run_checks
 
 Examples = dict[Split, Sequence[Example]]
@@ -58,12 +57,11 @@ def check_task(task: Task) -> list[Finding]:
     """Run every check of a task, on the data that are here."""
     examples: Examples = {}
     of_task = run_checks(_TASK_CHECKS, task, examples)
+    # The last of them has taken the examples.
     if of_task[-1].state == "passed":
         return [*of_task, *run_checks(_EXAMPLE_CHECKS, task, examples)]
-    return [
-        *of_task,
-        Finding(", ".join(_EXAMPLE_CHECKS), "unchecked", "they need the examples"),
-    ]
+    names = ", ".join(_EXAMPLE_CHECKS)
+    return [*of_task, Finding(names, "unchecked", "they need the examples")]
 
 
 def _check_contract(task: Task, _: Examples) -> None:
@@ -74,18 +72,17 @@ def _check_contract(task: Task, _: Examples) -> None:
     require(
         task.max_new_tokens > 0, f"max_new_tokens is {task.max_new_tokens}, not > 0"
     )
-    are_sizes = {*task.paper_sizes} <= {*get_args(Split)} and any(
-        task.paper_sizes.values()
-    )
-    require(
-        are_sizes, f"paper_sizes has other splits, or none: {dict(task.paper_sizes)}"
-    )
+    sizes = dict(task.paper_sizes)
+    are_splits = {*sizes} <= {*get_args(Split)}
+    are_sizes = are_splits and any(sizes.values())
+    require(are_sizes, f"paper_sizes has other splits, or none: {sizes}")
     licence = str(getattr(task, "licence", "") or "").strip()
     require(licence, 'the data have no licence: add `licence: ClassVar[str] = "..."`')
 
 
 def _check_strange(task: Task, _: Examples) -> None:
     """Strange completions raise nothing, and an empty one has no answer."""
+    # Models write anything, and one of a million completions must not end a run.
     for text in _STRANGE:
         answer = task.parse(text)
         fits = answer is None or (isinstance(answer, Answer) and text != "")
@@ -116,6 +113,7 @@ def _check_examples(task: Task, examples: Examples) -> None:
 
 def _require_complete(task: Task, example: Example) -> None:
     require(example.prompt and example.target, f"{example.uid} lacks prompt or target")
+    # A text task with pictures would be answered without a look at them.
     has_images = example.images and all(map(Path.is_file, example.images))
     fits = has_images if task.modality is Modality.VISION else not example.images
     require(fits, f"{example.uid} has pictures that are absent, or not of its modality")
@@ -204,6 +202,7 @@ def _require_start(example: Example) -> None:
 
 def _check_metrics(task: Task, examples: Examples) -> None:
     """Metrics are bounded, best for right answers, and vectorised."""
+    # The test split, where the task has one.
     *_, of_last_split = examples.values()
     measured = of_last_split[: _FEW[Modality.TEXT]]
     targets = [example.target for example in measured]
@@ -251,6 +250,7 @@ def _require_vectorised(metric: Metric, scores: pd.DataFrame) -> None:
     if metric.subset is not None:
         scores = scores[scores[metric.subset]]
     n = len(scores)
+    # No answer of these is in the subset.
     if not n:
         return
 
@@ -291,9 +291,8 @@ def _find_splits(task: Task) -> list[Split]:
 
 def _read_content(example: Example) -> tuple[str, ...]:
     """Read what a model is asked: the prompt, and the digests of the pictures."""
-    pictures = (
-        hashlib.blake2b(path.read_bytes()).hexdigest() for path in example.images
-    )
+    # Their paths differ from cache to cache, and are no part of a question.
+    pictures = map(content_digest, example.images)
     return (example.prompt, *pictures)
 
 
@@ -328,7 +327,9 @@ def digests(task: Task, seed: int = 0) -> dict[Split, Digests]:
 def digests_elsewhere(task: Task) -> dict[Split, Digests]:
     """Compute `digests` in another process, in which Python hashes texts otherwise."""
     with tempfile.TemporaryDirectory() as folder:
+        # Data that were fetched lie in the user's cache, and are not fetched again.
         cache = "" if getattr(task, "sources", ()) else folder
+        # A fork would have this process's seed of hashes, and its caches.
         with ProcessPoolExecutor(1, get_context("spawn")) as pool:
             return pool.submit(
                 _compute_digests, canonical(task), plugin_files(), cache

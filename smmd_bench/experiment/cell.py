@@ -94,6 +94,7 @@ class Cell:
         """The cell whose weights a transfer cell tests; None: its own."""
         if self.trained_on is None:
             return None
+        # All else is equal, so that the source is a cell of the same experiment.
         return dataclasses.replace(self, task=self.trained_on, trained_on=None)
 
     @property
@@ -154,7 +155,7 @@ class Cell:
         wanted = getattr(self.recipe, f"{split}_examples")
         if wanted is None:
             return all_examples
-        # there are no more than that
+        # There are no more examples than that.
         is_finite = getattr(task, "finite", reads_files(task))
         return min(int(wanted), all_examples) if is_finite else int(wanted)
 
@@ -177,6 +178,7 @@ class Cell:
         """How many examples a copy of the data has, as an identity's `kept` says, or the rows of
         the task's `sources`, of which `limit` are counted; None: they are made, without end."""
         identity = take_identity(self.task_plugin, split, self.data_seed)
+        # A copy may hold rows that the task leaves out.
         if "kept" in identity:
             return int(identity["kept"])
         if reads_files(self.task_plugin):
@@ -207,9 +209,10 @@ class Cell:
             **self._pixels,
         }
 
-        content: dict[str, Mapping[str, Any]] = (
-            {"train": self._training} if trains else {}
-        )
+        content: dict[str, Mapping[str, Any]] = {}
+        if trains:
+            content["train"] = self._training
+        # The base has one state of its weights: there is no epoch to choose.
         if trains and not self.is_base:
             content["validate"] = {"data": self._data("validation"), **greedy}
         if self.source is None and not self.is_base:
@@ -217,21 +220,18 @@ class Cell:
             by = [SELECTION_VERSION, *(metric.name for metric in metrics)]
             content["select"] = {**measure_identity(task), "by": by}
 
+        # Only rows of tables see the test split.
         if self.trial is None:
             test = {"data": self._data("test"), **greedy}
-            content["decode"] = {
-                "probes": [
-                    PROBE_VERSION,
-                    self.recipe.probe_examples,
-                    self.recipe.probe_vectors,
-                ],
-                "numbers": self.recipe.numeric_rule,
-                **test,
-            }
-
+            recipe = self.recipe
+            probes = [PROBE_VERSION, recipe.probe_examples, recipe.probe_vectors]
+            decode = {"probes": probes, "numbers": recipe.numeric_rule, **test}
             # Completions of a chat template once held the blanks that it does not get.
-            if self.recipe.chat_template:
-                content["decode"] = {**content["decode"], "prompt": "user's turn"}
+            if recipe.chat_template:
+                decode["prompt"] = "user's turn"
+            content["decode"] = decode
+
+            # Beams in a folder of their own: with them or without, completions are the same.
             if self.decoders:
                 content["beams"] = {"code": BEAMS_VERSION, **test}
             content["measure"] = measure_identity(task, self.decoders)
@@ -250,6 +250,7 @@ class Cell:
             task = self.task if self.task_label == self.task else self._data("test")
             return made_from | {"task": task, "dtype": self.recipe.dtype}
 
+        # What scores alone, such as the size of the test split, is no part of a training.
         settings = training_settings(self.recipe)
         del settings["min_pixels"], settings["max_pixels"]  # `_pixels` has them
         return {

@@ -33,12 +33,12 @@ def _as_tuple(value: Any) -> tuple[Any, ...]:
 
 def _as_axes(value: Any) -> tuple[Any, ...]:
     """The same; `ce: learning_rate=1,2` without quotes, a mapping in YAML, as a text."""
-    return tuple(
-        ": ".join(map(str, *item.items()))
-        if isinstance(item, dict) and len(item) == 1
-        else item
-        for item in _as_tuple(value)
-    )
+    axes = []
+    for item in _as_tuple(value):
+        if isinstance(item, dict) and len(item) == 1:
+            item = ": ".join(map(str, *item.items()))
+        axes.append(item)
+    return tuple(axes)
 
 
 Name = Annotated[str, Field(pattern=r"\S")]
@@ -48,7 +48,7 @@ Decoders = Annotated[
     tuple[Literal["greedy", "mean", "median"], ...], BeforeValidator(_as_tuple)
 ]
 RecipeSettings = Annotated[dict[str, Any], BeforeValidator(checked_settings)]
-# NumPy takes no larger one
+# NumPy takes no larger one.
 Seed = Annotated[int, Field(ge=0, le=2**32 - 1, strict=False)]
 Seeds = Annotated[tuple[Seed, ...], BeforeValidator(_as_tuple)]
 
@@ -96,10 +96,12 @@ class Experiment(Settings):
             "losses": losses,
             "seeds": self.seeds,
         }
+        # Asked for twice counts once; a frozen dataclass lets nothing else set its fields.
         for name, values in read.items():
             object.__setattr__(self, name, tuple(dict.fromkeys(values)))
         object.__setattr__(self, "decoders", (GREEDY, *rules_of(self.decoders)))
 
+        # Its form alone: names are checked where the losses are loaded.
         read_axes(self.tune)
         if self.tune_trials is not None and not self.tune:
             raise UserError(
@@ -126,13 +128,10 @@ class Experiment(Settings):
                 cells += rows
 
                 # Trials select a setting on their own task; only rows of tables are transferred.
-                tests = (
-                    getattr(base.task_plugin, "transfers", ()) if self.transfers else ()
-                )
-                for test in tests:
-                    cells += [
-                        _transfer(cell, test) for cell in rows if cell.trial is None
-                    ]
+                tested = [cell for cell in rows if cell.trial is None]
+                if self.transfers:
+                    for test in getattr(base.task_plugin, "transfers", ()):
+                        cells += [_transfer(cell, test) for cell in tested]
 
         cells = [*dict.fromkeys(cells)]
         _require_sound(cells)
@@ -141,6 +140,7 @@ class Experiment(Settings):
     def _make_base(self, card: ModelCard, spec: str) -> Cell:
         """The untuned checkpoint on a task, from which the other cells of both are made."""
         preferred = canonical(load_engine(self.engine))
+        # A model that the engine cannot run is decoded by another one, with a note.
         refused = preferred if refusal(preferred, card) is not None else None
         task = canonical(load_task(card.task_spec(spec)))
         require_images(task, card)
@@ -170,11 +170,17 @@ class Experiment(Settings):
         ordered: list[Cell] = []
         for loss in dict.fromkeys(cell.loss for cell in cells):
             of_loss = [cell for cell in cells if cell.loss == loss]
-            grid = self.grids.get(loss, ())
+            ordered += of_loss
+            grid = self.grids.get(loss)
+            if grid is None:
+                continue
+
             label = tuned_label(loss)
-            tuned = [replace(cell, loss=label, grid=grid) for cell in of_loss if grid]
-            trials = [trial for cell in tuned for trial in cell.trials]
-            ordered += [*of_loss, *trials, *tuned]
+            tuned = [replace(cell, loss=label, grid=grid) for cell in of_loss]
+            # A tuned cell chooses among its trials, which therefore come first.
+            for cell in tuned:
+                ordered += cell.trials
+            ordered += tuned
         return ordered
 
     @property
@@ -194,10 +200,11 @@ class Experiment(Settings):
         """The experiment as plain data: what the YAML file holds."""
         content: dict[str, Any] = TypeAdapter(Experiment).dump_python(self, mode="json")
         # Whole paths, so that the file means the same from another folder.
-        places = [(local_path(model), model) for model in self.models]
-        return content | {
-            "models": [str(p.resolve()) if p.is_dir() else m for p, m in places]
-        }
+        models = []
+        for model in self.models:
+            place = local_path(model)
+            models.append(str(place.resolve()) if place.is_dir() else model)
+        return content | {"models": models}
 
     def to_yaml(self) -> str:
         """The YAML file that `smmd-bench run` takes."""
@@ -246,6 +253,7 @@ def _require_sound(cells: Iterable[Cell]) -> None:
     for cell in cells:
         size = cell.recipe.batch_size
         micro = cell.recipe.micro_batch_size
+        # Gradients are accumulated over a whole number of micro-batches.
         if size % micro:
             raise UserError(
                 f"batch_size={size} is not a multiple of micro_batch_size={micro}: set one of them "

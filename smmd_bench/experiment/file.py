@@ -60,16 +60,19 @@ class ExperimentFile(Settings):
         for experiment in self.experiments:
             try:
                 for cell in experiment.cells:
-                    _ = cell.parts  # from the digests of data and model
+                    # Its digests need the data and the model.
+                    _ = cell.parts
                 kept.append(experiment)
             except UserError as error:
                 if not experiment.optional:
                     raise
                 reasons[", ".join(experiment.tasks)] = str(error)
 
+        # Nothing is left to run, so that the first reason is an error after all.
         if not kept:
             raise UserError(next(iter(reasons.values())))
-        if not reasons:  # what is left out might read what no other part does
+        # What is left out might read a setting that no other part does.
+        if not reasons:
             _require_read(kept)
         plan = dataclasses.replace(self, experiments=tuple(kept))
         _require_distinct(plan.cells)
@@ -82,11 +85,9 @@ class ExperimentFile(Settings):
         bases: dict[tuple[str, str], Cell] = {}
         for cell in each_once(cell for part in self.experiments for cell in part.cells):
             # Bases of two recipes are one where their results are.
-            first = (
-                bases.setdefault((cell.model, cell.task), cell)
-                if cell.is_base
-                else cell
-            )
+            first = cell
+            if cell.is_base:
+                first = bases.setdefault((cell.model, cell.task), cell)
             if cell is first or cell.parts != first.parts:
                 cells.append(cell)
         return cells
@@ -101,6 +102,7 @@ def experiment_file(text: str | bytes, origin: str) -> ExperimentFile:
         raise UserError(
             f"parts in {origin} must be a list of experiments, each a mapping."
         )
+    # One experiment names its folder itself; several have no name in common.
     if name is None and len(parts) != 1:
         raise UserError(
             f"{origin} has parts and no name: give the run's folder one, with 'name'."
@@ -125,6 +127,7 @@ def _require_distinct(cells: Sequence[Cell]) -> None:
             "Two table tasks have one name: give one a title=, or rename its file."
         )
 
+    # Two tests of one training would take each other's place in the manifest.
     by_address: dict[str, Cell] = {}
     for cell in cells:
         if cell.trial is None and by_address.setdefault(cell.address, cell) is not cell:
@@ -137,9 +140,13 @@ def _require_distinct(cells: Sequence[Cell]) -> None:
 def _require_read(experiments: Sequence[Experiment]) -> None:
     """Raise UserError for settings of LoRA that no training reads, and for a data seed from which
     none of the examples follow: the user would believe that they changed something."""
-    settings = {key for part in experiments for key in part.recipe}
-    settings |= {key for part in experiments for _, key in read_axes(part.tune)}
-    cells = [cell for part in experiments for cell in part.cells]
+    settings: set[str] = set()
+    cells: list[Cell] = []
+    for part in experiments:
+        cells += part.cells
+        settings.update(part.recipe)
+        settings.update(key for _, key in read_axes(part.tune))
+
     # `checked_settings` knows no cell: whether LoRA is used, only the plan says.
     of_lora = sorted(key for key in settings if key.startswith("lora_"))
     if of_lora and all(cell.recipe.method == "full" for cell in cells):
@@ -149,11 +156,7 @@ def _require_read(experiments: Sequence[Experiment]) -> None:
         )
 
     # With --tune-trials the seed also draws the configurations.
-    data_seeds = dict.fromkeys(
-        p.data_seed for p in experiments if p.tune_trials is None
-    )
-    for seed in data_seeds:
-        of_seed = [
-            (cell.task_plugin, cell.splits) for cell in cells if cell.data_seed == seed
-        ]
-        require_seed(of_seed, seed)
+    fixed = [part for part in experiments if part.tune_trials is None]
+    for seed in dict.fromkeys(part.data_seed for part in fixed):
+        of_seed = [cell for cell in cells if cell.data_seed == seed]
+        require_seed([(cell.task_plugin, cell.splits) for cell in of_seed], seed)

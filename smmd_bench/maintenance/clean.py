@@ -71,11 +71,8 @@ def find_run_parts(path: Path) -> list[Part]:
     for stage in FOLDERS:
         for folder in sorted((path / stage).glob("*")):
             # A stopped training goes on from its .KEY.part; what is being removed has a third dot.
-            if (
-                stage == "train"
-                and folder.suffix == ".part"
-                and folder.name.count(".") == 2
-            ):
+            is_part = folder.suffix == ".part" and folder.name.count(".") == 2
+            if is_part and stage == "train":
                 weights.append(folder)
             elif folder.suffix in (".part", ".damaged"):
                 leftovers.append(folder)
@@ -130,6 +127,7 @@ def remove(paths: Iterable[Path]) -> int:
     freed = 0
     for path in paths:
         freed += count_bytes(path)
+        # A link is the user's: what it leads to may be shared.
         if path.is_dir() and not path.is_symlink():
             remove_tree(path)
         else:

@@ -89,7 +89,8 @@ def score_predictions(
         "model": model,
         "labels": names,
     }
-    if keep_reasoning:  # a part of the address of these scores alone
+    # Left out otherwise: addresses of before there was the option stay as they are.
+    if keep_reasoning:
         settings["keep_reasoning"] = True
     frames = [
         file.frame(examples, scored, keep_reasoning=keep_reasoning) for file in matched
@@ -99,15 +100,12 @@ def score_predictions(
 
 def _find_shared(matched: Sequence[Predictions], number: int, scope: str) -> list[int]:
     """Find which of the first examples have a completion in every file; UserError for none."""
-    shared = []
-    for index in range(number):
-        if all(index in file.found for file in matched):
-            shared.append(index)
+    shared = {*range(number)}.intersection(*[file.found for file in matched])
     if not shared:
         raise UserError(
             f"No example has a completion in every file, of {scope}: check the files."
         )
-    return shared
+    return sorted(shared)
 
 
 def _take_examples(
@@ -155,6 +153,7 @@ def _score_into(
             **settings,
             "completions": [cell["parts"]["decode"] for cell in cells],
         }
+        # Another file of the same name is another run, in a folder of its own.
         words = ("score", settings["task"], *settings["labels"])
         out = Path("runs") / folder_name(words, content)
 
@@ -167,6 +166,7 @@ def _score_into(
                 f"({run.manifest.get('command')}): choose another with --out."
             )
 
+        # The command and its time stay those of the call that made the cells.
         if run.manifest.get("cells") != cells:
             _write_manifest(run, task, settings, cells, len(frames[0]))
 
@@ -175,8 +175,10 @@ def _score_into(
             if stored.metrics is not None:
                 continue
             outcome.worked = True
+            # An error of before must not outlive the attempt that follows.
             failure_file(out, stored.key).unlink(missing_ok=True)
             assert stored.decoded is not None
+            # A new version of a metric scores what an earlier call has written.
             if not stored.decoded.exists():
                 with write_folder(stored.decoded) as part:
                     write_parquet(part / "completions.parquet", frame)
@@ -230,10 +232,11 @@ def _choose_labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     if not labels:
         stems = [Path(file.name.removesuffix(".gz")).stem for file in files]
         labels = [_SAMPLES.sub(r"\1", stem) for stem in stems]
+        # lm-eval writes the same name into a folder for each model.
         if len({*labels}) == 1 < len(files):
             labels = [file.resolve().parent.name for file in files]
 
-    # tables write ce as CE
+    # Tables write ce as CE.
     if len({label.casefold() for label in labels}) < len(files):
         raise UserError(
             f"Two files have one label, in capitals or not, of {', '.join(labels)}: name each file "

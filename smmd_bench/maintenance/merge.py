@@ -46,8 +46,10 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
     }
     all_cells = [(frame, address) for frame in frames for address in frame.described]
     with RunDirectory(out).locked():
+        # Versions and hardware are those of the first run.
         content = {**read_manifest(runs[0]), **manifest}
-        content.pop("experiment", None)  # follows from the cells
+        # Of scored predictions: the labels are those of the cells.
+        content.pop("experiment", None)
         write_json(out / "manifest.json", content)
         # Of folders with one name the first stays: that of the chosen cell.
         for frame, address in (*chosen, *all_cells):
@@ -63,6 +65,7 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
 def _link_rest(run: Path, out: Path) -> None:
     """Link what is of no single cell, or says why one failed."""
     for stage in ("regression", "compare", "failed"):
+        # What is half written begins with a dot.
         for path in (run / stage).glob("[!.]*"):
             _link(path, out / stage / path.name)
 
@@ -118,6 +121,7 @@ def _choose_cells(frames: Sequence[RunFrames]) -> list[tuple[RunFrames, str]]:
                     f"({difference}): compare them with smmd-bench compare."
                 )
 
+            # A run may have planned a cell that another one has finished.
             if first_cell.metrics is None and cell.metrics is not None:
                 chosen[identity] = (frame, address)
 
@@ -140,12 +144,14 @@ def _describe_difference(one: StoredCell, other: StoredCell) -> str | None:
 
 def _link(source: Path, target: Path) -> None:
     """Link a folder or file of results where the disk allows it, without weights."""
-    if source.is_file():  # of a failure, which may be another one now
+    # The file of a failure, which may be another one by now.
+    if source.is_file():
         write_text(target, source.read_text(encoding="utf-8"))
     elif source.exists() and not target.exists():
         ignored = shutil.ignore_patterns(".*", "epochs")
         with write_folder(target) as part:
-            shutil.rmtree(part)  # with what a killed call left
+            # A killed call may have left half of a folder, and copytree makes its own.
+            shutil.rmtree(part)
             shutil.copytree(source, part, ignore=ignored, copy_function=_link_file)
 
 
@@ -153,4 +159,5 @@ def _link_file(source: str, target: str) -> None:
     try:
         os.link(source, target)
     except OSError:
+        # Two disks share no file, and some file systems have no hard links.
         shutil.copy2(source, target)

@@ -34,6 +34,7 @@ def main(method: str, dtype: str, engine: str) -> None:
     """Train with SMMD, decode base and trained weights, and measure, in a temporary run folder."""
     import torch
 
+    # The notes of the canary are logged, and the doctor reads them.
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
     logging.getLogger("smmd_bench").setLevel(logging.INFO)
     recipe = {**_SIZES, "method": method, "dtype": dtype}
@@ -41,7 +42,7 @@ def main(method: str, dtype: str, engine: str) -> None:
         tasks=("arithmetic",),
         losses=("smmd",),
         engine=engine,
-        transfers=False,
+        transfers=False,  # of which each would be decoded, too
         recipe=recipe,
     )
     with tempfile.TemporaryDirectory() as folder:
@@ -52,9 +53,11 @@ def main(method: str, dtype: str, engine: str) -> None:
             for cell in experiment.cells:
                 train(cell, run.path)
             trained = time.monotonic()
+            # Before decoding: the memory of an engine is no part of a training's.
             if torch.cuda.is_available():
                 memory = torch.cuda.max_memory_allocated()
             else:
+                # Linux counts it in kilobytes.
                 memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
             decode(experiment.cells, run.path)
             measure(experiment.cells, run.path)

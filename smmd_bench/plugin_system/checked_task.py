@@ -16,13 +16,12 @@ def take_examples(
     task: Task, split: Split, seed: int, limit: int | None = None
 ) -> Sequence[Example]:
     """`task.examples`. Raises UserError for what is not a sequence of examples made of text."""
-    method, expected = (
-        f"examples({split!r})",
-        "a list of Example, with texts and an Answer or None",
-    )
+    method = f"examples({split!r})"
+    expected = "a list of Example, with texts and an Answer or None"
     try:
         examples: Any = task.examples(split, seed, limit)
     except ValueError as error:
+        # The usual error of a date or number that cannot be read in the data.
         raise UserError(
             f"{task.name}.{method} raises {type(error).__name__} ({reason_of(error)}): correct the "
             f"task or its data; `smmd-bench validate {task.name}` says more."
@@ -32,12 +31,7 @@ def take_examples(
         raise _refuse(task, method, examples, expected)
 
     for example in examples:
-        fits = isinstance(example, Example) and isinstance(
-            example.answer, Answer | None
-        )
-        if not fits or {*map(type, (example.uid, example.prompt, example.target))} != {
-            str
-        }:
+        if not _is_complete(example):
             raise _refuse(task, method, example, expected)
 
         # No tokenizer takes half a surrogate pair, and no file in UTF-8 holds one.
@@ -47,6 +41,14 @@ def take_examples(
                 "pair, which is no letter: correct the text in its data, or in the task's prompt."
             )
     return cast(Sequence[Example], examples)
+
+
+def _is_complete(example: Any) -> bool:
+    if not isinstance(example, Example):
+        return False
+    texts = (example.uid, example.prompt, example.target)
+    are_texts = all(type(text) is str for text in texts)
+    return are_texts and isinstance(example.answer, Answer | None)
 
 
 def take_identity(task: Task, split: Split, seed: int) -> dict[str, Any]:
@@ -80,11 +82,14 @@ def require_seed(
     asked: Iterable[tuple[Task, Iterable[Split]]], seed: int, flag: str = "--data-seed"
 ) -> None:
     """Raise UserError for a seed other than 0 from which no split of any of these tasks follows."""
-    for task, split in ((task, split) for task, splits in asked for split in splits):
-        if not seed or take_identity(task, split, seed) != take_identity(
-            task, split, seed ^ 1
-        ):
-            return
+    if not seed:
+        return
+    for task, splits in asked:
+        for split in splits:
+            # Any other seed will do, and this one is never out of range.
+            another = take_identity(task, split, seed ^ 1)
+            if take_identity(task, split, seed) != another:
+                return
     raise UserError(
         f"{flag} {seed} changes none of the examples that are asked for: leave it out."
     )

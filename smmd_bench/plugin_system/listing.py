@@ -41,6 +41,7 @@ class Listed:
 def listing(group: Group, *, whole: bool = True) -> list[Listed]:
     """Every plugin of a group, by name. Unless `whole`, first-party plugins have only their summary
     and are not imported: the import of torch alone takes seconds."""
+    # A plugin from outside is read in any case: it may be broken, and the list says so.
     unread = {} if whole else own_points(group)
     listed = []
     for name in names(group):
@@ -53,7 +54,8 @@ def listing(group: Group, *, whole: bool = True) -> list[Listed]:
 
 def _describe(entry: Entry) -> Listed:
     """What an imported plugin says of itself; an error if one of its attributes cannot be read."""
-    plugin, origin = entry.plugin, _origin(entry)
+    plugin = entry.plugin
+    origin = _origin(entry)
     if plugin is None:
         return Listed(entry.name, origin=origin, error=entry.error)
     # Attributes of a plugin are properties at times, and those can fail.
@@ -66,7 +68,7 @@ def _describe(entry: Entry) -> Listed:
             parameters=tuple(
                 {
                     "name": p.name,
-                    "type": p.type,
+                    "type": p.kind.name,
                     "default": spell(p.default),
                     "help": p.help,
                 }
@@ -88,10 +90,9 @@ def _describe(entry: Entry) -> Listed:
 def _written_summary(point: EntryPoint) -> str:
     """The first line of the class's docstring, from the source; nothing is imported to read it."""
     spec = find_spec(point.module)
-    body = (
-        ast.parse(Path(spec.origin).read_bytes()).body if spec and spec.origin else []
-    )
-    for node in body:
+    if spec is None or spec.origin is None:
+        return ""
+    for node in ast.parse(Path(spec.origin).read_bytes()).body:
         if isinstance(node, ast.ClassDef) and node.name == point.attr:
             return (ast.get_docstring(node) or "").partition("\n")[0]
     return ""
@@ -111,7 +112,7 @@ def _origin(entry: Entry) -> dict[str, str]:
     origin = {} if file is None else {"file": file}
     if entry.origin != file:
         origin["distribution"] = entry.origin
-        # the origin is no distribution
+        # An origin may be no distribution.
         with suppress(PackageNotFoundError, ValueError):
             origin["version"] = version(entry.origin)
     return origin

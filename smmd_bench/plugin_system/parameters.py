@@ -24,6 +24,7 @@ _ITEM = re.compile(r'(?:\[(?:"[^"]*"|[^"\]])*\]|[^,])+')
 _PLUS = re.compile(r"(?<!\d[eE])(?<!\.[eE])\+")
 """The plus between numbers, not that of an exponent as in `1e+20`."""
 TUNED = "tuned"
+# A plan of thousands of cells spells as many plugins.
 _type_hints = cache(typing.get_type_hints)
 
 
@@ -36,15 +37,11 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """A plugin parameter as people see it: `type` is a name of its kind.
-
-    `read` makes a value of a text, `check` says what is wrong with a value, or None.
-    """
+    """A plugin parameter as people see it; `check` says what is wrong with a value, or None."""
 
     name: str
     field: str
-    type: str
-    read: Callable[[str], Any]
+    kind: Kind
     default: Any
     help: str
     check: Callable[[Any], str | None] | None
@@ -78,6 +75,7 @@ def parameters_of(plugin: type) -> dict[str, Parameter]:
     parameters = {}
     for item in dataclasses.fields(plugin):
         kind = _kind_of(hints[item.name])
+        # What a class computes for itself is no parameter.
         if not item.init or kind is None:
             continue
 
@@ -86,8 +84,7 @@ def parameters_of(plugin: type) -> dict[str, Parameter]:
         parameters[name] = Parameter(
             name=name,
             field=item.name,
-            type=kind.name,
-            read=kind.read,
+            kind=kind,
             default=item.default,
             help=item.metadata.get("help", ""),
             check=item.metadata.get("check"),
@@ -104,7 +101,7 @@ def split_spec(text: str) -> tuple[str, dict[str, str]]:
     assignments = map(str.strip, _PART.findall(match[2] or ""))
     values: dict[str, str] = {}
     for assignment in filter(None, assignments):
-        key, equals, value = (word.strip() for word in assignment.partition("="))
+        key, equals, value = map(str.strip, assignment.partition("="))
         if not (key and equals and value):
             raise UserError(
                 f"'{assignment}' in '{text}' is not of the form param=value; a list is written "
@@ -138,12 +135,13 @@ def build(plugin: type, name: str, values: Mapping[str, str]) -> Any:
 
         parameter = parameters[key]
         try:
-            value = parameter.read(text)
+            value = parameter.kind.read(text)
         except (ValueError, KeyError):
             raise UserError(
-                f"'{text}' is not a valid value of {name}[{key}]: expected {parameter.type}."
+                f"'{text}' is not a valid value of {name}[{key}]: expected {parameter.kind.name}."
             ) from None
 
+        # None is a value of its own, which no check of numbers understands.
         complaint = None
         if parameter.check is not None and value is not None:
             complaint = parameter.check(value)
@@ -184,6 +182,7 @@ def spell(value: Any) -> str:
         case str() if value != value.strip() or re.search(r"[][,]", value) or not value:
             return f'"{value}"'
         case float():
+            # The shortest text that reads back as the number: one value has one spelling.
             return repr(value).removesuffix(".0").replace("e+", "e")
         case _:
             return str(value)
@@ -239,9 +238,9 @@ def _kind_of(hint: Any) -> Kind | None:
     if len(arguments) != 2 or len(kinds) != 1 or kinds[0] is None:
         return None
     inner = kinds[0]
-    name = (
-        f"{inner.name} or none"
-        if arguments[1] is type(None)
-        else f"none or {inner.name}"
-    )
+    # In the order in which the author of the plugin wrote them.
+    words = (inner.name, "none")
+    if arguments[0] is type(None):
+        words = ("none", inner.name)
+    name = " or ".join(words)
     return Kind(name, lambda text: None if text == "none" else inner.read(text))

@@ -19,6 +19,7 @@ from ..storage.addresses import address
 def source_digest(plugin: type) -> str | None:
     """The digest of a plugin class's file, or of its package if it lies in one. Comments,
     docstrings and formatting do not count. None: the class is first-party, or in no file."""
+    # mypy takes a class for nothing hashable, so that callers see a plain function.
     return _digest(plugin)
 
 
@@ -26,6 +27,7 @@ def source_digest(plugin: type) -> str | None:
 def _digest(plugin: type) -> str | None:
     file = _file_of(plugin.__module__)
     package_name = plugin.__module__.partition(".")[0]
+    # First-party plugins are keyed by their version, so that a cleaner file redoes nothing.
     if package_name == "smmd_bench" or file is None or not file.is_file():
         return None
     package = None if package_name == plugin.__module__ else _file_of(package_name)
@@ -57,6 +59,7 @@ def with_source(identity: Mapping[str, Any], plugin: Any) -> dict[str, Any]:
 
 def _statements(file: Path) -> str:
     """The code of a file as Python writes it, without statements that are only a constant."""
+    # Back from the syntax tree, a file has no comments and one way of formatting.
     tree = ast.parse(file.read_bytes())
     for node in ast.walk(tree):
         body = getattr(node, "body", None)

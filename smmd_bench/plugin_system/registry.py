@@ -105,7 +105,8 @@ def load_plugin_file(path: str | Path) -> None:
     """Register every plugin class that a Python file defines (`--plugin FILE`). Raises UserError if
     the file is missing, fails to import or defines no plugin."""
     path = Path(path).resolve()
-    if path in _files:  # a second import would make other classes of the same plugins
+    # A second import would make other classes of the same plugins.
+    if path in _files:
         return
     if not path.is_file() or path.suffix != ".py":
         raise UserError(
@@ -133,10 +134,11 @@ def _import_file(path: Path) -> ModuleType:
     digest = hashlib.blake2b(str(path).encode(), digest_size=6).hexdigest()
     module = ModuleType(f"smmd_bench_plugin_{path.stem}_{digest}")
     module.__file__ = str(path)
+    # A dataclass looks up the module of its class while the file still runs.
     sys.modules[module.__name__] = module
 
     try:
-        # not by a loader, which may run the bytecode of an earlier version of the same second
+        # A loader may run the bytecode of an earlier version of the same second.
         exec(compile(path.read_bytes(), path, "exec", dont_inherit=True), vars(module))
     except (Exception, SystemExit) as error:
         del sys.modules[module.__name__]
@@ -151,12 +153,12 @@ def _find_plugins(module: ModuleType) -> Iterator[tuple[Group, type]]:
     for value in vars(module).values():
         if not isinstance(value, type) or value.__module__ != module.__name__:
             continue
-        if isinstance(getattr(value, "name", None), str):
-            yield from (
-                (group, value)
-                for group, contract in _PROTOCOLS.items()
-                if not _lacking(value, contract)
-            )
+        # A base class that its plugins share has no name of its own.
+        if not isinstance(getattr(value, "name", None), str):
+            continue
+        for group, contract in _PROTOCOLS.items():
+            if not _lacking(value, contract):
+                yield group, value
 
 
 def plugins_of_file(path: Path) -> list[tuple[Group, str]]:
@@ -188,14 +190,12 @@ def points(group: Group) -> Mapping[str, EntryPoint]:
 @cache
 def _registered(group: Group) -> Mapping[str, list[EntryPoint]]:
     """The entry points that a group has of each name, those of first-party plugins first."""
-    _require_one_clone(
-        "plugins" if group in ("losses", "engines", "executors") else group
-    )
+    is_folder = group in ("tasks", "reports")
+    _require_one_clone(group if is_folder else "plugins")
     by_name: dict[str, list[EntryPoint]] = {}
+    registered = entry_points(group=f"smmd_bench.{group}")
     # The sort is stable: False, first-party, comes first.
-    for point in sorted(
-        entry_points(group=f"smmd_bench.{group}"), key=_is_from_outside
-    ):
+    for point in sorted(registered, key=_is_from_outside):
         by_name.setdefault(point.name, []).append(point)
     return by_name
 
@@ -211,7 +211,7 @@ def _require_one_clone(root: str) -> None:
     spec = find_spec(f"smmd_bench.{root}")
     folder = Path(spec.origin).resolve().parent if spec and spec.origin else None
 
-    # inside of the harness where a wheel is installed, beside it in a clone
+    # They lie inside of the harness where a wheel is installed, beside it in a clone.
     if folder not in (harness / root, harness.parent / root):
         raise UserError(
             f"smmd_bench comes from {harness.parent}, and its {root} from "

@@ -34,6 +34,7 @@ def cell_to_json(cell: Cell) -> CellRecord:
         "seed": cell.seed,
         "data_seed": cell.data_seed,
         "engine": cell.engine,
+        # Whole, so that a default that changes later changes no cell of this manifest.
         "recipe": recipe_content(cell.recipe),
     }
     _add_family(record, cell)
@@ -139,6 +140,7 @@ def _describe_generation(cell: Cell) -> dict[str, Any]:
         "dtype": cell.recipe.dtype,
         "chat_template": cell.recipe.chat_template,
     }
+    # Limits on pixels change what the model sees of a picture, and so its answers.
     if cell.reads_images:
         generation["pixels"] = [cell.recipe.min_pixels, cell.recipe.max_pixels]
     return generation
@@ -151,6 +153,7 @@ def _add_outside_plugins(record: CellRecord, cell: Cell) -> None:
         "tasks": cell.task_plugin,
         "engines": load_engine(cell.engine),
     }
+    # The base is trained with no loss.
     if not cell.is_base:
         plugins["losses"] = cell.loss_plugin
 

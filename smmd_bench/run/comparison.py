@@ -51,6 +51,7 @@ def measure_cell(
             beam_frame = read_parquet(beams).to_pandas()
         scores, metrics = measure(task, frame, beams=beam_frame, rules=rules)
     except Exception as error:
+        # The parser or a metric is a plugin's own code: the other cells go on.
         record_failure(stored.run, stored.key, "measure", error)
         return error
 
@@ -89,17 +90,15 @@ def write_comparisons(
         try:
             plugin = task(pair.mine["task"])
         except UserError:
-            continue
+            continue  # its plugin is not here, and reports show the rest
 
         places = (cell.place("scores"), opponent.place("scores"))
         scores = [
             read_parquet(place).to_pandas() for place in places if place is not None
         ]
+        comparison = compare(plugin, *scores, resamples=resamples)
         with write_folder(cell.compared_with(opponent, COMPARISON)) as folder:
-            write_json(
-                folder / "comparison.json",
-                compare(plugin, *scores, resamples=resamples),
-            )
+            write_json(folder / "comparison.json", comparison)
         has_written = True
 
     return has_written

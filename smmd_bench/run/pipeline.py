@@ -7,7 +7,7 @@ Killed at any point, the same call later does only what is missing: what a stage
 whole, under the name of everything that it was made from, or not at all.
 """
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -25,6 +25,7 @@ from .preflight import preflight
 from .run_directory import Outcome, RunDirectory, Stage
 from .schedule import Schedule
 
+# A plan answers at once: a large generated split would take minutes to make.
 _LOOKED_AT = 1000
 
 
@@ -77,22 +78,23 @@ def run_file(
     with run.locked():
         run.require_own(plan.experiments, extend=extend)
 
+        # Nothing is written before every mistake that can be foreseen is found.
         with display() as progress:
-            missing = check(run, plan.cells, runner, progress, None)
+            # Another process may have worked on the folder until it was locked.
+            missing = check(run, run.missing(plan.cells), runner, progress, None)
 
+        # The manifest first: it says which earlier cells are to be measured anew.
         run.claim(plan.experiments, plan.name)
         decoded_before = [*_find_unmeasured(run, plan.cells)]
 
-        # A loss that cannot apply is no work, however often it is asked for.
         outcome.worked = bool(missing)
         for cell in decoded_before:
             outcome.worked |= not run.failure(cell).get("skipped")
         if outcome.worked:
             with display() as progress:
                 # train, select, decode, measure
-                schedule = Schedule(
-                    run, [*plan.cells, *decoded_before], runner.slots, track
-                )
+                cells = [*plan.cells, *decoded_before]
+                schedule = Schedule(run, cells, runner.slots, track)
                 for result in runner.run(schedule, out, progress):
                     schedule.end(result)
 
@@ -114,41 +116,48 @@ def run_file(
 def check_file(
     run: RunDirectory,
     plan: ExperimentFile,
+    missing: Mapping[Cell, Stage],
     runner: Executor,
     progress: Progress,
     *,
     extend: bool,
 ) -> dict[Cell, Stage]:
-    """Find the first stage that each cell lacks. Raises UserError for what `run_file` would refuse;
+    """Find what of `missing` would be worked on. Raises UserError for what `run_file` would refuse;
     nothing is written, and of examples that are generated, the first `_LOOKED_AT` of a split stand
     for all."""
     run.require_place()
     run.require_own(plan.experiments, extend=extend)
-    return check(run, plan.cells, runner, progress, _LOOKED_AT)
+    return check(run, missing, runner, progress, _LOOKED_AT)
 
 
 def check(
     run: RunDirectory,
-    cells: Sequence[Cell],
+    missing: Mapping[Cell, Stage],
     runner: Executor,
     progress: Progress,
     most: int | None,
 ) -> dict[Cell, Stage]:
-    """Find the user's mistakes in the cells that are not decoded yet; the first stage that each
-    cell lacks. most: how many generated examples of a split are checked (None: all)."""
-    missing = run.missing(
-        cell for cell in cells if not run.failure(cell).get("skipped")
-    )
-    undecoded = [cell for cell, stage in missing.items() if stage != "measure"]
+    """Find the user's mistakes in the cells that are not decoded yet; returns what of `missing` is
+    work. most: how many generated examples of a split are checked (None: all)."""
+    # A loss that cannot apply is no work, however often it is asked for.
+    work = {}
+    for cell, stage in missing.items():
+        if not run.failure(cell).get("skipped"):
+            work[cell] = stage
+
+    undecoded = [cell for cell, stage in work.items() if stage != "measure"]
     if most is not None:
         undecoded = [_with_fewer(cell, most) for cell in undecoded]
+    # The checks import torch, which a finished run need not wait for.
     if undecoded:
-        preflight(undecoded, progress, getattr(runner, "gpus_per_cell", 1))
-    return missing
+        gpus = getattr(runner, "gpus_per_cell", 1)
+        preflight(undecoded, progress, gpus)
+    return work
 
 
 def _with_fewer(cell: Cell, most: int) -> Cell:
     """Shorten a cell to at most so many examples of each split whose examples are generated."""
+    # A copy of data is read anyhow; only what is generated takes time by its number.
     generated = [split for split in cell.splits if cell.rows_there(split, 1) is None]
     sizes = {f"{split}_examples": min(most, cell.size(split)) for split in generated}
     return replace(cell, recipe=cell.recipe.changed(sizes))
@@ -167,5 +176,6 @@ def _find_unmeasured(run: RunDirectory, planned: Collection[Cell]) -> Iterator[C
             continue
         with suppress(UserError):  # its plugin or model is gone
             cell = cell_from_json(record)
+            # A changed plugin makes another cell, which nobody has asked for.
             if cell.parts == record["parts"]:
                 yield cell

@@ -6,9 +6,8 @@ Training reads prompt and target, which `max_length` bounds together. Decoding r
 which it bounds too, and writes up to `max_new_tokens`; probes of the test split read the target.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
-from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -50,12 +49,13 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
     gpus: of an engine. Raises UserError for the first mistake; of examples of a split that are too
     long, the longest.
     """
+    # What takes no examples comes first: these may take minutes to make.
     _require_engines(cells, gpus)
     tokenizers = _check_models(cells)
     load_processor_once = cache(load_processor)
     examples_of: dict[Any, Sequence[Example]] = {}
     checked: set[Any] = set()
-    # a task without training data first
+    # A task without training data says so before its test split is made.
     for cell in sorted(cells, key=lambda cell: cell.is_base):
         for split in cell.splits:
             data = (cell.task, split, cell.data_seed, cell.size(split))
@@ -67,6 +67,7 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
 
             settings = cell.engine_settings
             reading = (*data, cell.model, settings, cell.recipe.chat_template)
+            # Losses and seeds of a task read the same examples.
             if reading in checked:
                 continue
             checked.add(reading)
@@ -101,6 +102,7 @@ def _require_engines(cells: Sequence[Cell], gpus: int) -> None:
     starts = ((cell.engine, cell.card.folder, cell.engine_settings) for cell in cells)
     for name, base, settings in dict.fromkeys(starts):
         engine = load_engine(name)
+        # The method is optional in the contract of engines.
         if hasattr(engine, "require"):
             engine.require(base, settings, gpus)
 
@@ -108,52 +110,49 @@ def _require_engines(cells: Sequence[Cell], gpus: int) -> None:
 def _check_models(cells: Sequence[Cell]) -> Mapping[str, Any]:
     """Check the models of cells, and their weights where these are here; returns the tokenizers.
     Raises UserError for the first mistake."""
-    # torch, which a finished run need not have
+    # These import torch, which a finished run need not have.
     from ..encoding.numbers import numeric_vocabulary
     from ..models.loading import require_all_weights, require_lora_targets
 
     models = {cell.model: cell.card for cell in cells}
-    attentions = dict.fromkeys(
-        (cell.model, cell.recipe.attn_implementation) for cell in cells
-    )
-    for model, attention in attentions:
+    for model, attention in _pair_models(cells, "attn_implementation"):
         card = models[model]
+        # A plan of a hub model has no weights yet, and a run has just fetched them.
         if card.weights_are_here:
             require_safetensors(Checkpoint(card.name, "base", card.folder))
             require_all_weights(card.folder, attention)
 
     tokenizers = {model: load_tokenizer(card.folder) for model, card in models.items()}
-    for model, rule in dict.fromkeys(
-        (cell.model, cell.recipe.numeric_rule) for cell in cells
-    ):
+    for model, rule in _pair_models(cells, "numeric_rule"):
+        # Where there is no numeric token, no loss but cross-entropy has anything to do.
         numeric_vocabulary(tokenizers[model], rule)
         integers = numeric_vocabulary(tokenizers[model], "integer")
         models[model].require_numeric_tokens(len(integers))
 
     # A template that fails is named before examples are made or fetched.
-    for model, chat in dict.fromkeys(
-        (cell.model, cell.recipe.chat_template) for cell in cells
-    ):
+    for model, chat in _pair_models(cells, "chat_template"):
         encode_prompts(tokenizers[model], ["0"], chat=chat)
         encode_targets(tokenizers[model], ["0"], chat=chat)
 
-    adapted = [
-        cell.owner
-        for cell in cells
-        if not cell.is_base and cell.recipe.method == "lora"
-    ]
-    for model, targets in dict.fromkeys(
-        (cell.model, cell.recipe.lora_targets) for cell in adapted
-    ):
+    # Only what is trained has adapters.
+    trained = [cell for cell in cells if not cell.is_base]
+    adapted = [cell for cell in trained if cell.recipe.method == "lora"]
+    for model, targets in _pair_models(adapted, "lora_targets"):
         require_lora_targets(models[model], targets)
     return tokenizers
 
 
+def _pair_models(cells: Iterable[Cell], setting: str) -> Iterable[tuple[str, Any]]:
+    """Pair each model with the values that a recipe setting has for it, each pair once."""
+    return dict.fromkeys((cell.model, getattr(cell.recipe, setting)) for cell in cells)
+
+
 def _take_examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Example]:
     """Take the examples of a split; its images can be read, and its targets scored."""
-    progress(f"examples of {cell.task}, {split}", 0, 1)
+    label = f"examples of {cell.task}, {split}"
+    progress(label, 0, 1)
     examples = take_examples(cell.task_plugin, split, cell.data_seed, cell.size(split))
-    progress(f"examples of {cell.task}, {split}", 1, 1)
+    progress(label, 1, 1)
 
     if not len(examples):
         raise UserError(
@@ -167,7 +166,8 @@ def _take_examples(cell: Cell, split: Split, progress: Progress) -> Sequence[Exa
         check_images(files, lambda _, done, total: progress(label, done, total))
 
     # To read every target of a large training split would take minutes.
-    rehearse(cell, split, [*islice(examples, _READ)] if split == "train" else examples)
+    read = examples[:_READ] if split == "train" else examples
+    rehearse(cell, split, read)
     return examples
 
 
@@ -178,11 +178,13 @@ def rehearse(cell: Cell, split: Split, examples: Sequence[Example]) -> None:
     texts = [Completion(example.target, (), "stop") for example in examples]
     frame = completions_frame(examples, texts, [0] * len(examples))
     try:
+        # A few rows show whether the task's code runs; intervals are not looked at.
         scores, _ = measure(cell.task_plugin, frame.head(_SCORED), resamples=2)
+        # A column of mixed types is noticed by Parquet alone, after hours of decoding.
         for table in (frame, scores):
             pa.Table.from_pandas(table)
         for metric in selecting_metrics(cell.task_plugin, cell.recipe.select_by):
-            # the epoch could not be selected without them
+            # The epoch could not be selected without these.
             _ = scores[[*metric.columns]]
         if reads_numbers(cell.task_plugin):
             _require_readable(cell, split, examples)
@@ -200,7 +202,9 @@ def _require_readable(cell: Cell, split: Split, examples: Sequence[Example]) -> 
     """Raise UserError for the first target in which the task reads another answer."""
     for example in examples:
         value = value_of(cell.task_plugin, example.target)
-        answer = None if example.answer is None else example.answer.value
+        answer = None
+        if example.answer is not None:
+            answer = example.answer.value
         if value is None or value != answer:
             raise UserError(
                 f"{cell.task}, {split}: the task reads {value} in the target of example "
@@ -213,6 +217,7 @@ def _require_readable(cell: Cell, split: Split, examples: Sequence[Example]) -> 
 def _require_numbers(cell: Cell, examples: Sequence[Example]) -> None:
     """Raise UserError where the targets are not one number each, which decoding rules need."""
     option = f"--decoders {','.join(cell.decoders)}"
+    # A rule decodes numbers alone: an explanation before them would be no answer.
     if any(e.answer_start for e in examples) or all(e.answer is None for e in examples):
         raise UserError(
             f"{cell.task} has targets that are not one number: {option} needs a task whose "
@@ -235,6 +240,7 @@ def _require_room(
     """Raise UserError for the example that needs the most room, where there is less; and for a
     prompt to decode that has no token. Returns how many targets are longer than a completion may
     be."""
+    # Training has room for prompt and target together, an engine for prompt and answer.
     is_training = split == "train"
     wanted = cell.engine_settings.max_model_length
     if is_training:
@@ -243,6 +249,7 @@ def _require_room(
 
     chat = cell.recipe.chat_template
     encoded = encode_examples(tokenizer, processor, examples, chat=chat)
+    # A picture is one token in the text, and hundreds in the model.
     prompts = expanded_lengths(processor, encoded, images_of(examples))
     texts = [example.target for example in examples]
     targets = encode_targets(tokenizer, texts, chat=chat)
@@ -299,6 +306,7 @@ def _require_unstopped(
 
     targets: token ids of the examples' targets.
     """
+    # As the engine has them: of the tokenizer and of generation_config.json.
     stop_ids = {*stop_token_ids(cell.card.folder, tokenizer)}
 
     for example, target in zip(examples, targets, strict=True):

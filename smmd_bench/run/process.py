@@ -67,6 +67,7 @@ class WorkerProcess:
     def hear(self) -> dict[str, Any] | None:
         """Read the next event; None: there will be none."""
         line = self._events.readline()
+        # A process that is killed may leave half a line.
         event = dict(json.loads(line)) if line.endswith("\n") else None
         if event is not None and event["event"] == "failed":
             self._failure = event["message"]
@@ -86,6 +87,7 @@ class WorkerProcess:
         code = self.process.wait()
         if code < 0:
             name = signal.Signals(-code).name
+            # The kernel kills by SIGKILL what takes the last memory.
             hint = " (out of memory?)" if name == "SIGKILL" else ""
             return f"the process was killed by {name}{hint}, see {self.log}"
 
@@ -170,6 +172,7 @@ class Events:
             return
         self.last[what] = moment
 
+        # A second call begins the time anew.
         if self.stall:
             faulthandler.dump_traceback_later(self.stall, exit=True)
         self.send({"event": "progress", "what": what, "done": done, "total": total})
@@ -179,6 +182,7 @@ class Events:
         try:
             print(json.dumps(event), file=self.stream, flush=True)
         except BrokenPipeError:
+            # Nobody is there to hear of an error either.
             os._exit(1)
 
     def record(
@@ -199,6 +203,7 @@ def start() -> Iterator[tuple[dict[str, Any], Events]]:
     a terminal is left to its parent, which ends it: it would record a failure that is none."""
     gc.set_threshold(50_000)  # as the command line does
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    # No process goes on where the command that started it was killed.
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
 

@@ -70,11 +70,12 @@ class RunDirectory:
         nothing: until others have trained the weights, they are still to be decoded. What is
         validated is taken as selected, as a run selects before it does anything else.
         """
+        # All cells are looked at first, as one may need the weights of another.
         states = {}
         needed_trainings = set()
         for cell in cells:
             stored = self.current(cell)
-            # of a task's own code, which the run records as a failure
+            # An error of the task's own code is recorded by the run, as a failure.
             with suppress(Exception):
                 foresee(cell, stored)
             states[cell] = stored
@@ -102,16 +103,13 @@ class RunDirectory:
     def notes(self, cell: Cell) -> list[str]:
         """Read what training, selection and decoding noted for people."""
         stored = self.current(cell)
-        notes = []
-        for content in (stored.receipt, stored.selection, stored.decoding):
-            notes += (content or {}).get("notes", [])
-        return notes
+        contents = filter(None, (stored.receipt, stored.selection, stored.decoding))
+        return [note for content in contents for note in content.get("notes", ())]
 
     def require_place(self) -> None:
         """Raise UserError if the folder holds something that is not a run, or cannot be made."""
-        if (
-            self.path / "manifest.json"
-        ).exists():  # a plan of it needs no permission to write
+        # A plan of a run needs no permission to write.
+        if (self.path / "manifest.json").exists():
             return
         parents = (self.path, *self.path.absolute().parents)
         nearest = next(path for path in parents if path.exists())
@@ -140,10 +138,11 @@ class RunDirectory:
         if another process works on it."""
         self.require_place()
         self.path.mkdir(parents=True, exist_ok=True)
-        # whose time says when a command left the folder last
+        # Its time says when a command has left the folder in peace.
         lock = self.path / ".lock"
         since = lock.stat().st_mtime if lock.exists() else 0
         try:
+            # A run takes hours: nobody waits for it.
             acquired = FileLock(lock).acquire(timeout=0)
         except Timeout:
             raise UserError(
@@ -171,6 +170,7 @@ class RunDirectory:
             raise UserError(
                 f"{self.path} holds scored predictions: choose another with --out."
             )
+        # Plugin files may have moved; what they do is in the parts of the cells.
         identities = [{**one, "plugins": []} for one in manifest.get("experiments", ())]
         if manifest and not extend and experiments[0].identity not in identities:
             raise UserError(
@@ -188,6 +188,7 @@ class RunDirectory:
         task, loss and seed, whose folders stay, and a test of transfer goes with its source.
         """
         old = self.manifest
+        # A trial is no row of a table: the record of its tuned cell names its folders.
         planned = each_once(
             cell for experiment in experiments for cell in experiment.cells
         )
@@ -197,11 +198,13 @@ class RunDirectory:
             "format": FORMAT,
             "name": old.get("name") or name or experiments[0].name,
             "experiments": distinct([*old.get("experiments", ()), *described]),
+            # The libraries are those of today, command and time those of the first call.
             **describe_run(),
             **{key: old[key] for key in ("command", "created") if key in old},
             "cells": self._merge_cells(old.get("cells", ()), records),
         }
-        if address(manifest) != address(old):  # as JSON, where a tuple is a list
+        # Compared as JSON, in which a tuple is a list.
+        if address(manifest) != address(old):
             write_json(self.path / "manifest.json", manifest)
         self._copy_plugins(experiments)
 
@@ -234,6 +237,7 @@ class RunDirectory:
         for experiment in experiments:
             for name in experiment.plugins:
                 file = Path(name)
+                # Two files of one name, from two folders, stay apart.
                 copy = self.path / "plugins" / address({"file": str(file)}) / file.name
                 write_text(copy, file.read_text(encoding="utf-8"))
 
@@ -246,16 +250,16 @@ class RunDirectory:
         except UserError:
             return record
 
+        # The plugin, the data or the model has changed: it would be another training.
         if cell.address != record["address"]:
             return record
-        stages = {*parts, *record["parts"]}
-        changed = {
-            stage for stage in stages if parts.get(stage) != record["parts"].get(stage)
-        }
+        # A stage that only one of them has, as beams, counts as changed.
+        changed = {stage for stage, _ in parts.items() ^ record["parts"].items()}
         if not changed or not changed <= {"select", "measure"}:
             return record
 
         with suppress(Exception):  # of a plugin's own code
+            # A new selection may choose an epoch that was never decoded.
             for other in (*cell.owner.trials, cell.owner):
                 select_weights(other, self.path)
             if cell.stored(self.path).is_decoded:
@@ -289,7 +293,7 @@ def lacks_weights(stored: StoredCell) -> bool:
     """Check whether a cell must be trained: its selected weights are gone, or, where none are
     selected, those of an epoch are."""
     if stored.is_base:
-        return stored.receipt is None
+        return stored.receipt is None  # its canary alone
     if stored.tested is not None:
         return stored.checkpoint is None
     return not stored.weights or not all(map(stored.has_weights, stored.weights))
@@ -301,6 +305,7 @@ def record_failure(run: Path, key: str, stage: str, error: BaseException | str) 
     key: of a cell, `StoredCell.key`, so that it counts as long as the cell is asked for as now.
     """
     sentence = str(error).strip() or type(error).__name__
+    # A library wraps the error of the disk in one of its own.
     if "No space left on device" in sentence:
         sentence += f": free some space on the disk of {run}"
     lines = [str(error)]

@@ -9,6 +9,7 @@ run a model says so at once. A tuned cell waits for its trials.
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from heapq import nlargest
 from itertools import chain
 from typing import Any
 
@@ -22,10 +23,12 @@ from .cell_json import cell_to_json
 from .decodable import ENOUGH, Base, DecodableBase, base_of
 from .run_directory import RunDirectory, Stage, record_failure
 
+# One job for all would leave slots idle, and one a cell start too many processes.
 MEASURED_AT_A_TIME = 25
 _SMALL = {"train": 200_000_000, "decode": 50_000_000}
 """Weights below which a second thread helps less than a second job. On two cores two threads train
 `builtin/tiny` at 5.6 steps a second, two jobs 5.1 each; SmolLM2-135M by LoRA 1.0, two 1.0 each."""
+# What a process takes beside the weights of its model.
 _PROCESS_GB = 2.5
 _FLOATS_A_WEIGHT = {"full": 4, "lora": 1}  # with gradient and AdamW's two moments
 
@@ -74,6 +77,7 @@ class Schedule(JobQueue):
         cells = self.running.pop(result.job.name)
         stage = result.job.stage
         for cell, lacks in self.run.missing(cells).items():
+            # What a decoding job has decoded and not measured gets a job of its own.
             undone = lacks in {stage, "train"} or result.failure is not None
             # A failure that the job itself has recorded says more.
             if undone and not self.run.failure(cell):
@@ -85,6 +89,7 @@ class Schedule(JobQueue):
 
     def _update(self) -> None:
         """Find the jobs that can start now; cells that are finished, or have failed, leave."""
+        # A selection can finish a trial, and names the folder of a decoding.
         self._select_weights()
         missing = self._drop_failed(self.run.missing(self.todo))
         self.todo = [*missing]
@@ -125,6 +130,7 @@ class Schedule(JobQueue):
     def _drop_failed(self, missing: Missing) -> Missing:
         """Keep the cells that have not failed; those that depend on a failed one fail with it."""
         failed: set[Cell] = set()
+        # What fails with a cell may stop others in turn.
         while new := [c for c in missing if c not in failed and self.run.failure(c)]:
             failed.update(new)
             for cell in new:
@@ -199,7 +205,7 @@ class Schedule(JobQueue):
     def _has_weights(self, cell: Cell) -> bool:
         """Check whether the weights that a cell validates or tests are there."""
         if cell.is_base or (cell.source is None and not cell.grid):
-            return True
+            return True  # it lacks decoding alone, so that its training is there
         return self.run.current(cell).checkpoint is not None
 
     def _fail(self, cell: Cell, stage: str, error: BaseException | str) -> None:
@@ -207,12 +213,14 @@ class Schedule(JobQueue):
 
     def _make_job(self, stage: str, cells: list[Cell]) -> Job:
         first = cells[0]
-        # An engine serves the cells of a model, whatever their tasks are.
-        place = (
-            first.card.label
-            if stage == "decode"
-            else f"{first.card.label} {first.task_label}"
-        )
+        place = ""
+        # A job of measurements has cells of several, whose progress names none of them.
+        if self.has_several_places and stage != "measure":
+            place = first.card.label
+            # An engine serves the cells of a model, whatever their tasks are.
+            if stage != "decode":
+                place += f" {first.task_label}"
+
         return Job(
             stage=stage,
             label=", ".join(cell.label for cell in cells),
@@ -223,7 +231,7 @@ class Schedule(JobQueue):
                 "track": self.track,
             },
             resources=estimate_resources(stage, first),
-            place=place if self.has_several_places and stage != "measure" else "",
+            place=place,
         )
 
     def _rank(self, job: Job) -> tuple[int, int, int]:
@@ -233,12 +241,13 @@ class Schedule(JobQueue):
         first = self.cells[job.name][0]
         if job.stage != "train":
             return {"measure": 0, "decode": 2}[job.stage], 0, 0
+        # All trainings of a model wait for its base to be decoded.
         if first.is_base:
             return 1, 0, 0
-        length = (
-            first.card.parameter_count() * first.size("train") * first.recipe.epochs
-        )
-        return 3, first.seed, -length if self.slots > 1 else 0
+        if self.slots == 1:
+            return 3, first.seed, 0
+        examples = first.size("train") * first.recipe.epochs
+        return 3, first.seed, -examples * first.card.parameter_count()
 
 
 def explain_failure(
@@ -293,9 +302,8 @@ def estimate_resources(stage: str, cell: Cell) -> Resources:
     else:
         memory = _PROCESS_GB + weights_gb + cell.engine_settings.memory_gb
 
-    return Resources(
-        gpus=1, threads=1 if weights < _SMALL[stage] else None, memory_gb=memory
-    )
+    threads = 1 if weights < _SMALL[stage] else None
+    return Resources(gpus=1, threads=threads, memory_gb=memory)
 
 
 def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
@@ -306,6 +314,7 @@ def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
     single: list[int] = []
     every_epoch: list[int] = []
     bases = set()
+    # A row and a trial may be one training.
     for cell in dict.fromkeys(cells):
         if cell.is_base or cell.source or cell.grid:  # trains nothing
             continue
@@ -322,13 +331,9 @@ def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
 
     # While an engine decodes as many cells of a base as it is worth, as many more are trained.
     number_waiting = slots + 2 * ENOUGH * len(bases)
-    waiting = _sum_of_largest(every_epoch, number_waiting)
-    states = 2 * 3 * _sum_of_largest(single, slots)  # with AdamW's moments
+    waiting = sum(nlargest(number_waiting, every_epoch))
+    states = 2 * 3 * sum(nlargest(slots, single))  # with AdamW's moments
     return kept, kept + waiting + states
-
-
-def _sum_of_largest(sizes: Sequence[int], number: int) -> int:
-    return sum(sorted(sizes, reverse=True)[:number])
 
 
 def _saved_weights(cell: Cell) -> int:

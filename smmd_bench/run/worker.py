@@ -38,6 +38,7 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
     folder = Path(request["run"])
     failures: dict[str, BaseException] = {}
     ready: list[Cell] = []
+    # A cell that cannot be made must not take the others of its job with it.
     for record in request["cells"]:
         planned = stored_cell(folder, record)
         try:
@@ -56,10 +57,8 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
             failures |= {
                 cell.stored(folder).key: error for cell, error in failed.items()
             }
-    except (
-        Exception,
-        KeyboardInterrupt,
-    ) as error:  # a job trains one cell, or has no engine
+    except (Exception, KeyboardInterrupt) as error:
+        # A job trains one cell, or has no engine: either way none of them is done.
         traceback.print_exc()
         failures |= {cell.stored(folder).key: error for cell in ready}
 
@@ -74,6 +73,7 @@ def _train(
     folder = Path(request["run"])
     for cell in cells:
         start_rank = partial(_start_rank, request, cell, folder)
+        # If another process of a training ends, the first would wait for it forever.
         with with_others(start_rank, partial(_fail, cell, folder)):
             train_cell(cell, folder, progress, request.get("track"))
 
@@ -86,6 +86,7 @@ def _finish(
 
     folder = Path(request["run"])
     failed: dict[Cell, Exception] = {}
+    # An engine is started for nothing where no cell could be made.
     if request["stage"] == "decode" and cells:
         from ..decoding.stage import decode_cells
 
@@ -113,12 +114,14 @@ def _start_rank(
 def _fail(cell: Cell, run: Path, reason: str) -> None:
     record_failure(run, cell.stored(run).key, "train", reason)
     print(reason, flush=True)
+    # This is a thread, and the training may hang in a collective: nothing else ends it.
     os._exit(1)
 
 
 def _require_gpu() -> None:
     """Raise UserError where this job was given a GPU that torch cannot use."""
     devices = os.environ.get("CUDA_VISIBLE_DEVICES", "")
+    # Slurm writes the last one where a job has no GPU.
     if devices in ("", "-1", "NoDevFiles"):
         return
     import torch

@@ -21,7 +21,7 @@ _CLOCK_STEP = 2 * 10**9
 
 def address(content: Mapping[str, Any]) -> str:
     """Give 16 hexadecimal digits of the BLAKE2b digest of the content's canonical JSON."""
-    # sets are sorted: Python's own order is another one in each process
+    # Sets are sorted: Python's own order is another one in each process.
     plain = partial(sorted, key=repr)
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), default=plain)
     return hashlib.blake2b(text.encode(), digest_size=8).hexdigest()
@@ -31,6 +31,7 @@ def folder_name(words: Iterable[str], content: Mapping[str, Any]) -> str:
     """Make a readable name for a folder that follows from its content: words, and six digits of
     it."""
     readable = "_".join(map(file_word, words))
+    # File systems take 255 bytes, and people read fewer.
     return f"{readable[:80]}_{address(content)[:6]}"
 
 

@@ -48,7 +48,15 @@ class FolderRecord(TypedDict):
     trials: NotRequired[list[FolderRecord]]
 
 
-class CellRecord(FolderRecord):
+class _NamedRecord(FolderRecord):
+    model: str
+    task: str
+    task_name: str
+    loss: str
+    seed: int
+
+
+class CellRecord(_NamedRecord, total=False):
     """A cell as the manifest, the request of a job and `RunFrames.described` hold it.
 
     `run.cell_json` writes it and makes the `Cell` again, `stored_cell` finds its folders,
@@ -56,31 +64,26 @@ class CellRecord(FolderRecord):
     Completions made elsewhere have a `reference` in place of all that training needs.
     """
 
-    model: str
-    task: str
-    task_name: str
-    loss: str
-    seed: int
-    trained_on: NotRequired[str | None]
-    model_label: NotRequired[str]
-    model_path: NotRequired[str]
-    params: NotRequired[int | None]
-    task_spec: NotRequired[str]
-    loss_name: NotRequired[str]
-    data_seed: NotRequired[int]
-    engine: NotRequired[str]
-    engine_note: NotRequired[str]
-    recipe: NotRequired[dict[str, Any]]
-    grid: NotRequired[list[dict[str, Any]]]
-    trial: NotRequired[str]
-    decoders: NotRequired[list[str]]
-    identity: NotRequired[dict[str, Any]]
-    data: NotRequired[dict[str, Any]]
-    generation: NotRequired[dict[str, Any]]
-    plugins: NotRequired[dict[str, str]]
-    packages: NotRequired[dict[str, str]]
-    reference: NotRequired[str]
-    file: NotRequired[dict[str, Any]]
+    trained_on: str | None
+    model_label: str
+    model_path: str
+    params: int | None
+    task_spec: str
+    loss_name: str
+    data_seed: int
+    engine: str
+    engine_note: str
+    recipe: dict[str, Any]
+    grid: list[dict[str, Any]]
+    trial: str
+    decoders: list[str]
+    identity: dict[str, Any]
+    data: dict[str, Any]
+    generation: dict[str, Any]
+    plugins: dict[str, str]
+    packages: dict[str, str]
+    reference: str
+    file: dict[str, Any]
 
 
 class Weights(NamedTuple):
@@ -133,6 +136,7 @@ class StoredCell:
     @cached_property
     def receipt(self) -> dict[str, Any] | None:
         """What training left in receipt.json."""
+        # A test of transfer and a tuned cell have that of the cell whose weights they test.
         if "train" in self.parts:
             return read_own_json(self.trained / "receipt.json")
         return None if self.home in (None, self) else self.home.receipt
@@ -167,11 +171,13 @@ class StoredCell:
     @cached_property
     def selected(self) -> Path | None:
         """The folder of the selection; None: what it follows from is not there."""
+        # The best of some trials is not the best of all.
         if self.trials:
             if any(trial.selection is None for trial in self.trials):
                 return None
-            selections = [trial.selected for trial in self.trials]
-            return self._folder("select", [path.name for path in selections if path])
+            selections = filter(None, [trial.selected for trial in self.trials])
+            names = [folder.name for folder in selections]
+            return self._folder("select", names)
         if self.validated is None:
             return None
         return self._folder("select", self.validated.name)
@@ -200,12 +206,13 @@ class StoredCell:
         """The weights to test; None: they are not trained, or not selected yet."""
         if self.home not in (None, self):
             return self.home.tested
+        # Completions made elsewhere say nothing of weights, and need none.
         if "train" not in self.parts:
             return None if self.trials or self.source else Weights(0, "")
         # The base trains nothing, but its canary must be there before it is decoded.
-        if self.is_base:
-            return Weights(0, BASE) if self.receipt is not None else None
-        if self.selection is None:
+        if self.is_base and self.receipt is not None:
+            return Weights(0, BASE)
+        if self.is_base or self.selection is None:
             return None
         epoch = int(self.selection["best_epoch"])
         return Weights(epoch, self.weights[epoch])
@@ -216,6 +223,7 @@ class StoredCell:
         home = self.home
         if home is None or home.tested is None:
             return None
+        # The weights of the base are the model's own, and lie in no run.
         if home.is_base or "train" not in home.parts:
             return None
         epoch = home.tested.epoch
@@ -235,6 +243,7 @@ class StoredCell:
     def measured(self) -> Path | None:
         """The folder of scores and metrics; None: no weights to test are known."""
         folders = (self.decoded, self.beamed)
+        # Of a cell without beams the name is that of before there were any.
         made_from = [folder.name for folder in folders if folder is not None]
         return self._folder("measure", made_from) if made_from else None
 
@@ -259,6 +268,7 @@ class StoredCell:
     @property
     def key(self) -> str:
         """What follows from all parts of the cell: the name of its failure."""
+        # A trial that changes makes another cell, which has not failed yet.
         others = [cell.key for cell in self.others]
         return address({"parts": self.parts, "others": others})
 

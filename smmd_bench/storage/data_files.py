@@ -28,6 +28,7 @@ _given: list[Path] = []
 
 def give_folder(folder: Path | None) -> None:
     """Set what `data_folder` says here and in the processes of jobs; None: none is given."""
+    # The variable is for the processes of jobs, which have no such option.
     _given.clear()
     if folder is not None:
         os.environ[VARIABLE] = str(folder.resolve())
@@ -99,6 +100,7 @@ class DataSource:
         if kept.is_file():
             return kept
         kept.parent.mkdir(parents=True, exist_ok=True)
+        # Several processes of a run begin with the same data.
         with FileLock(kept.with_suffix(".lock")):
             if not kept.is_file():
                 lines = [
@@ -109,7 +111,7 @@ class DataSource:
 
     def rows(self, split: str) -> list[dict[str, Any]]:
         """Read the rows of a split, in the order of the file; see `read_rows`."""
-        # numpy, which `smmd-bench --help` need not have
+        # This imports numpy, which `smmd-bench --help` need not have.
         from .text_rows import read_rows
 
         return read_rows(self.file(split), self.columns)

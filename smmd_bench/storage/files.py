@@ -41,6 +41,7 @@ def atomic(path: Path) -> Iterator[Path]:
     """Yield a temporary path beside `path`; on success fsync it and rename it to `path`, on an
     error remove it. A full disk raises a UserError that names the file."""
     path.parent.mkdir(parents=True, exist_ok=True)
+    # By process, so that two of them never write into one file.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         yield temporary
@@ -49,7 +50,8 @@ def atomic(path: Path) -> Iterator[Path]:
             os.fsync(stream.fileno())
         temporary.replace(path)
     except OSError as error:
-        if (full := if_full(error, path)) is not None:
+        full = if_full(error, path)
+        if full is not None:
             raise full from error
         raise
     finally:
@@ -69,6 +71,7 @@ def write_folder(folder: Path) -> Iterator[Path]:
     unfinished.mkdir(parents=True, exist_ok=True)
     try:
         yield unfinished
+        # A folder cannot be renamed over one with files in it.
         unfinished.rename(folder)
     except OSError:
         # What a path holds follows from its name: another process made the same.
@@ -86,20 +89,17 @@ def remove_tree(folder: Path) -> None:
         shutil.rmtree(going)
 
 
-def files_of(stages: Iterable[Path]) -> Iterator[Path]:
-    """Find the files in the whole folders of these stages."""
-    for stage in stages:
-        yield from (file for file in stage.glob("*/*.*") if "." not in file.parent.name)
-
-
 def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
     """Give each folder of these stages with a damaged or missing file another name, and say so.
     Files that have not changed `since` are taken to be whole. It needs the run's lock."""
-    stages = [*stages]
+    files: list[Path] = []
+    # A file that is gone has no time of change: each folder is looked at.
     for stage in stages:
         for folder in stage.glob("*/"):
+            # One with a dot is unfinished, or set aside already.
             if "." in folder.name:
                 continue
+            files += folder.glob("*.*")
             for name in _NEEDED.get(stage.name, ()):
                 if not (folder / name).exists():
                     _set_aside(folder / name, "missing")
@@ -109,11 +109,12 @@ def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
         ".json": read_json,
         ".parquet": read_parquet,
     }
-    for file in sorted(files_of(stages)):
+    for file in sorted(files):
         reader = readers.get(file.suffix)
         if reader is None or file.name in _SIDE:
             continue
         # Its folder may have been set aside for another file.
+        # No program can set the time of a change back, as it can that of a write.
         if not file.exists() or file.stat().st_ctime < since:
             continue
         try:
@@ -123,6 +124,7 @@ def set_damaged_aside(stages: Iterable[Path], since: float = 0) -> None:
 
 
 def _set_aside(file: Path, how: str) -> None:
+    # Kept, so that one can see what was wrong; of two, the later one.
     aside = file.parent.with_name(f"{file.parent.name}.damaged")
     shutil.rmtree(aside, ignore_errors=True)
     file.parent.rename(aside)
@@ -187,6 +189,7 @@ def write_parquet(path: Path, frame: pd.DataFrame) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
+    # The index of a frame is the order of its rows, which the file has anyway.
     table = pa.Table.from_pandas(frame, preserve_index=False)
     with atomic(path) as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)
@@ -207,11 +210,10 @@ def read_parquet(
                 [n for n in names if n not in without] if columns is None else columns
             )
             return file.read(columns=[name for name in wanted if name in names])
+    # Arrow raises an OSError for pages whose checksum is wrong.
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
         # Lack of memory and errors of the disk say nothing about the file.
-        if isinstance(error, MemoryError) or (
-            isinstance(error, OSError) and error.errno
-        ):
+        if isinstance(error, MemoryError) or getattr(error, "errno", None):
             raise
         remedy = "repeat the command of the run, which makes it again"
         if path.name in _SIDE:
@@ -231,6 +233,7 @@ def read_manifest(run: Path) -> dict[str, Any]:
     damaged, or in the format of another version of this package."""
     file = run / "manifest.json"
     content = read_json(file) or {}
+    # Runs of `smmd-bench overhead` have rows, and no cells.
     if content and not {"format", "overhead"} & content.keys():
         raise UserError(f"{file} is not that of a run: choose another folder.")
     if content.get("format", FORMAT) != FORMAT:
@@ -239,9 +242,10 @@ def read_manifest(run: Path) -> dict[str, Any]:
             f"and this one reads {FORMAT}: convert it with {CONVERTER}."
         )
 
-    cells = content.get("cells", [])
-    if not all(isinstance(c, dict) and {"address", "parts"} <= c.keys() for c in cells):
-        raise DamagedError(file, "not the manifest of a run", "copy it again")
+    for cell in content.get("cells", []):
+        is_record = isinstance(cell, dict) and {"address", "parts"} <= cell.keys()
+        if not is_record:
+            raise DamagedError(file, "not the manifest of a run", "copy it again")
     return content
 
 

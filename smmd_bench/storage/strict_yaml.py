@@ -40,7 +40,8 @@ class _Loader(yaml.SafeLoader):
         mapping: yaml.MappingNode = super().compose_mapping_node(anchor)
         lines: dict[str, int] = {}
         for key, _ in mapping.value:
-            name, line = str(key.value), key.start_mark.line + 1
+            name = str(key.value)
+            line = key.start_mark.line + 1  # which PyYAML counts from 0
             if name in lines:
                 raise DuplicateKeyError(
                     f"the key {name} stands in line {lines[name]} and in line {line}: keep one"
@@ -55,6 +56,7 @@ class _Dumper(yaml.SafeDumper):
 
 
 _Loader.yaml_implicit_resolvers = {}  # none of YAML 1.1
+# What is written has quotes wherever YAML 1.1 or this reader would see no text.
 for _type, (_pattern, _first) in _PLAIN.items():
     for _class in (_Loader, _Dumper):
         _class.add_implicit_resolver(
@@ -64,6 +66,7 @@ for _type, (_pattern, _first) in _PLAIN.items():
 
 def read_yaml(text: str | bytes) -> Any:
     """Read what a YAML text holds. Raises an error of PyYAML, or DuplicateKeyError."""
+    # `_Loader` is a SafeLoader: no tag of a stranger makes an object.
     return yaml.load(text, _Loader)
 
 

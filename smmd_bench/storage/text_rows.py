@@ -33,6 +33,7 @@ def read_named_rows(file: Path, **how: Any) -> list[dict[str, Any]]:
     """Read the rows of `read_rows`, each with the columns of all, whose names have no blanks
     around."""
     rows = read_rows(file, strict=True, **how)
+    # JSON lines leave out what is null: another row tells that there is a column.
     names = {name: str(name).strip() for row in rows for name in row}
     return [{name: row.get(column) for column, name in names.items()} for row in rows]
 
@@ -52,19 +53,15 @@ def spell_rows(
     texts = []
     for number, row in enumerate(rows, start=1):
         for name in names:
-            problem = _describe_wrong_type(row[name])
-            if problem is not None:
-                raise UserError(f"{file}, row {number}: its {name} {problem}.")
+            value = row[name]
+            if isinstance(value, list | dict | bytes):
+                raise UserError(
+                    f"{file}, row {number}: its {name} is a {type(value).__name__}: name a column "
+                    "of texts or numbers."
+                )
         texts.append({name: spell_value(row[name]) for name in names})
 
     return texts
-
-
-def _describe_wrong_type(value: Any) -> str | None:
-    """Describe why a value cannot be a text, and the remedy."""
-    if isinstance(value, list | dict | bytes):
-        return f"is a {type(value).__name__}: name a column of texts or numbers"
-    return None
 
 
 def spell_value(value: Any) -> str:
@@ -79,11 +76,10 @@ def spell_value(value: Any) -> str:
 
 def is_spelled_anew(value: Any) -> bool:
     """Whether `spell_value` once gave a number another text, which results were made from."""
-    is_decimal = isinstance(value, float | np.floating)
-    return is_decimal and repr(float(value)).removesuffix(".0") not in (
-        "nan",
-        spell_value(value),
-    )
+    # NaN is an empty text, as it was.
+    if not isinstance(value, float | np.floating) or value != value:
+        return False
+    return repr(float(value)).removesuffix(".0") != spell_value(value)
 
 
 def read_rows(
@@ -117,9 +113,8 @@ def read_rows(
             if lacking:
                 raise ValueError(f"row {number} has no {lacking[0]}")
         return rows
-    except (
-        Exception
-    ) as error:  # also what Python makes of no text, no date, too deep a list
+    except Exception as error:
+        # Also what Python makes of no text, no date, or a list that is too deep.
         raise UserError(
             f"{file} is not a readable {file.suffix.removeprefix('.') or 'Arrow'} file "
             f"({' '.join(str(error).split())}): copy it again, or save it as JSON lines, CSV or "
@@ -143,6 +138,7 @@ def _parse(
         raw = gzip.decompress(raw)
     if raw.startswith(b"PAR1"):
         return _read_parquet(raw)
+    # Excel's files are ZIP archives.
     if raw.startswith(b"PK\x03\x04"):
         raise ValueError("it is a workbook, or another archive")
 
@@ -160,7 +156,7 @@ def _read_json(text: str) -> Any:
         rows = json.loads(text)
     else:
         rows = []
-        # U+2028 is no end of a line
+        # U+2028 ends no line of JSON, and str.splitlines would end one there.
         for number, line in enumerate(text.split("\n"), start=1):
             if not line.strip():
                 continue
@@ -209,6 +205,7 @@ def decode_text(raw: bytes, encoding: str | None = None) -> str:
     is_utf_16 = raw.startswith((BOM_UTF16_LE, BOM_UTF16_BE))
     codec = encoding or ("utf-16" if is_utf_16 else "utf-8")
     try:
+        # The mark would be a part of the first column's name.
         return raw.decode(codec).removeprefix("\ufeff")
     except LookupError as error:
         raise ValueError(f"{codec} is no encoding") from error
@@ -233,6 +230,7 @@ def read_csv(
     """
     if separator is None:
         separator = _find_separator(text, default) if strict else default
+    # Python refuses fields of more than 131,072 characters, which long texts have.
     csv.field_size_limit(_LONGEST_FIELD)
     reader = csv.reader(StringIO(text, newline=""), delimiter=separator, strict=True)
     names: list[str] = []

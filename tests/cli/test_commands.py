@@ -15,6 +15,7 @@ import yaml
 from smmd_bench.cli import cli
 from smmd_bench.cli.voice import rows_of
 from smmd_bench.results.frames import read_run
+from smmd_bench.run.run_directory import RunDirectory
 from tests.plugin_system.loss_file import LOSS
 from tests.runs import quick_run
 
@@ -118,6 +119,19 @@ def test_a_dry_run_says_what_is_to_be_done_and_writes_nothing(losses, note, tmp_
         *["train"] * (len(cells) - 1),
     ]
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dry_run_asks_once_what_is_missing(monkeypatch, tmp_path):
+    asked = []
+    missing = RunDirectory.missing
+
+    def count(run, cells):
+        asked.append(run)
+        return missing(run, cells)
+
+    monkeypatch.setattr(RunDirectory, "missing", count)
+    assert run_here(*JOB, "ce", "--dry-run", cwd=tmp_path).returncode == 0
+    assert len(asked) == 1
 
 
 @pytest.mark.usefixtures("few_reports")

@@ -55,7 +55,7 @@ def test_first_party_plugins_have_none():
         ("\n", "\r\n", False),
         ("0.5", "5e-1", False),
         ("return loss,", "return 2 * loss,", True),
-        ("parameter(0.5", "parameter(0.25", True),
+        ("0.5, ", "0.25, ", True),
     ],
 )
 def test_an_edit_of_a_plugin_file_is_seen_and_a_comment_is_not(
