@@ -52,14 +52,13 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
 
     number = cells["seed"].nunique()
     mean = float(cells["difference"].mean())
+    unknown = ("low", "high", "error", "df", "p", "discordant", "pairs")
     gain: dict[str, Any] = {
         "seeds": number,
         "difference": mean,
         "n": int(cells["n"].max()),
+        **dict.fromkeys(unknown, math.nan),
     }
-    gain |= dict.fromkeys(
-        ("low", "high", "error", "df", "p", "discordant", "pairs"), math.nan
-    )
     if number < len(cells):
         return gain | {"interval": RECIPES}
     if number == 1:
@@ -119,16 +118,21 @@ def _widen_for_few_pairs(
 ) -> dict[str, float]:
     """The same; of a share with fewer than `FEW` discordant pairs in all, with the wider of this
     interval and of Tango's over all pairs, and the larger p of this test and of McNemar's."""
-    if cells["b"].isna().any() or cells["b"].sum() + cells["c"].sum() >= FEW:
+    # Metrics other than shares have neither b nor c.
+    if cells["b"].isna().any():
         return bounds
-    b, c, pairs = (int(cells[name].sum()) for name in ("b", "c", "n"))
+    b, c, pairs = map(int, cells[["b", "c", "n"]].sum())
+    if b + c >= FEW:
+        return bounds
     low, high = tango(b, c, pairs)
-    wider = {
+    return {
+        **bounds,
         "low": min(bounds["low"], 100 * low),
         "high": max(bounds["high"], 100 * high),
+        "p": max(bounds["p"], mcnemar_p(b, c)),
+        "discordant": b + c,
+        "pairs": pairs,
     }
-    p = max(bounds["p"], mcnemar_p(b, c))
-    return {**bounds, **wider, "p": p, "discordant": b + c, "pairs": pairs}
 
 
 def smallest_difference(gain: dict[Any, Any], level: float) -> float:

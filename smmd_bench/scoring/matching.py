@@ -86,11 +86,13 @@ def _find_places(file: Predictions, sought: _Sought) -> tuple[str, Sequence[int]
     """How rows name their examples, and the index of the example of each."""
     uids = {example.uid: place for place, example in enumerate(sought.examples)}
     names = _id_columns(file, uids)
-    complete = [
-        [uids[row.cells[name]] for row in file.rows]
-        for name in names
-        if all(row.cells.get(name) in uids for row in file.rows)
-    ]
+    complete = []
+    for name in names:
+        cells = [row.cells.get(name) for row in file.rows]
+        places = [uids[cell] for cell in cells if cell in uids]
+        if len(places) == len(cells):
+            complete.append(places)
+
     # A column in which every row has a uid is evidence enough.
     if complete:
         if any(places != complete[0] for places in complete[1:]):
@@ -100,8 +102,9 @@ def _find_places(file: Predictions, sought: _Sought) -> tuple[str, Sequence[int]
             )
         return "uid", complete[0]
     # Prompts come before positions: an id from 0 may count another split or order.
-    if (places := _find_by_prompt(file.rows, sought)) is not None:
-        return "prompt", places
+    by_prompt = _find_by_prompt(file.rows, sought)
+    if by_prompt is not None:
+        return "prompt", by_prompt
     if names:
         return "position", _find_by_position(file, sought, uids, names[0])
     return _find_by_order(file, sought)
@@ -270,13 +273,15 @@ def _split_prompts(examples: Sequence[Example]) -> tuple[str, str, list[str]]:
     """The words that begin and end all prompts, in plain letters, and each prompt without them."""
     # A program may have used its own template around the question. Half a word is not cut off.
     prompts = [_plain(example.prompt) for example in examples]
-    prefix = re.sub(r"\w+$", "", commonprefix(prompts))  # noqa: RUF071
-    turned = commonprefix([prompt[len(prefix) :][::-1] for prompt in prompts])  # noqa: RUF071
-    suffix = re.sub(r"\w+$", "", turned)[::-1]
-    cores = [
-        prompt[len(prefix) : len(prompt) - len(suffix)].strip() for prompt in prompts
-    ]
+    prefix = _shared_start(prompts)
+    questions = [prompt[len(prefix) :] for prompt in prompts]
+    suffix = _shared_start([question[::-1] for question in questions])[::-1]
+    cores = [question.removesuffix(suffix).strip() for question in questions]
     return prefix, suffix, cores
+
+
+def _shared_start(texts: list[str]) -> str:
+    return re.sub(r"\w+$", "", commonprefix(texts))  # noqa: RUF071
 
 
 def _find_contradiction(row: Prediction, sought: _Sought, place: int) -> str | None:

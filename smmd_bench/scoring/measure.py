@@ -106,33 +106,41 @@ def rule_columns(task: Task, beams: pd.DataFrame, scores: pd.DataFrame) -> pd.Da
     import pandas as pd
 
     numbers = _weigh_numbers(task, beams)
-    uid = numbers["uid"]
     mass = numbers.groupby("uid")["p"].sum()
+    answers = _mean_and_median(numbers)
+    frame = pd.DataFrame(index=scores.index)
+    uids = scores["uid"]
+    has_no_number = ~uids.isin(mass.index).to_numpy()
+    for rule, by_uid in zip(decoding_rules.RULES, answers, strict=True):
+        parsed = by_uid.reindex(uids).to_numpy(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = np.abs(parsed - scores["answer"].to_numpy(np.float64))
+
+        parsed = np.where(has_no_number, scores["parsed"], parsed)
+        error = np.where(has_no_number, scores["error"], error)
+        frame[f"parsed[{rule}]"] = parsed
+        frame[f"error[{rule}]"] = error
+        frame[f"valid[{rule}]"] = scores["valid"].to_numpy(bool) & ~np.isnan(error)
+
+    mass_of_row = mass.reindex(uids, fill_value=0.0)
+    frame[decoding_rules.MASS] = mass_of_row.to_numpy(np.float64)
+    return frame
+
+
+def _mean_and_median(
+    numbers: pd.DataFrame,
+) -> tuple[pd.Series[float], pd.Series[float]]:
+    """The mean and the median of each uid's numbers, weighed by p."""
+    uid = numbers["uid"]
     share = numbers["p"] / numbers.groupby("uid")["p"].transform("sum")
+    # A value beyond float64 is infinite, and an infinite mean is no mistake of ours.
     with np.errstate(over="ignore", invalid="ignore"):
         mean = (numbers["value"] * share).groupby(uid).sum()
 
     # The values are sorted: the median is the first one at which half of the mass is reached.
     is_reached = share.groupby(uid).cumsum() >= 0.5 - 1e-12
     median = numbers[is_reached].groupby("uid")["value"].first()
-
-    columns: dict[str, Any] = {}
-    uids = scores["uid"]
-    answer = scores["answer"].to_numpy(np.float64)
-    is_valid = scores["valid"].to_numpy(bool)
-    has_no_number = ~uids.isin(mass.index).to_numpy()
-    for rule, by_uid in zip(decoding_rules.RULES, (mean, median), strict=True):
-        parsed = by_uid.reindex(uids).to_numpy(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            error = np.abs(parsed - answer)
-        error = np.where(has_no_number, scores["error"], error)
-        columns[f"parsed[{rule}]"] = np.where(has_no_number, scores["parsed"], parsed)
-        columns[f"error[{rule}]"] = error
-        columns[f"valid[{rule}]"] = is_valid & ~np.isnan(error)
-
-    mass_of_row = mass.reindex(uids, fill_value=0.0)
-    columns[decoding_rules.MASS] = mass_of_row.to_numpy(np.float64)
-    return pd.DataFrame(columns, index=scores.index)
+    return mean, median
 
 
 def _weigh_numbers(task: Task, beams: pd.DataFrame) -> pd.DataFrame:

@@ -196,9 +196,9 @@ def _scores(
         "text_match": texts_match(texts, targets),
     }
 
-    rows: list[Mapping[str, Any]] = []
-    if hasattr(task, "annotate"):
-        rows = [task.annotate(*pair) for pair in zip(texts, targets, strict=True)]
+    if not hasattr(task, "annotate"):
+        return scores, {}
+    rows = [task.annotate(*pair) for pair in zip(texts, targets, strict=True)]
     # The first row says which columns there are: those of a correct answer were checked before.
     names = rows[0] if rows else {}
     return scores, {name: [row[name] for row in rows] for name in names}

@@ -64,7 +64,7 @@ def interval(
     """The metric over a scored frame, with its interval."""
     if metric.subset is not None:
         frame = frame[frame[metric.subset]]
-    columns = _columns(metric, frame)
+    columns = arrays_of(metric, frame)
     if not _is_share(metric, columns):
         estimate, _ = _resample(metric.statistic, columns, resamples)
         return estimate
@@ -83,12 +83,13 @@ def metric_values(
 ) -> dict[str, dict[str, float | int | None]]:
     """Value, interval and n of every metric of the task whose columns the frame has; those of the
     error once more under each decoding rule that answered."""
-    return {
-        name: asdict(interval(metric, frame, resamples=resamples))
-        for decoder, frame in by_decoder(scores).items()
-        for name, metric in metrics_under(task, decoder).items()
-        if set(metric.columns) <= set(frame.columns)
-    }
+    estimates = {}
+    for decoder, frame in by_decoder(scores).items():
+        for name, metric in metrics_under(task, decoder).items():
+            if {*metric.columns} <= {*frame.columns}:
+                estimate = interval(metric, frame, resamples=resamples)
+                estimates[name] = asdict(estimate)
+    return estimates
 
 
 def paired_difference(
@@ -105,12 +106,11 @@ def paired_difference(
     """
     frame, other = common(frame, other)
     if metric.subset is not None:
-        in_both = frame[metric.subset].to_numpy(bool) & other[metric.subset].to_numpy(
-            bool
-        )
+        in_subset = frame[metric.subset].to_numpy(bool)
+        in_both = in_subset & other[metric.subset].to_numpy(bool)
         frame = frame[in_both]
         other = other[in_both]
-    columns = [*_columns(metric, frame), *_columns(metric, other)]
+    columns = [*arrays_of(metric, frame), *arrays_of(metric, other)]
     width = len(metric.columns)
 
     def difference(
@@ -147,9 +147,8 @@ def p_of_resamples(drawn: NDArray[np.float64]) -> float | None:
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
     """Mean and sample standard deviation (n - 1) over seeds; no deviation for one seed."""
-    return statistics.fmean(values), statistics.stdev(values) if len(
-        values
-    ) > 1 else None
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return statistics.fmean(values), deviation
 
 
 def common(
@@ -206,7 +205,8 @@ def _resample(
     return estimate, result.bootstrap_distribution
 
 
-def _columns(metric: Metric, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
+def arrays_of(metric: Metric, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
+    """The columns that a metric looks at, each [n]."""
     return [frame[column].to_numpy(np.float64) for column in metric.columns]
 
 
