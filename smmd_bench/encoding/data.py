@@ -79,7 +79,7 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
                         f"Training example {example.uid} has {length} tokens, more than "
                         f"{max_length}: raise max_length up to the model's positions, or drop it."
                     )
-                # Lists of Python integers would take ten times the memory.
+                # Lists of Python integers would take several times the memory.
                 ids.append(np.asarray(prompt + target, dtype=np.int32))
                 lengths.append(length)
                 prompts.append(len(prompt))
@@ -91,7 +91,7 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         if processor is not None:
             self.images = [example.images for example in examples]
 
-        # One array and its offsets: processes that load batches share its pages.
+        # One flat array with offsets: an array object each would outweigh short rows.
         stored = [*map(len, ids)]
         self.ids = np.concatenate(ids)
         self.lengths = np.asarray(lengths)
@@ -106,6 +106,7 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         # Prompts have no loss, so that their tokens do not count.
         spans = zip(self.starts + self.prompts, self.ends, strict=True)
         targets = np.concatenate([self.ids[start:end] for start, end in spans])
+
         # Each kind of token is decoded and looked up once, however often it occurs.
         distinct = np.unique(targets, return_counts=True)
         tokens, counts = map(torch.from_numpy, distinct)  # [D], [D]
@@ -186,6 +187,7 @@ def expand(
         )
 
     pictures = [read_image(path) for path in images]
+
     # Mllama's text has one token a picture, however large that is.
     if pictures_cross(processor):
         return _cross(processor, token_ids, pictures)
@@ -213,6 +215,7 @@ def expand(
     row = _text_row(expanded)
     if _TYPES in processor.model_input_names:
         row[_TYPES] = (row["input_ids"] == placeholder).long()
+
     # A row without pictures has none of their keys, as the model takes text alone.
     if pieces:
         for key in pieces[0].keys() - {*_ALONG_TEXT}:
@@ -235,6 +238,7 @@ def pad_rows(
     width = max(row["input_ids"].shape[1] for row in rows)
     fills = {"input_ids": pad_token_id, "labels": IGNORE}
     batch = {}
+
     # Rows with pictures have keys that rows without them lack.
     keys = dict.fromkeys(chain.from_iterable(rows))
     for key in keys:
@@ -273,6 +277,7 @@ def _cross(
     row = _text_row(token_ids)
     if not pictures:
         return row
+
     # All pictures of a row at once, since its mask counts tiles across them.
     pixels = dict(processor.image_processor(images=[pictures], **_TENSORS))
     mask = convert_sparse_cross_attention_mask_to_dense(

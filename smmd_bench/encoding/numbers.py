@@ -58,9 +58,11 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
 
     # Sorted by value, so that an index in V_num grows with the number.
     pairs = sorted((value, token_id) for token_id, value in values.items())
-    spelled = [tokenizer.decode([token_id]).strip() for _, token_id in pairs]
-    # Of a token such as 1e5 or -7 the length says nothing about its place value.
-    digits = [len(text) if text.isdigit() else 0 for text in spelled]
+    digits = []
+    for _, token_id in pairs:
+        text = tokenizer.decode([token_id]).strip()
+        # Of a token such as 1e5 or -7 the length says nothing about its place value.
+        digits.append(len(text) if text.isdigit() else 0)
 
     # A point after a digit is decimal; after a sign or a blank it opens a number.
     points = _tokens_of(tokenizer, ("1.5", "=1.5", " 1.5"), ".")
@@ -113,7 +115,7 @@ def _known_tokens(
 ) -> tuple[dict[int, float], dict[int, tuple[int, bool, bool]]]:
     """The tokens in V_num with their values, and `_digit_tokens`, looked for once: a run asks many
     times, and each takes 0.1 to 0.3 s."""
-    find = {"integer": _integer_tokens, "float": _float_tokens}[rule]
+    find = _integer_tokens if rule == "integer" else _float_tokens
     return find(tokenizer), _digit_tokens(tokenizer)
 
 
@@ -161,6 +163,7 @@ def _digit_tokens(tokenizer: Any) -> dict[int, tuple[int, bool, bool]]:
 
 def _float_tokens(tokenizer: Any) -> dict[int, float]:
     values = {}
+
     # The paper's rule takes any token that `float` reads, so all are looked at.
     for token_id in range(len(tokenizer)):
         spelling = _spelling(tokenizer, token_id)

@@ -67,7 +67,6 @@ def encode_targets(
             f"The tokenizer {tokenizer.name_or_path} has no end-of-sequence token: set "
             "eos_token in its tokenizer_config.json."
         )
-    # The template ends in what parts an assistant's turn from its role.
     texts = [text.lstrip() if chat else text for text in texts]
     rows = _token_ids(tokenizer, texts, special=False)
     return [[*row, int(tokenizer.eos_token_id)] for row in rows]
@@ -78,7 +77,6 @@ def decode_texts(
 ) -> list[str]:
     """The texts of completions, without padding, begin-of-text and the tokens of `stop`. Other
     special tokens stay, because a tokenizer may have its digits among them."""
-    # `skip_special_tokens` would drop digits where they are special tokens.
     dropped = {*stop, tokenizer.pad_token_id, tokenizer.bos_token_id}
     rows = [[token for token in row if token not in dropped] for row in rows]
     # Without rows it would decode one empty text.
@@ -180,7 +178,7 @@ def picture_tokens(processor: Any, size: tuple[int, int]) -> int:
     if pictures_cross(processor):
         return 1
     width, height = size
-    # Transformers has no public name for it; vLLM counts by the same method.
+    # Transformers has no public name for it.
     counts = processor._get_num_multimodal_tokens(image_sizes=[(height, width)])
     return int(counts["num_image_tokens"][0])
 
@@ -223,6 +221,7 @@ def require_round_trip(
     # A placeholder's id may lie beyond the embedding: pictures take its place.
     images = set() if processor is None else {processor.image_token_id}
     ids = {token for row in [*prompts, *targets] for token in row} - images
+
     # Batches are padded, so that the padding token must have a row as well.
     largest = max(ids | {tokenizer.pad_token_id})
     if largest >= embeddings:

@@ -20,10 +20,10 @@ def constant_value(metric: Metric, answers: NDArray[np.float64]) -> float | None
     match, the median the least absolute error, and R² is 0 for their mean, by definition. None for
     a metric of anything else, and where an example has no number as its answer.
     """
-    # A float that is not finite stands for no number: the median of the rest would
-    # cheat.
+    # Not finite is what holds no number: a constant of the rest would say too much.
     if not len(answers) or not np.isfinite(answers).all():
         return None
+
     # A metric is known by its columns: plugins name theirs as they like.
     if metric.columns == ("exact",):
         _, counts = np.unique(answers, return_counts=True)

@@ -55,6 +55,7 @@ class Crossed:
         """Satterthwaite's degrees of freedom of `error`."""
         of_seed = self.seeds - 1
         of_example = self.examples - 1
+
         # Where one mean square is taken for the whole, its degrees of freedom count.
         if self.seeds == 1 or self.of_seed < self.of_both:
             is_of_seed = self._square == self.of_seed
@@ -65,6 +66,7 @@ class Crossed:
         spread = self.of_seed**2 / of_seed
         spread += self.of_example**2 / of_example
         spread += self.of_both**2 / (of_seed * of_example)
+
         # All three are 0 where nothing differs.
         if spread == 0:
             return float(of_example)
@@ -150,6 +152,7 @@ def pseudo_values(
         return None
     columns = arrays_of(metric, frame)
     other_columns = arrays_of(metric, other)
+
     # A share needs no jackknife: its mean over examples is itself.
     if isinstance(metric, Percentage) and metric.subset is None:
         # Over an axis of one, the share of an example is its own.
@@ -163,6 +166,7 @@ def pseudo_values(
             # Examples are paired: one that a side lacks has no difference.
             counted = (frame[metric.subset] & other[metric.subset]).to_numpy(bool)
         values = _jackknife(metric, columns, other_columns, counted)
+
     # Where a group holds all that is valid, the metric without it has no value.
     if not np.isfinite(values).all():
         return None
@@ -191,11 +195,12 @@ def _jackknife(
 
     n = len(counted)
     groups = min(n, GROUPS)
+
     # Drawn: neighbours in a test set are alike, such as two questions about one chart.
     group = np.random.default_rng(0).permutation(n) * groups // n
     share = np.bincount(group) / n  # [G]
-    # [G]
-    without = np.array([difference(counted & (group != g)) for g in range(groups)])
+    others = (counted & (group != g) for g in range(groups))
+    without = np.array([*map(difference, others)])  # [G]
 
     # A pseudo-value is the difference over the examples of its group alone, as far as the metric
     # is a mean. It counts by the size of its group.

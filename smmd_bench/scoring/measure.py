@@ -23,6 +23,7 @@ COMPARISON = f"{statistics.VERSION}, {crossed.VERSION}"
 
 def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
     """What can change a measurement besides the completions; a part of the measure address."""
+    # Without rules the key is absent: addresses from before there were rules stay.
     more = {"rules": [decoding_rules.VERSION, *rules]} if rules else {}
     return {
         **more,
@@ -77,6 +78,7 @@ def compare(
     differences = {}
     other_frames = decoding_rules.by_decoder(other)
     for decoder, frame in decoding_rules.by_decoder(scores).items():
+        # A rule of one cell alone has nothing to be compared with.
         if decoder not in other_frames:
             continue
         pair = (frame, other_frames[decoder])
@@ -155,6 +157,8 @@ def _weigh_numbers(task: Task, beams: pd.DataFrame) -> pd.DataFrame:
     values = beams["text"].map(by_text).astype("float64")
     p = np.exp(beams["log_probability"].to_numpy(np.float64))
     numbers = pd.DataFrame({"uid": beams["uid"], "value": values, "p": p})
+
+    # Stable, so that equal values keep the order of beams, and sums their last bit.
     return numbers[numbers["value"].notna()].sort_values(
         ["uid", "value"], kind="stable"
     )

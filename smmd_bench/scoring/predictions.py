@@ -142,6 +142,8 @@ class Predictions:
 
         columns: dict[str, list[Any]] = {"completion": texts}
         reasons = [read_finish_reason(row.finish_reason) for row in rows]
+
+        # One unknown reason would make a rate of the known ones alone.
         if None not in reasons:
             columns["finish_reason"] = reasons
         return completions_frame(answered, columns)
@@ -196,6 +198,7 @@ def _find_columns(
         for role, names in COLUMNS.items()
     }
     for role, named in (("id", id_column), ("completion", completion_column)):
+        # A name that the user gives is taken as it is spelled, and no other counts.
         if named is not None:
             columns[role] = [named] if named in frame else []
         if len(columns[role]) != 1 and (named is not None or role == "completion"):
@@ -225,6 +228,7 @@ def _prediction(
             )
         text = ""
 
+    # A uid may stand in a column of any name.
     cells = {
         str(name): str(value).strip()
         for name, value in row.items()
@@ -255,6 +259,8 @@ def _texts(value: Any) -> list[str]:
         )
     if isinstance(value, list):
         return [text for part in value for text in _texts(part)]
+    # A flag beside a prompt says nothing of the example.
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return []
+    # An empty cell of a CSV file is read as nan.
     return [str(value)] if str(value).strip() not in ("", "nan") else []

@@ -11,6 +11,7 @@ from ..contracts.texts import MARKER, opens_reasoning
 from ..errors import UserError
 
 _ROLE = r"(?i:system|user|human|assistant|model|response|output|bot|gpt|ai|inst(?:ruction)?)"
+# Possessive, so that a long text of blanks does not make it backtrack.
 _PREFACE = re.compile(
     rf"(?:\s*+(?:{MARKER}|[#*]*+\ *{_ROLE}\b[*]*+|:))*+\s*+", re.VERBOSE
 )
@@ -47,6 +48,7 @@ def remove_repeated_prompts(
             preface is not None and (is_shared or _precedes_prompt(preface))
         )
 
+    # Most must agree: a model may quote the question in some of its answers.
     if any(repeated) and 2 * sum(repeated) <= len(texts):
         raise UserError(
             f"{place}: {sum(repeated):,} of {len(texts):,} completions begin with their prompt "
@@ -70,11 +72,13 @@ def _find_prompt(prompt: str) -> re.Pattern[str]:
 
 def _precedes_prompt(preface: str) -> bool:
     """Whether special tokens and roles alone stand before a prompt."""
+    # A prompt inside of reasoning is a quotation.
     return not opens_reasoning(preface) and _PREFACE.fullmatch(preface) is not None
 
 
 def _take_answer(text: str, example: Example) -> str:
     """What follows a prompt, without the blank that ends the prompt, and the assistant's role."""
+    # The blank is the prompt's, so the answer must not begin with it.
     blank = example.prompt[len(example.prompt.rstrip()) :]
     text = text.removeprefix(blank)
     turn = _TURN.match(text)

@@ -73,6 +73,8 @@ def interval(
 
     n = len(frame)
     value = float(metric.statistic(*columns, axis=-1))
+
+    # Wilson's interval wants a count; rounding takes off what the mean has lost.
     count = round(value * n / 100)
     low, high = proportion_confint(count, n, alpha=1 - CONFIDENCE, method="wilson")
     return Estimate(value, 100 * float(low), 100 * float(high), n)
@@ -138,9 +140,11 @@ def paired_difference(
 
 def p_of_resamples(drawn: NDArray[np.float64]) -> float | None:
     """Two-sided, of the resampled differences: never below 2 / (their number + 1). None without."""
+    # A resample of equal answers has no R², and so is on no side.
     drawn = drawn[np.isfinite(drawn)]
     if not len(drawn):
         return None
+    # Both sides count resamples at 0, so that p of no difference is 1.
     side = min(int(np.sum(drawn <= 0)), int(np.sum(drawn >= 0)))
     return min(1.0, 2 * (side + 1) / (len(drawn) + 1))
 
@@ -157,6 +161,7 @@ def common(
     """The rows of both frames for the uids that they share, in the order of the first."""
     frame = frame.set_index("uid")
     other = other.set_index("uid")
+    # The usual case, which needs no copy of the frames.
     if frame.index.equals(other.index):
         return frame, other
     shared = frame.index[frame.index.isin(other.index)]
@@ -165,6 +170,7 @@ def common(
 
 def _is_share(metric: Metric, columns: Sequence[NDArray[np.float64]]) -> bool:
     """Whether the metric is a share of its examples, each of which counts 0 or 1."""
+    # ROUGE is a percentage, too, and its values lie between 0 and 1.
     binary = all(np.isin(column, (0.0, 1.0)).all() for column in columns)
     return isinstance(metric, Percentage) and len(columns[0]) > 0 and binary
 
@@ -182,6 +188,8 @@ def _resample(
     if n == 0:
         return Estimate(None, None, None, 0), nothing_drawn
     value = _finite(statistic(*columns, axis=-1))
+
+    # Every resample of one example is that example.
     if n == 1:
         return Estimate(value, None, None, 1), nothing_drawn
 
@@ -197,6 +205,7 @@ def _resample(
             batch=max(1, min(resamples, _VALUES_A_BATCH // n)),
             confidence_level=CONFIDENCE,
             method="percentile",
+            # The same files have the same intervals, whenever they are measured.
             rng=np.random.default_rng(0),
         )
 
