@@ -199,8 +199,8 @@ def _jackknife(
     # Drawn: neighbours in a test set are alike, such as two questions about one chart.
     group = np.random.default_rng(0).permutation(n) * groups // n
     share = np.bincount(group) / n  # [G]
-    others = (counted & (group != g) for g in range(groups))
-    without = np.array([*map(difference, others)])  # [G]
+    remaining = (counted & (group != g) for g in range(groups))
+    without = np.array([*map(difference, remaining)])  # [G]
 
     # A pseudo-value is the difference over the examples of its group alone, as far as the metric
     # is a mean. It counts by the size of its group.
