@@ -32,6 +32,7 @@ _PALETTES = (
     ("#264653", "#e9c46a", "#e76f51", "#2a9d8f", "#8ab17d", "#b56576"),
     ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#56b4e9", "#cc79a7"),
 )
+# Outside and inside of the axes; often the same.
 _LIGHT = (("#ffffff", "#ffffff"), ("#ffffff", "#eef2f5"), ("#faf6ee", "#faf6ee"))
 _DARK = ("#22272e", "#2d333b")
 _SIZES = {
@@ -52,16 +53,14 @@ class Style:
 
     def __init__(self, seed: int) -> None:
         rng = random.Random(seed)
+
         # Every draw comes in this order: the order is the data.
         dark = rng.random() < 0.15
         self.outside, self.inside = _DARK if dark else rng.choice(_LIGHT)
         palette = list(rng.choice(_PALETTES))
         rng.shuffle(palette)
-        if dark:  # half-way to white
-            channels = [
-                [(255 + c) // 2 for c in _channels(colour)] for colour in palette
-            ]
-            palette = ["#" + "".join(f"{c:02x}" for c in colour) for colour in channels]
+        if dark:
+            palette = [_lighten(colour) for colour in palette]
         self.palette = palette
 
         self.font = rng.choice(tuple(_SIZES))
@@ -87,6 +86,7 @@ class Canvas:
         self.style = style
         self.width, self.height = size
         inches = self.width / _DPI, self.height / _DPI
+        # Not by pyplot, which would keep every figure open and is not safe in threads.
         self.figure = Figure(inches, _DPI, facecolor=style.outside)
         self.agg = FigureCanvasAgg(self.figure)
         self.pixels = IdentityTransform()
@@ -104,26 +104,32 @@ class Canvas:
 
         behind: beneath everything that is drawn after it.
         """
-        line: dict[str, Any] = {
-            "edgecolor": edge or "none",
-            "linewidth": 0.7 if edge else 0.0,
-        }
-        self._add(
-            Rectangle(corner, *size, facecolor=colour, **line), 0 if behind else 1
+        rectangle = Rectangle(
+            corner,
+            *size,
+            facecolor=colour,
+            edgecolor=edge or "none",
+            linewidth=0.7 if edge else 0.0,
         )
+        self._add(rectangle, 0 if behind else 1)
 
     def slice(self, centre: Pair, radius: float, angles: Pair, colour: str) -> None:
         """A slice of a pie between two angles in degrees, counted anticlockwise from the right."""
-        line: dict[str, Any] = {"edgecolor": self.style.outside, "linewidth": 1.2}
-        self._add(Wedge(centre, radius, *angles, facecolor=colour, **line), 1)
+        # An edge in the colour of the background parts neighbours of like colours.
+        edge = self.style.outside
+        wedge = Wedge(
+            centre, radius, *angles, facecolor=colour, edgecolor=edge, linewidth=1.2
+        )
+        self._add(wedge, 1)
 
     def line(
         self, points: Sequence[Pair], colour: str, *, above: bool = False, **more: Any
     ) -> None:
         """A line through points, `above` bars and slices or beneath them; `more`: of Line2D."""
-        rounded: dict[str, Any] = {"markersize": 4.5, "solid_joinstyle": "round"}
         x, y = zip(*points, strict=True)
-        line = Line2D(x, y, color=colour, **rounded, **more)
+        line = Line2D(
+            x, y, color=colour, markersize=4.5, solid_joinstyle="round", **more
+        )
         self._add(line, 2 if above else 0)
 
     def text(
@@ -136,24 +142,34 @@ class Canvas:
             "color": self.style.ink,
             "fontfamily": self.style.font,
             "fontsize": self.style.size + larger,
+            # Neither a user's settings nor a dollar sign may change a picture.
             "usetex": False,
             "parse_math": False,
             **more,
         }
+
+        # A turned name ends at its tick, not in the middle beneath it.
         settings["rotation_mode"] = "anchor" if settings["ha"] == "right" else "default"
         if behind:
-            box = {"pad": 0.8, "facecolor": behind, "edgecolor": "none", "alpha": 0.8}
-            settings["bbox"] = box
+            settings["bbox"] = {
+                "pad": 0.8,
+                "facecolor": behind,
+                "edgecolor": "none",
+                "alpha": 0.8,
+            }
         self._add(Text(*at, text, **settings), 3)
 
     def save(self, path: Path) -> None:
         self.agg.draw()
         size = self.width, self.height
         pixels = Image.frombuffer("RGBA", size, self.agg.buffer_rgba())
+        # Several processes may draw one picture, and none must read half of it.
         with atomic(path) as part:
+            # Compressed less than Pillow would: time to draw counts more than size.
             pixels.convert("RGB").save(part, "png", compress_level=4)
 
     def _add(self, artist: Artist, order: int) -> None:
+        # Without axes, coordinates are pixels from the lower left corner.
         artist.set_transform(self.pixels)
         artist.set_zorder(order)
         self.figure.add_artist(artist)
@@ -161,9 +177,12 @@ class Canvas:
 
 def ink_on(colour: str) -> str:
     """Black or white, whichever can be read on the colour."""
-    red, green, blue = _channels(colour)
+    red, green, blue = bytes.fromhex(colour[1:])
+    # The weights of Rec. 601: green looks brightest, blue darkest.
     return "#000000" if 0.299 * red + 0.587 * green + 0.114 * blue > 127 else "#ffffff"
 
 
-def _channels(colour: str) -> tuple[int, int, int]:
-    return int(colour[1:3], 16), int(colour[3:5], 16), int(colour[5:7], 16)
+def _lighten(colour: str) -> str:
+    """Half-way to white: the palettes are made for light backgrounds."""
+    channels = bytes.fromhex(colour[1:])
+    return "#" + bytes((255 + channel) // 2 for channel in channels).hex()

@@ -34,67 +34,20 @@ QuestionKind = Literal["value", "difference", "sum", "maximum", "minimum"]
 _DIMENSIONS = {
     "year": tuple(str(year) for year in range(1995, 2025)),
     "month": (
-        "Jan",
-        "Feb",
-        "Mar",
-        "Apr",
-        "May",
-        "Jun",
-        "Jul",
-        "Aug",
-        "Sep",
-        "Oct",
-        "Nov",
-        "Dec",
+        "Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec",
     ),
     "weekday": ("Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"),
-    "city": (
-        "Lima",
-        "Oslo",
-        "Cairo",
-        "Quito",
-        "Delhi",
-        "Paris",
-        "Seoul",
-        "Turin",
-        "Perth",
-    ),
-    "country": (
-        "Peru",
-        "Chad",
-        "Italy",
-        "Japan",
-        "Kenya",
-        "Spain",
-        "Nepal",
-        "Ghana",
-        "Chile",
-    ),
+    "city": ("Lima", "Oslo", "Cairo", "Quito", "Delhi", "Paris", "Seoul", "Turin", "Perth"),
+    "country": ("Peru", "Chad", "Italy", "Japan", "Kenya", "Spain", "Nepal", "Ghana", "Chile"),
     "fruit": (
-        "Apple",
-        "Pear",
-        "Plum",
-        "Mango",
-        "Lemon",
-        "Cherry",
-        "Grape",
-        "Melon",
-        "Peach",
+        "Apple", "Pear", "Plum", "Mango", "Lemon", "Cherry", "Grape", "Melon", "Peach",
     ),
     "sport": ("Tennis", "Rugby", "Golf", "Rowing", "Judo", "Hockey", "Chess", "Skiing"),
-    "subject": (
-        "Maths",
-        "Art",
-        "Music",
-        "Latin",
-        "Law",
-        "Physics",
-        "History",
-        "Biology",
-    ),
+    "subject": ("Maths", "Art", "Music", "Latin", "Law", "Physics", "History", "Biology"),
     "animal": ("Cat", "Dog", "Horse", "Goat", "Sheep", "Duck", "Rabbit", "Turtle"),
     "team": ("A", "B", "C", "D", "E", "F", "G", "H"),
-}
+}  # fmt: skip
+# Neighbours follow one another, so that lines and runs of categories make sense.
 _IN_ORDER = ("year", "month", "weekday")
 _QUANTITIES = (
     "Tickets sold", "Visitors", "Members", "Complaints", "Exports", "Energy use", "Points won",
@@ -110,6 +63,7 @@ _SERIES = (
     ("Gas", "Wind", "Solar"),
     ("Old", "New"),
 )
+# In tenths. A step that stands twice is drawn twice as often.
 _STEPS = (2, 5, 10, 10, 20, 20, 50, 50, 100, 100, 200, 250, 500, 1000, 2000, 5000)
 
 
@@ -160,11 +114,16 @@ def chart_at(
 
     plain: up to five bars or points of one series, whose values are printed.
     """
+    # A generator of its own: chart 7 is the same whatever is drawn before it.
     rng = random.Random(f"chartqa {GENERATOR} {seed} {split} {index}")
     chart = _chart(rng)
+
+    # Drawn until one is of this split, so that no index is left without a chart.
     while split_of(chart) != split or (plain and not _can_be_plain(chart)):
         chart = _chart(rng)
     chart = replace(chart, plain=plain)
+
+    # Two kinds: a chart asked for its maximum twice would count one answer double.
     kinds = rng.sample(get_args(QuestionKind), QUESTIONS_A_CHART)
     return (
         chart,
@@ -175,6 +134,7 @@ def chart_at(
 
 def split_of(chart: Chart) -> str:
     """The split that a chart belongs to: by a hash of what it shows, 8 : 1 : 1."""
+    # Style and quantity do not count: the same values in blue would leak the answer.
     content = repr((chart.kind, chart.categories, chart.series, chart.values))
     digest = hashlib.blake2b(content.encode(), digest_size=8).digest()
     tenth = int.from_bytes(digest, "big") % 10
@@ -192,35 +152,49 @@ def _can_be_plain(chart: Chart) -> bool:
 
 
 def _chart(rng: random.Random) -> Chart:
+    # Every draw comes in this order: the order is the data.
     kind = rng.choice(get_args(ChartKind))
+
+    # A line through cities would say that something lies between them.
     dimension = rng.choice(_IN_ORDER if kind == "line" else tuple(_DIMENSIONS))
     series: tuple[str, ...] = ("",)
     if kind == "stacked" or (kind != "pie" and rng.random() < 0.4):
         series = rng.choice(_SERIES)
 
+    # More would not fit in: a pie has six colours, bars of several series are narrow.
     names = _DIMENSIONS[dimension]
-    largest = {"pie": 6, "line": 9}.get(kind, 8 if len(series) == 1 else 5)
-    count = rng.randint(3, min(largest, len(names)))
+    most_bars = 8 if len(series) == 1 else 5
+    most_categories = {"pie": 6, "line": 9}.get(kind, most_bars)
+    count = rng.randint(3, min(most_categories, len(names)))
     if dimension in _IN_ORDER:
         start = rng.randint(0, len(names) - count)
         categories = names[start : start + count]
     else:
         categories = tuple(rng.sample(names, count))
 
-    chart = Chart(kind, rng.choice(_QUANTITIES), dimension, categories, series)
-    return _draw_slices(rng, chart) if kind == "pie" else _draw_values(rng, chart)
+    quantity = rng.choice(_QUANTITIES)
+    chart = Chart(kind, quantity, dimension, categories, series)
+    if kind == "pie":
+        return _draw_slices(rng, chart)
+    return _draw_values(rng, chart)
 
 
 def _draw_slices(rng: random.Random, chart: Chart) -> Chart:
     """Slices of at least 6 in 100, so that their values fit in."""
+    # What the least shares leave of the whole is cut at random.
     count = len(chart.categories)
-    cuts = sorted(rng.sample(range(100 - 6 * count), count - 1))
-    shares = [high - low + 6 for low, high in pairwise([0, *cuts, 100 - 6 * count])]
+    spare = 100 - 6 * count
+    cuts = sorted(rng.sample(range(spare), count - 1))
+    bounds = [0, *cuts, spare]
+
+    # In tenths: a percentage is its share, any other value a multiple of it.
     percent = rng.random() < 0.5
     scale = 10 if percent else rng.choice((1, 5, 10, 20, 50))
-    return replace(
-        chart, values=(tuple(share * scale for share in shares),), percent=percent
-    )
+    values = []
+    for low, high in pairwise(bounds):
+        share = 6 + high - low
+        values.append(share * scale)
+    return replace(chart, values=(tuple(values),), percent=percent)
 
 
 def _draw_values(rng: random.Random, chart: Chart) -> Chart:
@@ -231,16 +205,21 @@ def _draw_values(rng: random.Random, chart: Chart) -> Chart:
     printed = rng.random() < 0.5 and _can_be_printed(chart, step, ticks)
     floor, halves = 0, False
     if printed:
+        # Printed values need no gridline: one decimal for small steps, else whole.
         unit = 1 if step < 20 else 10
+        # No bar so short that its value has no room, and no part of a stack either.
         lowest = -(-ticks * step // (5 if parts > 1 else 10) // unit)
         highest = ticks * step // unit
     else:
         if parts > 1:
+            # A stack's edges lie on gridlines, of which more could not be told apart.
             ticks = rng.randint(2, 9 // parts)
         else:
+            # An odd step has no half in tenths.
             halves = step % 2 == 0 and rng.random() < 0.4
         unit = step // 2 if halves else step
         if chart.kind == "line" and rng.random() < 0.4:
+            # Only a line may start above zero: bars would lie about their ratios.
             floor = step * rng.randint(2, 20)
         lowest = floor // unit + 1
         highest = (floor + ticks * step) // unit
@@ -248,9 +227,12 @@ def _draw_values(rng: random.Random, chart: Chart) -> Chart:
     values = _draw_rows(rng, chart, unit, range(lowest, highest + 1))
     if parts > 1:
         reached = max(map(sum, zip(*values, strict=True)))
+        # A printed stack is as many times as high, and needs no more labels.
         step *= parts if printed else 1
     else:
         reached = max(map(max, values))
+
+    # The axis ends at the first label that no value passes.
     steps = -(-(reached - floor) // step)
     return replace(
         chart,
@@ -282,18 +264,25 @@ def _draw_rows(
 def _can_be_printed(chart: Chart, step: int, ticks: int) -> bool:
     """Whether the printed values do not run into one another."""
     categories, series = len(chart.categories), len(chart.series)
-    if chart.kind == "horizontal bar":
-        return series == 1 or series * categories <= 12
+    bars = categories if chart.kind == "stacked" else categories * series
 
+    # Beside bars that go to the right, a text needs its height alone.
+    if chart.kind == "horizontal bar":
+        return series == 1 or bars <= 12
+
+    # Values below a step of 2.0 are printed with a decimal.
     longest = "7.0" if step < 20 else spell(step * ticks)
     text_width = len(longest) * CHARACTER
+
+    # The points of two lines may be close, and so would be their texts.
     if chart.kind == "line":
         return series == 1 and text_width < PLOT_WIDTH / categories
-    bars = categories if chart.kind == "stacked" else categories * series
-    return text_width < 0.7 * PLOT_WIDTH / bars
+    bar_width = PLOT_WIDTH / bars
+    return text_width < 0.7 * bar_width
 
 
 def _question(kind: QuestionKind, chart: Chart, rng: random.Random) -> Question:
+    # Every draw comes in this order: the order is the data.
     row = rng.randrange(len(chart.series))
     column, other_column = rng.sample(range(len(chart.categories)), 2)
     name, values = chart.series[row], chart.values[row]
@@ -306,9 +295,10 @@ def _question(kind: QuestionKind, chart: Chart, rng: random.Random) -> Question:
             f"Which value{of_series} does the chart show for {category}?",
         )
     elif kind in ("maximum", "minimum"):
-        answer, word = (
-            (max(values), "highest") if kind == "maximum" else (min(values), "lowest")
-        )
+        if kind == "maximum":
+            answer, word = max(values), "highest"
+        else:
+            answer, word = min(values), "lowest"
         texts = (
             f"What is the {word} value{of_series}?",
             f"What is the {kind}{of_series} in the chart?",

@@ -14,6 +14,7 @@ from matplotlib import rc_context, rcParamsDefault
 from ._charts_canvas import SIZE, SMALL, Canvas, Pair, Style, ink_on
 from ._charts_data import CHARACTER, Chart, spell
 
+# A marker a series, so that lines can be told apart without colour.
 _MARKERS = "os^D"
 _TITLE = 30
 _LEGEND = 20
@@ -69,11 +70,8 @@ class _Area:
     def category(self, place: float) -> float:
         """The middle of category `place`; from the top where bars go to the right."""
         if self.sideways:
-            return (
-                self.bottom
-                + self.height
-                - (place + 0.5) * (self.height / self.categories)
-            )
+            down = (place + 0.5) * (self.height / self.categories)
+            return self.bottom + self.height - down
         return self.left + (place + 0.5) * (self.width / self.categories)
 
     def point(self, place: float, tenths: float) -> tuple[float, float]:
@@ -86,6 +84,7 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
     sideways = chart.kind == "horizontal bar"
     ticks = range(chart.floor, chart.top + 1, chart.step)
     if chart.printed and not style.framed:
+        # Printed values say what the labels of an axis would.
         ticks = range(0)
 
     # Margins that the title, the legend, and the names of axes, categories and ticks take.
@@ -98,16 +97,20 @@ def _chart_with_axes(canvas: Canvas, chart: Chart) -> None:
 
     axis_name = _LINE if style.named_axes else 0
     names_width = max(map(len, chart.categories)) * CHARACTER
-    ticks_width = (
-        max(len(spell(tick)) for tick in ticks) * CHARACTER + 4 if ticks else 0
-    )
+    ticks_width = 0.0
+    if ticks:
+        longest_tick = max(len(spell(tick)) for tick in ticks)
+        ticks_width = longest_tick * CHARACTER + 4
     width = 0.95 * (canvas.width - left_margin - right - ticks_width)
+
+    # Names that would run into one another are turned by 45 degrees.
     narrow = names_width > width / len(chart.categories)
     if sideways:
         left_margin += names_width + axis_name
         bottom += _LINE + axis_name if ticks else 0
     else:
         left_margin += ticks_width + (axis_name if ticks else 0)
+        # Turned by 45 degrees, a name is as high as 0.71 of its width.
         bottom += (names_width * 0.75 + 6 if narrow else _LINE) + axis_name
 
     # Printed values stand above the bars; those of a stack stand in them.
@@ -137,15 +140,21 @@ def _grid(canvas: Canvas, chart: Chart, area: _Area, ticks: range) -> None:
     """Over the bars where values are read off it, so that their ends can be told."""
     style = canvas.style
     above = not chart.printed and chart.kind != "line"
-    finer = (
-        range(chart.floor + chart.step // 2, chart.top, chart.step)
-        if chart.halves
-        else ()
-    )
-    for lines, dashes, alpha in ((ticks, style.grid, 0.4), (finer, "-", 0.2)):
+    finer = range(0)
+    if chart.halves:
+        first_half = chart.floor + chart.step // 2
+        finer = range(first_half, chart.top, chart.step)
+
+    # A category takes half a place to each side, so the lines do as well.
+    last = area.categories - 0.5
+    grids = ((ticks, style.grid, 0.4), (finer, "-", 0.2))
+    for lines, dashes, alpha in grids:
         for tick in lines:
-            points = [area.point(end, tick) for end in (-0.5, area.categories - 0.5)]
-            canvas.line(points, style.ink, lw=0.8, ls=dashes, alpha=alpha, above=above)
+            start = area.point(-0.5, tick)
+            end = area.point(last, tick)
+            canvas.line(
+                [start, end], style.ink, lw=0.8, ls=dashes, alpha=alpha, above=above
+            )
 
 
 def _axes(
@@ -201,6 +210,8 @@ def _bars(canvas: Canvas, chart: Chart, area: _Area) -> None:
     stacked = chart.kind == "stacked"
     side_by_side = 1 if stacked else len(chart.series)
     width = style.bar_width / side_by_side
+
+    # In tenths, where the next part of a stack begins.
     feet = [0] * area.categories
     for row, (values, colour) in enumerate(
         zip(chart.values, style.palette, strict=False)
@@ -239,6 +250,7 @@ def _lines(canvas: Canvas, chart: Chart, area: _Area) -> None:
             points,
             style.palette[row],
             lw=1.6,
+            # One line stays solid, so that two of them differ.
             ls="--" if style.dashed and row else "-",
             marker=_MARKERS[row],
             above=True,
@@ -259,6 +271,8 @@ def _pie(canvas: Canvas, chart: Chart) -> None:
     if not style.labels_at_slices:
         key_width = max(map(len, chart.categories)) * CHARACTER + 34
         _key(canvas, chart.categories, canvas.width - key_width, canvas.height / 2 - 10)
+
+    # Names around the pie take room that a larger one would have.
     radius = 108 if style.labels_at_slices else 130
     centre = ((canvas.width - key_width) / 2, (canvas.height - _TITLE) / 2)
 
@@ -266,12 +280,14 @@ def _pie(canvas: Canvas, chart: Chart) -> None:
     for name, value, colour in zip(
         chart.categories, values, style.palette, strict=False
     ):
+        # Clockwise, as in most charts.
         end = angle - 360 * value / sum(values)
         canvas.slice(centre, radius, (end, angle), colour)
         middle = math.radians((angle + end) / 2)
         angle = end
 
         text = spell(value) + ("%" if chart.percent else "")
+        # Near the rim, where a slice is wide enough for its text.
         inside = _spot(centre, middle, 0.74 * radius, 0.74 * radius)
         canvas.text(inside, text, color=ink_on(colour))
         if style.labels_at_slices:
@@ -294,11 +310,15 @@ def _legend(canvas: Canvas, names: tuple[str, ...]) -> tuple[float, float, float
     is_above = canvas.style.legend == "above"
     y = canvas.height - _TITLE - 5 if is_above else 12
     widths = [len(name) * CHARACTER + 34 for name in names]
+
+    # One row in the middle of the picture: no series here has names too wide for it.
     x = (canvas.width - sum(widths)) / 2
     for name, width, colour in zip(names, widths, canvas.style.palette, strict=False):
         _swatch(canvas, x, y, name, colour)
         x += width
-    return (0.0, _LEGEND, 0.0) if is_above else (0.0, 0.0, _LEGEND)
+    if is_above:
+        return 0.0, _LEGEND, 0.0
+    return 0.0, 0.0, _LEGEND
 
 
 def _key(canvas: Canvas, names: tuple[str, ...], x: float, middle: float) -> None:

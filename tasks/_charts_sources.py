@@ -24,6 +24,7 @@ from smmd_bench.storage.text_rows import read_rows
 
 FOLDERS = ("ChartQA Dataset", "chartqa/ChartQA Dataset", ".")
 OFFICIAL_NAMES = {"train": "train", "validation": "val", "test": "test"}
+# Exponents of three digits at most: 1e999999999 would fill the memory as a fraction.
 _PLAIN = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]{1,3})?")
 
 
@@ -64,6 +65,7 @@ def plain_number(label: str) -> Fraction | None:
     if not _PLAIN.fullmatch(text) or not math.isfinite(float(text)):
         return None
     value = Fraction(text)
+    # A label that `parse` reads otherwise could never be answered right.
     return value if first_number(f" {text}") == value else None
 
 
@@ -72,6 +74,7 @@ def _read(files: tuple[Path, ...]) -> tuple[list[Row], Mapping[str, int]]:
     kept, dropped = [], Counter[str]()
     for file, origin in zip(files, ("human", "augmented"), strict=True):
         for number, row in enumerate(read_rows(file, ("query", "label"))):
+            # A name in a file from elsewhere must not lead out of the folder.
             name = Path(str(row.get("imgname"))).name
             image = file.parent / "png" / name
             query = " ".join(str(row["query"]).split())
@@ -95,6 +98,8 @@ def _identity(files: tuple[Path, ...]) -> dict[str, Any]:
     rows, dropped = _read(files)
     root = files[0].parent
     digest = hashlib.blake2b(digest_size=16)
+
+    # Pictures of dropped rows do not count: they are not read.
     for image in sorted({row.image for row in rows}):
         if not image.is_file():
             raise UserError(f"The image {image} is absent: copy {root} again.")

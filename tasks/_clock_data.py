@@ -61,6 +61,7 @@ def own_index(split: Split) -> Sequence[Clock]:
             "validation": {*map(int, validation.split())},
             "test": {*map(int, test.split())},
         }
+        # The file lists the two small splits: what is left of 100 faces trains.
         faces["train"] = {*range(FACES)} - faces["validation"] - faces["test"]
         clocks += [Clock(hour, minute, face) for face in faces[split]]
     return order_by_turns(clocks)
@@ -112,6 +113,7 @@ def kaggle_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
         numbers = names.str.extract(_PICTURE).astype(int).itertuples(index=False)
         paths = [folder / name for name in names]
         clocks = {Clock(*row): path for row, path in zip(numbers, paths, strict=True)}
+        # An incomplete copy would be another test, with the same name in tables.
         if {*TIMES} != {(clock.hour, clock.minute) for clock in clocks}:
             raise ValueError(
                 f"the {split} split has not all of the 144 times, or others"
@@ -129,6 +131,7 @@ def kaggle_clocks(folder: Path, split: Split) -> Mapping[Clock, Path]:
 @cache
 def kaggle_digest(folder: Path, split: Split) -> str:
     """A digest of the names and bytes of a split's pictures. Raises UserError."""
+    # Beside the bytes the name counts, since the folder of a picture is its answer.
     digest = hashlib.blake2b(digest_size=16)
     for path in sorted(kaggle_clocks(folder, split).values()):
         digest.update(f"{path.parent.name}/{path.name}\0".encode() + path.read_bytes())

@@ -59,6 +59,7 @@ class FaceStyle:
 
     def __init__(self, seed: str) -> None:
         rng = random.Random(seed)
+
         # Every draw comes in this order: the order is the data.
         dark = rng.random() < 0.3
         self.dial = _shade(rng, 8, 62) if dark else _shade(rng, 205, 255)
@@ -95,11 +96,12 @@ def draw_clock(style: FaceStyle, hour: int, minute: int) -> Image.Image:
     """A 224 x 224 RGB picture. hour: 1..12."""
     picture = _face(style).copy()
     draw = ImageDraw.Draw(picture)
-    _hand(
-        draw, style, 30 * (hour % 12) + minute / 2, style.hour_length, style.hour_hand
-    )
+    # The minute hand lies above the hour hand, as on a real clock.
+    hour_angle = 30 * (hour % 12) + minute / 2
+    _hand(draw, style, hour_angle, style.hour_length, style.hour_hand)
     _hand(draw, style, 6 * minute, style.minute_length, style.minute_hand)
     draw.ellipse(_box(style.cap), style.minute_hand)
+    # Averaged, since Pillow draws polygons without smoothing their edges.
     return picture.reduce(SHARP)
 
 
@@ -148,9 +150,14 @@ def _hand_colours(
         return ink, ink
     accents = [rng.choice(ACCENTS), rng.choice(ACCENTS)]
     if dark:
-        accents = [tuple(c + (255 - c) * 3 // 5 for c in accent) for accent in accents]  # type: ignore[misc]
+        accents = [_lighten(accent) for accent in accents]
     first, second = accents
     return rng.choice([(first, second), (ink, second), (first, first), (first, ink)])
+
+
+def _lighten(colour: Colour) -> Colour:
+    red, green, blue = (channel + (255 - channel) * 3 // 5 for channel in colour)
+    return red, green, blue
 
 
 @lru_cache(maxsize=128)
@@ -199,24 +206,28 @@ def _textured(picture: Image.Image, style: FaceStyle) -> Image.Image:
         return picture
     rng = np.random.default_rng(style.texture_seed)
     side = SIZE * SHARP
-    y, x = np.mgrid[0:side, 0:side] / side - 0.5
+    y, x = np.mgrid[0:side, 0:side] / side - 0.5  # [H, W] each
 
     if style.texture == "gradient":
         turn = rng.uniform(0, 2 * np.pi)
         pattern = 18 * (x * np.cos(turn) + y * np.sin(turn))
     elif style.texture == "grain":
         grains = rng.normal(0, 4, (SIZE // 2, SIZE // 2))
-        pattern = np.kron(grains, np.ones((2 * SHARP, 2 * SHARP)))
+        grain = np.ones((2 * SHARP, 2 * SHARP))
+        pattern = np.kron(grains, grain)
     elif style.texture == "stripes":
         frequency = rng.uniform(40, 120)
         pattern = 6 * np.sin(x * frequency)
     else:
         frequency = rng.uniform(60, 140)
-        pattern = 6 * np.sin(np.hypot(x, y) * frequency)
+        distance = np.hypot(x, y)
+        pattern = 6 * np.sin(distance * frequency)
 
+    # Rounded, because the conversion to bytes would cut off and darken the picture.
+    levels = np.clip(pattern, -10, 10)
     pixels = np.asarray(picture, np.float64)  # [H, W, 3]
-    pixels = pixels + np.clip(pattern, -10, 10)[..., None]
-    pixels = np.clip(np.rint(pixels), 0, 255)
+    pixels = np.rint(pixels + levels[..., None])
+    pixels = np.clip(pixels, 0, 255)
     return Image.fromarray(pixels.astype(np.uint8))
 
 
@@ -236,6 +247,7 @@ def _numerals(draw: ImageDraw.ImageDraw, style: FaceStyle) -> None:
     if style.numerals in ("ticks", "none"):
         return
     is_roman = style.numerals == "roman"
+    # Roman numerals are wider: VIII would run into its neighbours.
     size = style.numeral_size * (0.8 if is_roman else 1.0)
     font = _font(style.font, round(size * SHARP))
     for hour in range(0, 12, 3 if style.numerals == "quarters" else 1):
@@ -248,6 +260,7 @@ def _numerals(draw: ImageDraw.ImageDraw, style: FaceStyle) -> None:
 def _font(name: str, size: int) -> ImageFont.FreeTypeFont:
     import matplotlib
 
+    # The same files on any machine: system fonts would change the pixels.
     file = Path(matplotlib.get_data_path()) / "fonts" / "ttf" / f"{name}.ttf"
     return ImageFont.truetype(str(file), size)
 
@@ -260,6 +273,7 @@ def drawing_version() -> str:
 
 def picture_files(clocks: Sequence[Clock], seed: int) -> list[Path]:
     """The file of each clock, drawn where it is not there yet; safe in several processes."""
+    # The name has all that pixels depend on, so that a file is right if it is there.
     root = cache_folder() / "clock_time" / f"{drawing_version()}-seed{seed}"
     paths = [root / clock.folder / f"{clock.face}.png" for clock in clocks]
     pairs = zip(clocks, paths, strict=True)
@@ -270,6 +284,7 @@ def picture_files(clocks: Sequence[Clock], seed: int) -> list[Path]:
 def _draw_one(seed: int, clock: Clock, path: Path) -> None:
     picture = draw_clock(task_face(seed, clock.face), clock.hour, clock.minute)
     with atomic(path) as part:
+        # The least compression: 14,400 pictures are written once, and time counts more.
         picture.save(part, "png", compress_level=1)
 
 

@@ -60,14 +60,16 @@ def lm_eval_matches(completion: str, target: str) -> Mapping[str, bool]:
     `flexible`, the last thing that looks like a number."""
     # The first match for strict, the last for flexible: regex_pattern and group_select there.
     completion = first_turn(completion)
-    strict, flexible = _STRICT.search(completion), _FLEXIBLE.findall(completion)
-    last = (
-        next((part for part in flexible[-1] if part), "") if flexible else "[invalid]"
-    )
-    answers = {"strict": strict[1] if strict else "[invalid]", "flexible": last}
-    return {
-        rule: _plain(text.strip()) == _plain(target) for rule, text in answers.items()
-    }
+    answers = {"strict": "[invalid]", "flexible": "[invalid]"}
+    strict = _STRICT.search(completion)
+    if strict:
+        answers["strict"] = strict[1]
+    flexible = _FLEXIBLE.findall(completion)
+    if flexible:
+        answers["flexible"] = next(filter(None, flexible[-1]), "")
+
+    gold = _plain(target)
+    return {rule: _plain(text.strip()) == gold for rule, text in answers.items()}
 
 
 def _plain(text: str) -> str:

@@ -55,9 +55,8 @@ class Regime:
     min_entropy: float
     max_entropy: float
     rationals: bool = True  # the answer may be a fraction, not only an integer
-    longer: bool = (
-        False  # 9 to 11 operations: more than any training problem of the reference
-    )
+    # 9 to 11 operations: more than any training problem of the reference.
+    longer: bool = False
 
 
 REGIMES: Mapping[str, Regime] = {
@@ -99,6 +98,7 @@ def problems(
 
 def split_of(expression: str) -> str:
     """The split that owns an expression, by its hash: train 90%, validation 5%, test 5%."""
+    # A hash of the text: the same expression at two seeds is in one split.
     digest = hashlib.blake2b(expression.encode(), digest_size=8).digest()
     share = int.from_bytes(digest, "big") % 100
     return "train" if share < 90 else "validation" if share < 95 else "test"
@@ -124,6 +124,8 @@ class _Sampler(IntegerSampler):
         self.below(1)  # the number of modules upstream, from 1 to 1
         low, high = regime.min_entropy, regime.max_entropy
         entropy = low + (high - low) * self.uniform01()
+
+        # Upstream gives a quarter to the value, and the rest to the expression.
         value_entropy = max(1.0, entropy / 4)
         entropy = max(1.0, entropy - value_entropy)
         if regime.rationals:
@@ -136,6 +138,8 @@ class _Sampler(IntegerSampler):
             choices = largest - least + 1
             count = least + self.below(choices)
             entropy -= math.log10(choices)
+
+        # Upstream's adjustment: different trees can lead to the same expression.
         entropy += _log10_binary_trees(count)
         expression, _ = self.expression(value, count, entropy)
         question = _TEMPLATES[self.below(5)].format(expression)
@@ -216,23 +220,24 @@ class _Sampler(IntegerSampler):
             a, b = self.factor_pair(p)
             left, right = (a, 1), (b, 1)
         else:
+            # (a / m q) * (b m), since the other operation can make one fraction.
             a, b = self.factor_pair(p)
             entropy -= split_entropy(p)
-            multiple = self.integer(entropy, signed=True, min_abs=1, coprime_to=a)
+            multiple = self.nonzero(entropy, a)
             left, right = ratio(a, multiple * q), (b * multiple, 1)
         return (right, left) if self.below(2) else (left, right)
 
     def div(self, value: Value, count: int, entropy: float) -> _Operands:
         p, q = value
         if count == 1:
-            multiple = self.integer(entropy, signed=True, min_abs=1)
+            multiple = self.nonzero(entropy)
             return (p * multiple, 1), (q * multiple, 1)
 
         if count == 2:
             if p == 0 or self.below(2):
-                x = self.integer(entropy, signed=True, min_abs=1, coprime_to=q)
+                x = self.nonzero(entropy, q)
                 return ratio(x * p, q), (x, 1)
-            x = self.integer(entropy, signed=True, min_abs=1, coprime_to=p)
+            x = self.nonzero(entropy, p)
             return (x, 1), ratio(x * q, p)
 
         # (r p1 / s q1) / (r q2 / s p2), with p = p1 p2 and q = q1 q2
@@ -241,9 +246,11 @@ class _Sampler(IntegerSampler):
         entropy -= split_entropy(p) + split_entropy(q)
         entropy_r = entropy * self.uniform01()
         entropy_s = entropy - entropy_r
-        r = self.integer(entropy_r, signed=True, min_abs=1, coprime_to=q1 * p2)
+        r = self.nonzero(entropy_r, q1 * p2)
         s = self.integer(entropy_s, signed=False, min_abs=1, coprime_to=p1 * q2)
-        return ratio(r * p1, s * q1), ratio(r * q2, s * p2)
+        numerator = ratio(r * p1, s * q1)
+        denominator = ratio(r * q2, s * p2)
+        return numerator, denominator
 
 
 _ADD, _SUB, _MUL, _DIV = range(4)

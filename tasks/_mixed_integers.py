@@ -25,6 +25,7 @@ class IntegerSampler:
 
     def below(self, n: int) -> int:
         """Uniform in 0..n-1: `Random._randbelow`, which even for n=1 draws until a bit is 0."""
+        # Without the layers of `randrange`, which take more time than the draw.
         bits = self.bits
         width = n.bit_length()
         value = bits(width)
@@ -39,6 +40,7 @@ class IntegerSampler:
         coprime_to = abs(coprime_to)
         size = math.pow(10, entropy) + min_abs
         if coprime_to >= 2:
+            # As many candidates as leave the wanted number coprime ones, on average.
             size = size / _coprime_density(coprime_to) + 1
         high = math.ceil(size / 2) if signed else math.ceil(size)
         low = -high if signed else min_abs
@@ -47,18 +49,22 @@ class IntegerSampler:
             if abs(value) >= min_abs and math.gcd(value, coprime_to) == 1:
                 return value
 
+    def nonzero(self, entropy: float, coprime_to: int = 1) -> int:
+        """One of either sign, by which others can be multiplied and divided."""
+        return self.integer(entropy, signed=True, min_abs=1, coprime_to=coprime_to)
+
     def integer_or_rational(self, entropy: float) -> Value:
         """An integer or, half of the time, a fraction."""
         if self.below(2):
             return self.integer(entropy, signed=True), 1
         p_entropy = entropy * self.uniform01()
-        p = self.integer(p_entropy, signed=True, min_abs=1)
-        return p, self.integer(
-            entropy - p_entropy, signed=False, min_abs=2, coprime_to=p
-        )
+        q_entropy = entropy - p_entropy
+        p = self.nonzero(p_entropy)
+        return p, self.integer(q_entropy, signed=False, min_abs=2, coprime_to=p)
 
     def factor_pair(self, integer: int) -> tuple[int, int]:
         """A random (a, b) with a * b == integer."""
+        # Zero has every divisor; upstream takes 1 and 0.
         if integer == 0:
             return 1, 0
         left = 1
@@ -98,6 +104,8 @@ def _factors(integer: int) -> tuple[tuple[int, int], ...]:
     n = abs(integer)
     factors = []
     prime = 2
+
+    # Trial division is enough: the integers are small.
     while prime * prime <= n:
         multiplicity = 0
         while n % prime == 0:

@@ -17,6 +17,7 @@ from smmd_bench.contracts import UserError, parse_number, plain_text
 
 from ._table_rows import Row, refuse_rows
 
+# Typeset numbers part thousands by these; `thousands` names the plain signs.
 _NARROW_SPACES = str.maketrans("\u00a0\u2007\u2009\u202f\u2019", "    '")
 _COULD_BE_EITHER = re.compile(r"(?<![\d.,])[1-9]\d{0,2},\d{3}(?![\d.,])")
 _DECIMAL_COMMA = re.compile(r"\d,(?!\d{3}(?!\d))\d|\.\d{3},\d|(?<![\d.,])0\d*,\d")
@@ -91,8 +92,12 @@ def read_numbers(
     unread = [row for row in filled if answers == "auto" and numbers[row.uid] is None]
 
     words_by_row = _find_words(unread)
+
+    # Most are texts: a column of names with a few numbers is no mistake.
     if unread and 2 * (len(filled) - len(unread) + len(words_by_row)) <= len(filled):
         return None
+
+    # Signs that the user names settle how a comma is read.
     if not (decimal or thousands):
         _require_one_reading(filled, column)
     if words_by_row:
@@ -153,6 +158,7 @@ def _find_words(rows: Sequence[Row]) -> dict[Row, str]:
     words = {}
     for row in rows:
         match = _AMONG_WORDS.fullmatch(row.target)
+        # The number of a name counts nothing: GPT-4 is not 4.
         if match and not _IDENTIFIER.search(match[1]):
             words[row] = f"{match[1]}…{match[3]}"
     counts = Counter(words.values())

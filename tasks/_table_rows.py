@@ -15,6 +15,7 @@ from smmd_bench.storage.text_rows import is_spelled_anew, read_named_rows, spell
 SPLITS = ("train", "validation", "test")
 _TENTHS = (*["train"] * 8, "validation", "test")
 _COLUMN = re.compile(r"\{\s*([^{}]+?)\s*\}")
+# A file may have thousands of wrong rows: the first show what is wrong.
 _MOST_NAMED = 20
 
 
@@ -73,6 +74,7 @@ def read_table(
     rows = []
     for split, file in files.items():
         content = read_named_rows(file, **how)
+        # A question and its answer need two, so the separator was not recognised.
         if len(content[0]) == 1:
             raise UserError(
                 f"{file} has one column, {next(iter(content[0]))!r}: part two by a comma, or name "
@@ -117,6 +119,7 @@ def check_rows(
     """
     checked = _draw_validation(rows)
     repeats = _find_repeats(checked)
+
     # Intervals count each row of the test as a question of its own.
     mistakes = {row: text for row, text in repeats.items() if row.split == "test"}
     mistakes |= _find_mistakes(checked, columns, numbers)
@@ -141,12 +144,12 @@ def _draw_validation(rows: Sequence[Row]) -> list[Row]:
     """The rows, of which a tenth of those for training validate where no others do."""
     if any(row.split == "validation" for row in rows):
         return [*rows]
-    return [
-        replace(row, split="validation")
-        if row.split == "train" and _split_of(row.hash) == "validation"
-        else row
-        for row in rows
-    ]
+    drawn = []
+    for row in rows:
+        if row.split == "train" and _split_of(row.hash) == "validation":
+            row = replace(row, split="validation")
+        drawn.append(row)
+    return drawn
 
 
 def _find_mistakes(
@@ -155,6 +158,7 @@ def _find_mistakes(
     """The first mistake of each row that has one."""
     split_by_prompt: dict[str, str] = {}
     for row in rows:
+        # A prompt in two splits would be trained on and tested.
         other_split = split_by_prompt.setdefault(row.prompt, row.split)
         if row.empty in (columns.question, columns.answer):
             yield row, f"its {columns.question} or {columns.answer} is empty"
@@ -163,10 +167,8 @@ def _find_mistakes(
         elif numbers is not None and numbers[row.uid] is None:
             yield row, f"its {columns.answer} is no number"
         elif row.split not in SPLITS:
-            yield (
-                row,
-                f"its {columns.split} is {row.split!r}, not train, validation or test",
-            )
+            mistake = f"its {columns.split} is {row.split!r}"
+            yield row, f"{mistake}, not train, validation or test"
         elif other_split != row.split:
             yield row, f"its prompt {row.prompt!r:.60} is in another split, too"
 

@@ -44,13 +44,17 @@ class WordProblem:
 def made_problem(kind: str, split: str, seed: int, at: int) -> WordProblem:
     """The problem number `at` of a split, of "gsm8k" or "svamp"; no two splits share one."""
     templates = _content()[kind]
+
+    # `False` stood for a parameter that is gone: without it, all problems would change.
     rng = random.Random(f"word problems {GENERATOR} {kind} False {split} {seed} {at}")
     while True:
         name = rng.choice(list(templates))
         template = templates[name]
         drawn = draw_numbers(template, rng)
+        # Numbers that do not fit are drawn again with another template, too.
         if drawn is None:
             continue
+        # CRC-32, since Python's own hash of a text differs from process to process.
         key = f"{kind} {name} {sorted(drawn[0].items())}"
         if zlib.crc32(key.encode()) % 10 in _SHARES[split]:
             return write_problem(name, template, *drawn, rng)

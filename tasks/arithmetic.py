@@ -107,14 +107,16 @@ class Arithmetic:
         """The first `limit` examples, generated once and kept as Parquet in the cache folder."""
         count = self.paper_sizes[split] if limit is None else limit
         levels = self._levels(split)
-        parameters = "+".join(levels), "all"
+        operations = "all"
         if self.operations is not None:
             low, high = self.operations
-            parameters = "+".join(levels), f"{low}-{high}"
-        file = f"v{GENERATOR}-{split}-{'-'.join(parameters)}-seed{seed}-{count}.parquet"
+            operations = f"{low}-{high}"
+        parameters = f"{'+'.join(levels)}-{operations}"
+        file = f"v{GENERATOR}-{split}-{parameters}-seed{seed}-{count}.parquet"
         path = cache_folder() / self.name / file
         path.parent.mkdir(parents=True, exist_ok=True)
         if not path.exists():
+            # Jobs of one run start at once, and each needs the same file.
             with FileLock(path.with_suffix(".lock")):
                 if not path.exists():
                     generate(path, count, split, levels, seed, self.operations)
@@ -157,11 +159,12 @@ class ExampleTable(Sequence[Example]):
 
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, slice):
-            start, stop, step = index.indices(len(self))
-            rows = self.table.slice(start, max(0, stop - start))
-            return ExampleTable(
-                rows if step == 1 else rows.take(list(range(0, len(rows), step)))
-            )
+            # A range knows how slices with negative ends and steps count.
+            rows = range(len(self))[index]
+            # Neighbours are a view of the table, which copies nothing.
+            if rows.step == 1:
+                return ExampleTable(self.table.slice(rows.start, len(rows)))
+            return ExampleTable(self.table.take(pa.array(rows, pa.int64())))
         (row,) = self.table.slice(range(len(self))[index], 1).to_pylist()
         return _example(row)
 
@@ -196,15 +199,17 @@ def generate(
     Example i is of the level `levels[i % len(levels)]`. Each block has generators of its own: a
     file does not depend on `processes` (None: one a core), and a smaller one begins a larger one.
     """
-    size = EXAMPLES_PER_LEVEL_IN_A_BLOCK * len(levels)
     make_block = delayed(_block)
     calls = []
+    size = EXAMPLES_PER_LEVEL_IN_A_BLOCK * len(levels)
     for start in range(0, count, size):
-        indices = range(start, min(start + size, count))
+        indices = range(count)[start : start + size]
         calls.append(make_block(seed, split, tuple(levels), operations, indices))
 
-    processes = 1 if count < IN_PROCESS_BELOW else processes or cpu_count()
-    blocks = Parallel(processes, return_as="generator")(calls)
+    # A generator, because 2M examples at once would take gigabytes.
+    if count < IN_PROCESS_BELOW:
+        processes = 1
+    blocks = Parallel(processes or cpu_count(), return_as="generator")(calls)
     with atomic(path) as temporary, pq.ParquetWriter(temporary, SCHEMA) as writer:
         while row_group := list(islice(blocks, BLOCKS_IN_A_ROW_GROUP)):
             writer.write_table(pa.Table.from_batches(row_group, SCHEMA))
@@ -222,6 +227,8 @@ def _block(
     digest = hashlib.blake2b(key.encode(), digest_size=64).digest()
     rng = random.Random(int.from_bytes(digest[:32], "big"))
     words = np.frombuffer(digest[32:], dtype="<u4")
+
+    # Upstream draws shares by numpy's legacy generator, whose stream is frozen.
     dirichlet_rng = np.random.RandomState(words)
     streams = [
         problems(REGIMES[level], rng, dirichlet_rng, operations) for level in levels

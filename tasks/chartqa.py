@@ -107,11 +107,9 @@ class ChartQA:
 
     def resolved(self) -> ChartQA:
         """With the source that `auto` means, where that is a folder: for a spec that is kept."""
-        return (
-            self
-            if self.data_label == "synthetic"
-            else replace(self, source=self.data_label)
-        )
+        if self.data_label == "synthetic":
+            return self
+        return replace(self, source=self.data_label)
 
     def examples(
         self, split: Split, seed: int, limit: int | None = None
@@ -129,6 +127,8 @@ class ChartQA:
             )
         (source,) = self.sources
         rows = source.rows(split)
+
+        # The file lists human questions first: a limit would take no others.
         random.Random(f"chartqa {'test' if split == 'test' else seed}").shuffle(rows)
         return [_example(source.name, split, row) for row in rows[:count]]
 
@@ -138,21 +138,24 @@ class ChartQA:
             "task": self.name,
             "source": self.data_label,
             "split": split,
+            "format": FORMAT,
+            "prompt": PROMPT,
         }
-        identity |= {"format": FORMAT, "prompt": PROMPT}
         if self.data_label == "synthetic":
-            identity |= {
-                "generator": GENERATOR,
-                "matplotlib": version("matplotlib"),
-                "seed": seed,
-            }
-            return (
-                identity
-                if self.charts == "all"
-                else {**identity, "charts": self.charts}
-            )
-        order = {} if split == "test" else {"seed": seed}
-        return {**identity, **self.sources[0].identity(split), **order}
+            identity["generator"] = GENERATOR
+            identity["matplotlib"] = version("matplotlib")
+            identity["seed"] = seed
+            # Absent for all charts: the parameter is younger than runs that lack it.
+            if self.charts != "all":
+                identity["charts"] = self.charts
+            return identity
+
+        identity |= self.sources[0].identity(split)
+
+        # The order of the test is always the same, so no seed changes it.
+        if split != "test":
+            identity["seed"] = seed
+        return identity
 
     def parse(self, completion: str) -> Answer | None:
         """The first number; a percent sign, a currency and separators do not count."""
@@ -187,6 +190,7 @@ def _synthetic(split: Split, seed: int, count: int, *, plain: bool) -> list[Exam
     examples, pictures = [], []
     for index in range(-(-count // QUESTIONS_A_CHART)):
         chart, questions, style = chart_at(split, seed, index, plain=plain)
+        # A thousand files a folder: some file systems slow down beyond that.
         picture = folder / f"{index // 1000:03}" / f"{index:06}.png"
         pictures.append((chart, style, picture))
         for number, question in enumerate(questions):

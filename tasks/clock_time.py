@@ -76,6 +76,7 @@ class TimeGapWrapped(MeanAbsoluteError):  # noqa: N818
 
     def statistic(self, *columns: Array, axis: int = -1) -> Array:
         """Mean along `axis` of `error` wrapped to at most 360 minutes."""
+        # A dial shows no half of the day, so that 11:55 and 0:05 are ten minutes apart.
         forward = np.mod(columns[0], HALF_DAY)
         return np.asarray(np.mean(np.minimum(forward, HALF_DAY - forward), axis=axis))
 
@@ -104,11 +105,9 @@ class ClockTime:
 
     def resolved(self) -> ClockTime:
         """With the source that `auto` means, where that is a folder: for a spec that is kept."""
-        return (
-            self
-            if kaggle_folder(self.source) is None
-            else replace(self, source="kaggle")
-        )
+        if kaggle_folder(self.source) is None:
+            return self
+        return replace(self, source="kaggle")
 
     def examples(
         self, split: Split, seed: int, limit: int | None = None
@@ -136,6 +135,7 @@ class ClockTime:
         }
         folder = kaggle_folder(self.source)
         if folder is None:
+            # `rotate` is of a parameter that is gone: addresses of runs have it.
             drawing = {"generator": drawing_version(), "seed": seed, "rotate": False}
             return {**identity, "source": "synthetic", **drawing}
         count = len(kaggle_clocks(folder, split))
@@ -144,6 +144,7 @@ class ClockTime:
 
     def parse(self, completion: str) -> Answer | None:
         """The first number with a colon as minutes, where it is a time of a 12-hour clock."""
+        # A number without a colon, such as a date, is passed over; 3 alone is no time.
         candidates = (text for text in _DIGITS.findall(completion) if ":" in text)
         match = _TIME.fullmatch(next(candidates, ""))
         if match is None:

@@ -91,6 +91,7 @@ class GSM8K(WordProblems):
         else:
             # The data set has no validation split: the first rows in a drawn order are set aside.
             prefix = "gsm8k-train"
+            # Numbered before they are shuffled: a uid names the same row at every seed.
             rows = list(enumerate(SOURCE.rows("train")))
             random.Random(f"gsm8k {seed}").shuffle(rows)
             aside = min(VALIDATION, len(rows) // 10)
@@ -99,34 +100,31 @@ class GSM8K(WordProblems):
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """The digest of the file and the seed where it draws, or the generator."""
-        formatting = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
+        identity: Mapping[str, Any]
         if self.source == "synthetic":
-            generator = {
+            identity = {
+                "task": self.name,
                 "source": self.source,
                 "templates": "seen",
                 "generator": GENERATOR,
-            }
-            return {
-                "task": self.name,
-                **generator,
                 "split": split,
                 "seed": seed,
-                **formatting,
             }
-        if split == "test":
-            return {**SOURCE.identity("test"), **formatting}
-        return {
-            **SOURCE.identity("train"),
-            "seed": seed,
-            "validation": VALIDATION,
-            **formatting,
-        }
+        elif split == "test":
+            identity = SOURCE.identity("test")
+        else:
+            # Both splits are of the train file, told apart by the seed.
+            drawn = {"seed": seed, "validation": VALIDATION}
+            identity = {**SOURCE.identity("train"), **drawn}
+        formatting = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}
+        return {**identity, **formatting}
 
     def _example(self, uid: str, row: Mapping[str, Any]) -> Example:
         solution = str(row["answer"])
         if self.calculator == "strip":
             solution = _NOTE.sub("", solution)
         steps, mark, number = solution.rpartition(MARK)
+
         # Read as completions are: a target that the parser misses could never be right.
         answer = final_answer(solution)
         value = parse_number(number) if mark else None

@@ -103,19 +103,26 @@ class ReasoningGym:
     ) -> Sequence[Example]:
         """The first `limit` examples. Raises UserError if there are not so many questions."""
         count = self.paper_sizes[split] if limit is None else limit
+
+        # Question i of the package has the seed plus i, so ranges must not overlap.
         dataset = _make_dataset(self, SEEDS * (3 * seed + get_args(Split).index(split)))
 
         examples: dict[str, Example] = {}
+
+        # A bound, since a task with few different questions would draw forever.
         for index in range(1000 + 100 * count):
             if len(examples) == count:
                 return [*examples.values()]
             entry = dataset[index]
             question, target = entry["question"], entry["answer"]
-            if split_of(question) == split:
-                prompt, answer = PROMPT.format(question=question), self.parse(target)
-                example = Example(f"{split}-{seed}-{index}", prompt, target, answer)
-                # A copy would count in intervals as if it were a question of its own.
-                examples.setdefault(question, example)
+            # A copy would count in intervals as if it were a question of its own.
+            if split_of(question) == split and question not in examples:
+                examples[question] = Example(
+                    uid=f"{split}-{seed}-{index}",
+                    prompt=PROMPT.format(question=question),
+                    target=target,
+                    answer=self.parse(target),
+                )
 
         raise UserError(
             f"{self.task} has {len(examples):,} different questions for {split}, not {count:,}: "
@@ -124,16 +131,14 @@ class ReasoningGym:
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
         """The package's version and whole config, and the seed."""
-        config = {
-            name: str(value) for name, value in vars(_make_dataset(self).config).items()
-        }
-        package = {"reasoning-gym": metadata.version("reasoning-gym"), "config": config}
+        config = vars(_make_dataset(self).config)
         return {
             "task": self.task,
             "format": FORMAT,
             "split": split,
             "seed": seed,
-            **package,
+            "reasoning-gym": metadata.version("reasoning-gym"),
+            "config": {name: str(value) for name, value in config.items()},
         }
 
     def parse(self, completion: str) -> Answer | None:
@@ -157,12 +162,10 @@ class ReasoningGym:
     @property
     def select_by(self) -> str:
         """The metric that selects the epoch: the error of decimals, which are seldom exact."""
-        some = self.examples("validation", 0, 10)
-        return (
-            "mean_absolute_error"
-            if any("." in one.target for one in some)
-            else "exact_match"
-        )
+        for example in self.examples("validation", 0, 10):
+            if "." in example.target:
+                return "mean_absolute_error"
+        return "exact_match"
 
 
 @lru_cache(8)
@@ -180,5 +183,6 @@ def _make_dataset(plugin: ReasoningGym, seed: int = 0) -> Any:
 
     try:
         return dataset(config(**settings, seed=seed, size=SEEDS))
+    # Configs check themselves by `assert`, with a message for people.
     except AssertionError as error:
         raise ValueError(f"{error}.") from None

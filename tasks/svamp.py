@@ -67,9 +67,7 @@ class SVAMP(WordProblems):
             count = self.paper_sizes[split] if limit is None else limit
             problems = [made_problem("svamp", split, seed, at) for at in range(count)]
             return [_example(_row(at, problem)) for at, problem in enumerate(problems)]
-        rows = sorted(
-            SOURCE.rows("test"), key=lambda row: int(str(row["ID"]).rpartition("-")[2])
-        )
+        rows = sorted(SOURCE.rows("test"), key=_number_of)
         return [_example(row) for row in rows[:limit]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
@@ -79,6 +77,11 @@ class SVAMP(WordProblems):
             generator = {"source": self.source, "generator": GENERATOR, "seed": seed}
             return {"task": self.name, **generator, "format": FORMAT, "prompt": PROMPT}
         return {**SOURCE.identity("test"), "format": FORMAT, "prompt": PROMPT}
+
+
+def _number_of(row: Mapping[str, Any]) -> int:
+    # As texts, chal-10 would come before chal-9.
+    return int(str(row["ID"]).rpartition("-")[2])
 
 
 def _test_only(split: Split) -> None:

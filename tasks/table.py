@@ -43,7 +43,6 @@ FORMAT = 1
 """Of splits, prompts and targets; `Table.version` is that of reading answers. It is one more where
 a number is spelled otherwise than before 5.2 of 32 bits was `5.2`, and 1e-05 `0.00001`."""
 _TEXT_METRICS: tuple[Metric, ...] = (TextMatch(), TruncationRate())
-_ERROR = "mean_absolute_error"
 
 
 @dataclass(frozen=True)
@@ -138,10 +137,14 @@ class Table:
         """The spec with the names of files alone: tables show it, and it needs no file."""
         answers = self._answers
         if self.title:
+            # A title stands for files and columns, and not for how answers are read.
             plain = Table(
-                answers=answers, decimal=self.decimal, thousands=self.thousands
+                title=self.title,
+                answers=answers,
+                decimal=self.decimal,
+                thousands=self.thousands,
             )
-            return canonical(replace(plain, title=self.title))
+            return canonical(plain)
         names: dict[str, Any] = {
             field: Path(place).name for field, place in self._places.items()
         }
@@ -161,7 +164,8 @@ class Table:
                 f"table[select={self.select}] is no metric of {self._answers}: "
                 f"{did_you_mean(self.select, names)}"
             )
-        return self.select or (_ERROR if self._content.has_decimals else names[0])
+        by_default = "mean_absolute_error" if self._content.has_decimals else names[0]
+        return self.select or by_default
 
     def resolved(self) -> Table:
         """With whole paths, and what `auto` means: for a spec that is kept."""
@@ -174,6 +178,7 @@ class Table:
         self, split: Split, seed: int, limit: int | None = None
     ) -> Sequence[Example]:
         """The first `limit` examples. Raises UserError for a file that is not right."""
+        # Raised here, before a training ends and finds no metric to select by.
         _ = self.select_by
         if examples := self._content.examples[split]:
             return examples[:limit]
@@ -196,10 +201,10 @@ class Table:
 
     def parse(self, completion: str) -> Answer | None:
         """The first line, which must be one number, as the file spells it; None of text."""
+        if self._answers != "numbers":
+            return None
         value = self._spelling.read_completion(completion)
-        return (
-            Answer(value) if self._answers == "numbers" and value is not None else None
-        )
+        return None if value is None else Answer(value)
 
     def metrics(self) -> Sequence[Metric]:
         """Those of arithmetic, or of text; see `select_by`."""
@@ -225,13 +230,16 @@ class Table:
         places = self._places
         has_path = "path" in places
         if places and (self.split if not has_path else len(places) > 1):
+            named = [*places, "split"] if self.split else places
             raise UserError(
-                f"table has {' and '.join([*places, *(['split'] if self.split else [])])}: name "
+                f"table has {' and '.join(named)}: name "
                 "one file by path, with its splits in a column, or a file for each split."
             )
         files = {
             field: Path(place).expanduser().resolve() for field, place in places.items()
         }
+
+        # Without any file, the current folder stands for the one that is absent.
         for field, file in (files or {"path": Path().resolve()}).items():
             if not file.is_file():
                 raise UserError(
@@ -242,15 +250,17 @@ class Table:
     @property
     def _content(self) -> Content:
         files = self._files
+        # The times of the files are a part of the key: an edited file is read again.
         return _read(self, tuple(file.stat().st_mtime_ns for file in files.values()))
 
 
 @lru_cache(4)
 def _read(task: Table, _: tuple[int, ...]) -> Content:
     """What files say that were written at these times. Raises UserError for their mistakes."""
-    files = {
-        "" if field == "path" else field: file for field, file in task._files.items()
-    }
+    files = task._files
+    # A file that `path` names has the rows of all splits.
+    if "path" in files:
+        files = {"": files["path"]}
     columns = Columns(
         question=task.question.strip(),
         answer=task.answer.strip(),
@@ -265,6 +275,8 @@ def _read(task: Table, _: tuple[int, ...]) -> Content:
     checked, notes = check_rows(rows, columns, numbers)
 
     examples: dict[Split, list[Example]] = {"train": [], "validation": [], "test": []}
+
+    # By the hash, and by the number where two questions are equal.
     for row in sorted(checked, key=lambda row: (row.hash, row.number)):
         number = None if numbers is None else numbers[row.uid]
         example = Example(

@@ -28,10 +28,13 @@ from .prompts import (
     pictures_cross,
 )
 
+# Cross-entropy of PyTorch and transformers leaves this label out.
 IGNORE = -100
 _TYPES = "mm_token_type_ids"
+# Keys with a column for each token, which are padded to the length of a batch.
 _ALONG_TEXT = ("input_ids", "attention_mask", _TYPES, CROSS_ATTENTION, "labels")
 _TENSORS = {"return_tensors": "pt"}
+# Examples that are tokenised at once, between two reports of progress.
 _CHUNK = 1000
 
 
@@ -57,7 +60,6 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         chat: bool = False,
     ) -> None:
         ids = []
-        stored = []
         lengths = []
         prompts = []
         for start in range(0, len(examples), _CHUNK):
@@ -71,22 +73,26 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
                 strict=True,
             ):
                 length = read_length + len(target)
+                # A target that is cut has no end, and the model would learn to go on.
                 if length > max_length:
                     raise UserError(
                         f"Training example {example.uid} has {length} tokens, more than "
                         f"{max_length}: raise max_length up to the model's positions, or drop it."
                     )
+                # Lists of Python integers would take several times the memory.
                 ids.append(np.asarray(prompt + target, dtype=np.int32))
-                stored.append(len(prompt) + len(target))
                 lengths.append(length)
                 prompts.append(len(prompt))
             if progress is not None:
                 progress("tokenise", min(start + _CHUNK, len(examples)), len(examples))
 
         self.processor = processor
-        self.images = (
-            [example.images for example in examples] if processor is not None else []
-        )
+        self.images = []
+        if processor is not None:
+            self.images = [example.images for example in examples]
+
+        # One flat array with offsets: an array object each would outweigh short rows.
+        stored = [*map(len, ids)]
         self.ids = np.concatenate(ids)
         self.lengths = np.asarray(lengths)
         self.prompts = np.asarray(prompts)
@@ -97,20 +103,30 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         """Counts of target tokens: all (`tokens`), those with a digit, those of them outside V_num
         (such as "045" at N = 1000), those in V_num (`numeric`), and those that the loss acts on
         (`covered`)."""
+        # Prompts have no loss, so that their tokens do not count.
         spans = zip(self.starts + self.prompts, self.ends, strict=True)
         targets = np.concatenate([self.ids[start:end] for start, end in spans])
-        tokens, counts = map(torch.from_numpy, np.unique(targets, return_counts=True))
 
-        index = loss.vocabulary.index_of(tokens.long())
+        # Each kind of token is decoded and looked up once, however often it occurs.
+        distinct = np.unique(targets, return_counts=True)
+        tokens, counts = map(torch.from_numpy, distinct)  # [D], [D]
+
+        has_digit = []
+        for token in tokens.tolist():
+            text = tokenizer.decode([token])
+            has_digit.append(any(map(str.isdigit, text)))
+        digits = torch.tensor(has_digit)  # [D]
+
+        index = loss.vocabulary.index_of(tokens.long())  # [D], -1 outside V_num
         numeric = index >= 0
-        texts = [tokenizer.decode([token]) for token in tokens.tolist()]
-        digits = torch.tensor([any(map(str.isdigit, text)) for text in texts])
+        numeric_counts = counts[numeric]
+        covered = loss.covers(index[numeric])
         return {
             "tokens": len(targets),
             "digit_tokens": int(counts[digits].sum()),
             "outside": int(counts[digits & ~numeric].sum()),
-            "numeric": int(counts[numeric].sum()),
-            "covered": int(counts[numeric][loss.covers(index[numeric])].sum()),
+            "numeric": int(numeric_counts.sum()),
+            "covered": int(numeric_counts[covered].sum()),
         }
 
     def __len__(self) -> int:
@@ -118,20 +134,21 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
 
     def __getitem__(self, index: int) -> dict[str, Tensor]:
         if index < 0:
+            # A rank without a row of its own takes such a one, since all take each step.
             row = self[-1 - index]
             return {**row, "labels": torch.full_like(row["labels"], IGNORE)}
 
-        stored = self.ids[self.starts[index] : self.ends[index]]
+        start, end = self.starts[index], self.ends[index]
+        stored = self.ids[start:end].tolist()
         if self.processor is None:
-            ids = torch.from_numpy(stored.astype(np.int64))[None]
-            row = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+            row = _text_row(stored)
         else:
-            row = expand(self.processor, stored.tolist(), self.images[index])
+            row = expand(self.processor, stored, self.images[index])
 
         # Pictures make the prompt longer than it is stored, so the target is counted from its end.
         target_length = len(stored) - int(self.prompts[index])
         labels = row["input_ids"].clone()
-        labels[:, : labels.shape[1] - target_length] = IGNORE
+        labels[:, :-target_length] = IGNORE
         return {**row, "labels": labels, "example": torch.tensor([index])}
 
 
@@ -146,6 +163,11 @@ class RightPaddingCollator:
         return pad_rows(rows, self.pad_token_id, "right")
 
 
+def _text_row(token_ids: Sequence[int]) -> dict[str, Tensor]:
+    ids = torch.tensor([token_ids])  # [1, T]
+    return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+
+
 def expand(
     processor: Any, token_ids: Sequence[int], images: Sequence[Path]
 ) -> dict[str, Tensor]:
@@ -157,7 +179,7 @@ def expand(
     many placeholders as pictures.
     """
     placeholder = processor.image_token_id
-    placeholders = list(token_ids).count(placeholder)
+    placeholders = token_ids.count(placeholder)
     if placeholders != len(images):
         raise ValueError(
             f"{placeholders} placeholders '{processor.image_token}' for {len(images)} pictures: "
@@ -165,32 +187,39 @@ def expand(
         )
 
     pictures = [read_image(path) for path in images]
-    if pictures_cross(processor):
-        return _cross(processor, list(token_ids), pictures)
 
-    pieces = [
-        processor(
+    # Mllama's text has one token a picture, however large that is.
+    if pictures_cross(processor):
+        return _cross(processor, token_ids, pictures)
+
+    # One picture at a time: how many tokens it takes does not depend on those beside it.
+    pieces = []
+    for picture in pictures:
+        piece = processor(
             text=[processor.image_token],
-            images=[[p]],
+            images=[[picture]],
             add_special_tokens=False,
             **_TENSORS,
         )
-        for p in pictures
-    ]
+        pieces.append(piece)
 
     # Each placeholder becomes the tokens of the next picture.
     waiting = iter(pieces)
-    parts = [
-        next(waiting)["input_ids"][0] if token == placeholder else torch.tensor([token])
-        for token in token_ids
-    ]
-    ids = torch.cat(parts)[None]  # [1, T]
-    row = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    expanded: list[int] = []
+    for token in token_ids:
+        if token == placeholder:
+            expanded += next(waiting)["input_ids"][0].tolist()
+        else:
+            expanded.append(token)
 
+    row = _text_row(expanded)
     if _TYPES in processor.model_input_names:
-        row[_TYPES] = (ids == placeholder).long()
-    for key in pieces[0].keys() - {*_ALONG_TEXT} if pieces else ():
-        row[key] = _stack([piece[key] for piece in pieces])
+        row[_TYPES] = (row["input_ids"] == placeholder).long()
+
+    # A row without pictures has none of their keys, as the model takes text alone.
+    if pieces:
+        for key in pieces[0].keys() - {*_ALONG_TEXT}:
+            row[key] = _stack([piece[key] for piece in pieces])
     return row
 
 
@@ -209,9 +238,12 @@ def pad_rows(
     width = max(row["input_ids"].shape[1] for row in rows)
     fills = {"input_ids": pad_token_id, "labels": IGNORE}
     batch = {}
+
+    # Rows with pictures have keys that rows without them lack.
     keys = dict.fromkeys(chain.from_iterable(rows))
     for key in keys:
         parts = [row[key] for row in rows if key in row]
+        # The mask has a row for each text, so no text of a batch may lack one.
         if len(parts) < len(rows) and key == CROSS_ATTENTION:
             raise ValueError(
                 "Some rows of Mllama have no picture: put them in another batch."
@@ -233,18 +265,20 @@ def _pad_text(part: Tensor, width: int, fill: int, side: str) -> Tensor:
 
 
 def _cross(
-    processor: Any, token_ids: list[int], pictures: list[Any]
+    processor: Any, token_ids: Sequence[int], pictures: list[Any]
 ) -> dict[str, Tensor]:
     """`expand` where the pictures stand beside the text."""
+    # Only this model needs the import, and its module takes long to load.
     from transformers.models.mllama.processing_mllama import (
         convert_sparse_cross_attention_mask_to_dense,
         get_cross_attention_token_mask,
     )
 
-    ids = torch.tensor([token_ids])
-    row = {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
+    row = _text_row(token_ids)
     if not pictures:
         return row
+
+    # All pictures of a row at once, since its mask counts tiles across them.
     pixels = dict(processor.image_processor(images=[pictures], **_TENSORS))
     mask = convert_sparse_cross_attention_mask_to_dense(
         [get_cross_attention_token_mask(token_ids, processor.image_token_id)],
@@ -257,12 +291,13 @@ def _cross(
 
 def _stack(parts: Sequence[Tensor]) -> Tensor:
     """One after another; with zeros beyond the smaller ones where other dimensions differ."""
-    shape = [
-        max(sizes)
-        for sizes in zip(*(tensor.shape[1:] for tensor in parts), strict=True)
-    ]
+    shapes = [tensor.shape[1:] for tensor in parts]
+    largest = [max(sizes) for sizes in zip(*shapes, strict=True)]
     wide = []
     for tensor in parts:
-        gaps = [most - size for most, size in zip(shape, tensor.shape[1:], strict=True)]
-        wide.append(pad(tensor, [end for gap in reversed(gaps) for end in (0, gap)]))
+        # `pad` wants two numbers a dimension, and the last dimension first.
+        gaps: list[int] = []
+        for most, size in zip(largest, tensor.shape[1:], strict=True):
+            gaps = [0, most - size, *gaps]
+        wide.append(pad(tensor, gaps))
     return torch.cat(wide)

@@ -10,7 +10,10 @@ from PIL import Image
 from ..contracts import Progress
 from ..errors import UserError, reason_of
 
+# A picture takes milliseconds: to report each would fill a log.
 _STEP = 100
+# Pillow's readers raise more than OSError for broken files.
+_BROKEN = (OSError, SyntaxError, ValueError, Image.DecompressionBombError)
 
 
 def read_image(path: Path) -> Image.Image:
@@ -18,14 +21,14 @@ def read_image(path: Path) -> Image.Image:
     UserError, which names the file, if it is absent or broken."""
     try:
         with Image.open(path) as image:
+            # Converted at once, what is transparent would become black.
             if not image.has_transparency_data:
                 return image.convert("RGB")
             ground = Image.new("RGBA", image.size, "white")
             return Image.alpha_composite(ground, image.convert("RGBA")).convert("RGB")
     except FileNotFoundError as error:
         raise UserError(f"The image {path} does not exist: put it there.") from error
-    # Pillow's readers raise SyntaxError and ValueError too for broken files
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError) as error:
+    except _BROKEN as error:
         raise UserError(
             f"The image {path} cannot be read ({reason_of(error)}): copy it."
         ) from error
@@ -36,7 +39,8 @@ def image_size(path: Path) -> tuple[int, int]:
     try:
         with Image.open(path) as image:
             return image.size
-    except (OSError, SyntaxError, ValueError, Image.DecompressionBombError):
+    except _BROKEN:
+        # `read_image` fails for the same reason, and says so in a sentence.
         return read_image(path).size
 
 

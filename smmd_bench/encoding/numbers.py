@@ -7,17 +7,20 @@ import re
 from collections import defaultdict
 from collections.abc import Container, Iterable, Mapping
 from functools import lru_cache
+from itertools import chain
 from typing import Any, Literal, get_args
 
 from ..contracts import NumericVocabulary
 from ..errors import UserError, did_you_mean
 
 Rule = Literal["integer", "float"]
+# What may stand before a number: nothing, a sign, a space, a letter.
 _CONTEXTS = ("", "=", " ", "a")
 _LEADS = "=+-\u2212*/<>~([$\u20ac\u00a3#:\n"
 """After these, or a blank, a point before digits begins a number."""
 _HAS_DIGIT, _AT_THE_START = re.compile("[0-9]"), re.compile("[0-9]+")
 _AT_THE_END = re.compile("[0-9]+$")
+# Sentencepiece's token of one byte, such as <0x37>, decodes to the digit 7.
 _BYTE_TOKEN = re.compile(r"<0x[0-9A-Fa-f]{2}>")
 
 
@@ -39,6 +42,7 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
 
     Raises UserError for another rule, and if no token is numeric.
     """
+    # Prompts are encoded without torch, whose import takes seconds.
     import torch
 
     if rule not in (rules := get_args(Rule)):
@@ -52,10 +56,15 @@ def numeric_vocabulary(tokenizer: Any, rule: Rule = "integer") -> NumericVocabul
             f"'{other}', or a model whose tokenizer has tokens for digits."
         )
 
+    # Sorted by value, so that an index in V_num grows with the number.
     pairs = sorted((value, token_id) for token_id, value in values.items())
-    spelled = [tokenizer.decode([token_id]).strip() for _, token_id in pairs]
-    digits = [len(text) if text.isdigit() else 0 for text in spelled]
+    digits = []
+    for _, token_id in pairs:
+        text = tokenizer.decode([token_id]).strip()
+        # Of a token such as 1e5 or -7 the length says nothing about its place value.
+        digits.append(len(text) if text.isdigit() else 0)
 
+    # A point after a digit is decimal; after a sign or a blank it opens a number.
     points = _tokens_of(tokenizer, ("1.5", "=1.5", " 1.5"), ".")
     leading = [f"{lead}{blank}.5" for lead in ("", *_LEADS) for blank in ("", " ")]
 
@@ -92,13 +101,11 @@ def _tokens_of(
     tokenizer: Any, texts: Iterable[str], signs: Iterable[str]
 ) -> tuple[int, ...]:
     """The tokens that are one of these signs, with a space before it or without, in these texts."""
-    ids = {
-        int(token)
-        for x in texts
-        for token in tokenizer.encode(x, add_special_tokens=False)
-    }
+    encoded = [tokenizer.encode(text, add_special_tokens=False) for text in texts]
+    ids = {int(token) for token in chain.from_iterable(encoded)}
+    wanted = {*signs}
     return tuple(
-        sorted(token for token in ids if tokenizer.decode([token]).strip() in {*signs})
+        token for token in sorted(ids) if tokenizer.decode([token]).strip() in wanted
     )
 
 
@@ -108,15 +115,16 @@ def _known_tokens(
 ) -> tuple[dict[int, float], dict[int, tuple[int, bool, bool]]]:
     """The tokens in V_num with their values, and `_digit_tokens`, looked for once: a run asks many
     times, and each takes 0.1 to 0.3 s."""
-    find = {"integer": _integer_tokens, "float": _float_tokens}[rule]
+    find = _integer_tokens if rule == "integer" else _float_tokens
     return find(tokenizer), _digit_tokens(tokenizer)
 
 
 def _integer_tokens(tokenizer: Any) -> dict[int, float]:
+    # The last token counts: context and number may merge at the front.
     emitted = {}
     for number in range(1000):
         for context in _CONTEXTS:
-            ids = tokenizer.encode(context + str(number), add_special_tokens=False)
+            ids = tokenizer.encode(f"{context}{number}", add_special_tokens=False)
             if ids and _spelling(tokenizer, int(ids[-1])) == str(number):
                 emitted[number] = int(ids[-1])
                 break
@@ -126,12 +134,9 @@ def _integer_tokens(tokenizer: Any) -> dict[int, float]:
     lengths = {len(str(number)) for number in emitted}
     spelled = tokenizer.get_vocab() if hasattr(tokenizer, "get_vocab") else {}
     for number in range(1000):
-        if (
-            number not in emitted
-            and len(str(number)) in lengths
-            and str(number) in spelled
-        ):
-            emitted[number] = int(spelled[str(number)])
+        text = str(number)
+        if number not in emitted and len(text) in lengths and text in spelled:
+            emitted[number] = int(spelled[text])
     return {token_id: float(number) for number, token_id in emitted.items()}
 
 
@@ -158,16 +163,20 @@ def _digit_tokens(tokenizer: Any) -> dict[int, tuple[int, bool, bool]]:
 
 def _float_tokens(tokenizer: Any) -> dict[int, float]:
     values = {}
+
+    # The paper's rule takes any token that `float` reads, so all are looked at.
     for token_id in range(len(tokenizer)):
         spelling = _spelling(tokenizer, token_id)
         if _BYTE_TOKEN.fullmatch(spelling) or not _HAS_DIGIT.search(spelling):
             continue
         text = tokenizer.decode([token_id])
+        # `float` reads digits of other scripts and 1_0, which no answer has.
         if text.isascii() and "_" not in text:
             try:
                 value = float(text)
             except ValueError:
                 continue
+            # 1e999 is infinite, and an infinite value has no distance to others.
             if math.isfinite(value):
                 values[token_id] = value
     return values

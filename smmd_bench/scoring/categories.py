@@ -33,9 +33,13 @@ def category(parsed: Fraction | None, answer: Fraction) -> str:
     """The category of a parsed answer; None: no number could be read."""
     if parsed is None:
         return "invalid"
+
+    # The order is the paper's: -y of y = 0 is exact, and no flip.
     if parsed == answer:
         return "exact"
     size = abs(answer)
+
+    # Of y = 0 every scale is 0, and 0 is exact already.
     if size:
         if abs(parsed + answer) <= TOLERANCE * size:
             return "sign_flip"

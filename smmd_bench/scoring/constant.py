@@ -20,14 +20,21 @@ def constant_value(metric: Metric, answers: NDArray[np.float64]) -> float | None
     match, the median the least absolute error, and R² is 0 for their mean, by definition. None for
     a metric of anything else, and where an example has no number as its answer.
     """
+    # Not finite is what holds no number: a constant of the rest would say too much.
     if not len(answers) or not np.isfinite(answers).all():
         return None
+
+    # A metric is known by its columns: plugins name theirs as they like.
     if metric.columns == ("exact",):
         _, counts = np.unique(answers, return_counts=True)
         return float(100 * counts.max() / len(answers))
+
     if metric.columns == ("error",):
-        return float(metric.statistic(np.abs(answers - np.median(answers)), axis=-1))
-    return 0.0 if metric.columns == ("answer", "parsed") else None
+        errors = np.abs(answers - np.median(answers))  # [n]
+        return float(metric.statistic(errors, axis=-1))
+
+    is_r_squared = metric.columns == ("answer", "parsed")
+    return 0.0 if is_r_squared else None
 
 
 def answer_by_constant(scores: pd.DataFrame) -> pd.DataFrame:

@@ -17,14 +17,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..contracts import Metric, Percentage
+from .statistics import arrays_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
 VERSION = 2
 """Raise it when pseudo-values come out differently: the name of every comparison has it."""
+# A jackknife without each of 10,000 examples would take 10,000 evaluations of a metric.
 GROUPS = 200
 """Of the jackknife, at most; so many examples or fewer make a group each."""
+# Digits of a pseudo-value in files: far below its sampling error, and half the bytes.
 _DIGITS = 7
 
 
@@ -52,16 +55,22 @@ class Crossed:
         """Satterthwaite's degrees of freedom of `error`."""
         of_seed = self.seeds - 1
         of_example = self.examples - 1
+
         # Where one mean square is taken for the whole, its degrees of freedom count.
         if self.seeds == 1 or self.of_seed < self.of_both:
-            return float(of_seed if self._square == self.of_seed else of_example)
+            is_of_seed = self._square == self.of_seed
+            return float(of_seed if is_of_seed else of_example)
         if self.of_example < self.of_both:
             return float(of_seed)
 
         spread = self.of_seed**2 / of_seed
         spread += self.of_example**2 / of_example
         spread += self.of_both**2 / (of_seed * of_example)
-        return self._square**2 / spread if spread else float(of_example)
+
+        # All three are 0 where nothing differs.
+        if spread == 0:
+            return float(of_example)
+        return self._square**2 / spread
 
     @property
     def _square(self) -> float:
@@ -84,26 +93,24 @@ class Crossed:
         of_both = self.of_both / larger
         of_seed = max(0.0, self.of_seed - self.of_both) / self.examples
         of_example = max(0.0, self.of_example - self.of_both) / self.seeds / larger
-        return Crossed(
-            self.examples * of_seed + of_both if seeds > 1 else 0.0,
-            seeds * of_example + of_both,
-            of_both if seeds > 1 else 0.0,
-            seeds,
-            self.examples,
-        )
+        of_examples = seeds * of_example + of_both
+        if seeds == 1:
+            return Crossed(0.0, of_examples, 0.0, 1, self.examples)
+        of_seeds = self.examples * of_seed + of_both
+        return Crossed(of_seeds, of_examples, of_both, seeds, self.examples)
 
 
 def fit(table: Sequence[Sequence[float]] | NDArray[np.float64]) -> Crossed:
     """The mean squares of differences, shape [seeds, examples]; at least two examples."""
-    values = np.asarray(table, dtype=np.float64)
+    values = np.asarray(table, dtype=np.float64)  # [S, E]
     seeds, examples = values.shape
     if seeds == 1:
         return Crossed(0.0, float(values.var(ddof=1)), 0.0, 1, examples)
 
     mean = values.mean()
-    by_seed = values.mean(axis=1)
-    by_example = values.mean(axis=0)
-    residuals = values - by_seed[:, None] - by_example[None] + mean
+    by_seed = values.mean(axis=1)  # [S]
+    by_example = values.mean(axis=0)  # [E]
+    residuals = values - by_seed[:, None] - by_example[None] + mean  # [S, E]
     of_seed = examples * np.square(by_seed - mean).sum()
     of_example = seeds * np.square(by_example - mean).sum()
     of_both = np.square(residuals).sum()
@@ -140,10 +147,13 @@ def pseudo_values(
     example by example; of another metric jackknife pseudo-values, one a group, so that cells of the
     same examples have the same groups.
     """
+    # One example has no spread, so nothing to say of other test sets.
     if len(frame) < 2:
         return None
-    columns = [frame[name].to_numpy(np.float64) for name in metric.columns]
-    other_columns = [other[name].to_numpy(np.float64) for name in metric.columns]
+    columns = arrays_of(metric, frame)
+    other_columns = arrays_of(metric, other)
+
+    # A share needs no jackknife: its mean over examples is itself.
     if isinstance(metric, Percentage) and metric.subset is None:
         # Over an axis of one, the share of an example is its own.
         shares = metric.statistic(*[column[None] for column in columns], axis=0)
@@ -153,8 +163,11 @@ def pseudo_values(
     else:
         counted = np.ones(len(frame), dtype=bool)
         if metric.subset is not None:
+            # Examples are paired: one that a side lacks has no difference.
             counted = (frame[metric.subset] & other[metric.subset]).to_numpy(bool)
         values = _jackknife(metric, columns, other_columns, counted)
+
+    # Where a group holds all that is valid, the metric without it has no value.
     if not np.isfinite(values).all():
         return None
     return [float(f"{value:.{_DIGITS}g}") for value in values]
@@ -182,14 +195,17 @@ def _jackknife(
 
     n = len(counted)
     groups = min(n, GROUPS)
-    group = np.random.default_rng(0).permutation(n) * groups // n  # once for this n
-    share = np.bincount(group) / n
-    without = np.array([difference(counted & (group != g)) for g in range(groups)])
+
+    # Drawn: neighbours in a test set are alike, such as two questions about one chart.
+    group = np.random.default_rng(0).permutation(n) * groups // n
+    share = np.bincount(group) / n  # [G]
+    remaining = (counted & (group != g) for g in range(groups))
+    without = np.array([*map(difference, remaining)])  # [G]
 
     # A pseudo-value is the difference over the examples of its group alone, as far as the metric
     # is a mean. It counts by the size of its group.
     overall = difference(counted)
     with np.errstate(invalid="ignore"):
-        values = groups * (overall - (1 - share) * without)
+        values = groups * (overall - (1 - share) * without)  # [G]
         # Tables print the difference as it is, so the jackknife's correction of its bias is off.
         return np.asarray(values + (overall - values.mean()))

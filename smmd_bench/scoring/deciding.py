@@ -30,5 +30,7 @@ def selecting_metrics(task: Task, select_by: str | None = None) -> list[Metric]:
         raise UserError(
             f"{task.name} has no metric '{name}' to select epochs by: {did_you_mean(name, metrics)}"
         )
+
+    # Epochs often tie in exact match, since validation sets are small.
     tie_breakers = [m for m in judging_metrics(task.metrics()) if m.name != name]
     return [metrics[name], *tie_breakers[:1]]

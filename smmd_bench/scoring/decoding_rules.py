@@ -21,6 +21,7 @@ RULES = ("mean", "median")
 VERSION = 2
 """Raise it when a rule gives other numbers; part of the measure address."""
 
+# What a rule changes of a scored frame: all else is of the completion.
 _OF_RULES = ("parsed", "error", "valid")
 _READ = {"answer", "parsed", "error"}
 MASS = "number_mass"
@@ -36,6 +37,7 @@ def by_decoder(scores: pd.DataFrame) -> dict[str, pd.DataFrame]:
     in place of those of the greedy completion."""
     frames = {GREEDY: scores}
     for rule in RULES:
+        # A cell has the columns of the rules that its run asked for.
         if f"error[{rule}]" in scores:
             columns = {name: scores[f"{name}[{rule}]"] for name in _OF_RULES}
             frames[rule] = scores.assign(**columns)
@@ -52,11 +54,13 @@ def metrics_under(task: Task, decoder: str) -> dict[str, Metric]:
 
 def rules_of(decoders: Sequence[str]) -> tuple[str, ...]:
     """Those of the decoders that need beams, each once, in one order."""
+    # In the order of RULES, so that an address does not follow from that of flags.
     return tuple(rule for rule in RULES if rule in decoders)
 
 
 def _of_error(metric: Metric) -> bool:
     """Whether a metric is of parsed values, right or wrong by how much, and of nothing else."""
+    # A metric of texts, or of cut-off completions, has no other value under a rule.
     columns = {*metric.columns}
     return (
         columns <= _READ and columns != {"answer"} and metric.subset in (None, "valid")

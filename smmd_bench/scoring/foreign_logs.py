@@ -16,6 +16,7 @@ from ..storage.text_rows import read_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+# The number that the ZIP format gives this compression.
 _ZSTANDARD = 93
 
 
@@ -30,6 +31,8 @@ def read_frame(path: Path, *, as_table: bool) -> pd.DataFrame:
         return pd.DataFrame(read_rows(path, parse=lambda _: _rows_of_inspect(log)))
 
     frame = pd.DataFrame(read_rows(path))
+
+    # The user named the columns, so nothing in them is guessed.
     if as_table:
         return frame
     if {"doc_id", "resps"} <= {*frame}:
@@ -65,6 +68,7 @@ def _load_entry(log: ZipFile, entry: Any) -> dict[str, Any]:
 
     if entry.compress_type != _ZSTANDARD:
         return dict(json.loads(log.read(entry)))
+    # Read as if it were stored as it is, the entry gives its packed bytes.
     size = entry.file_size
     entry.compress_type, entry.file_size = ZIP_STORED, entry.compress_size
     del entry.CRC  # that of the unpacked content
@@ -75,6 +79,7 @@ def _rows_of_inspect(samples: Iterable[Mapping[str, Any]]) -> Iterator[dict[str,
     """The samples of the first epoch that did not fail. Inspect counts samples without an id of
     their own from 1, positions count from 0."""
     for sample in samples:
+        # Other epochs ask the same questions again: intervals count each once.
         if sample.get("epoch", 1) != 1 or sample.get("error"):
             continue
         answer, identity = sample["output"], sample["id"]
@@ -90,10 +95,12 @@ def _rows_of_inspect(samples: Iterable[Mapping[str, Any]]) -> Iterator[dict[str,
 
 def _answers_of_lm_eval(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a document, of which the file has one for each filter of the task."""
-    answers = [
-        value[0][0] if isinstance(value, list) else value for value in frame["resps"]
-    ]
+    answers = []
+    for value in frame["resps"]:
+        answers.append(value[0][0] if isinstance(value, list) else value)
+    # `arguments` holds the prompt as lm-eval sent it, with its template.
     frame = frame.rename(columns={"arguments": "inputs"}).assign(completion=answers)
+    # As texts, because lists cannot be hashed.
     return frame.loc[~frame[["doc_id", "completion"]].astype("str").duplicated()]
 
 
@@ -116,6 +123,7 @@ def _detail_of_lighteval(
     """What lighteval's metrics read: the first answer, without its reasoning where that was cut."""
     gold = doc["gold_index"]
     places = gold if isinstance(gold, list) else [gold]
+    # Metrics of lighteval read the processed text where there is one.
     texts = response.get("text_post_processed") or response["text"]
     return {
         "id": doc["id"],

@@ -19,6 +19,7 @@ OVER_SEEDS, OVER_SEEDS_ALONE, OVER_EXAMPLES = "seeds and examples", "seeds", "ex
 RECIPES = "none: several recipes"
 FEW = 10
 """Discordant pairs of all seeds: the spread of fewer says too little of the error."""
+# The usual convention, beside the level of 5 %.
 POWER = 0.8
 LEVEL = 0.05
 """A p below it, corrected by Holm, counts as significant."""
@@ -52,14 +53,15 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
 
     number = cells["seed"].nunique()
     mean = float(cells["difference"].mean())
+    unknown = ("low", "high", "error", "df", "p", "discordant", "pairs")
     gain: dict[str, Any] = {
         "seeds": number,
         "difference": mean,
         "n": int(cells["n"].max()),
+        **dict.fromkeys(unknown, math.nan),
     }
-    gain |= dict.fromkeys(
-        ("low", "high", "error", "df", "p", "discordant", "pairs"), math.nan
-    )
+
+    # Several cells of a seed are no repetitions of one: their spread is of the recipes.
     if number < len(cells):
         return gain | {"interval": RECIPES}
     if number == 1:
@@ -80,6 +82,8 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
         "df": model.df,
         "p": float(2 * t.sf(abs(mean) / model.error, model.df)),
     }
+
+    # `fit_cells` gives two equal examples where it has the seeds alone.
     covers = OVER_SEEDS if model.examples > 2 else OVER_SEEDS_ALONE
     return gain | _widen_for_few_pairs(bounds, cells) | {"interval": covers}
 
@@ -88,6 +92,8 @@ def _test_one_seed(cell: pd.Series[Any]) -> dict[str, Any]:
     """Interval and p of its comparison, at least `_p_of_signs`; the error by their width."""
     numbers = cell[["low", "high", "p", "b", "c"]].astype("float64")  # None becomes NaN
     low, high, p, b, c = map(float, numbers)
+
+    # A metric without b and c, whose bootstrap says little where few examples differ.
     if math.isnan(b) and isinstance(cell["jackknife"], list):
         p = max(p, _p_of_signs(np.asarray(cell["jackknife"])))
     return {
@@ -119,16 +125,21 @@ def _widen_for_few_pairs(
 ) -> dict[str, float]:
     """The same; of a share with fewer than `FEW` discordant pairs in all, with the wider of this
     interval and of Tango's over all pairs, and the larger p of this test and of McNemar's."""
-    if cells["b"].isna().any() or cells["b"].sum() + cells["c"].sum() >= FEW:
+    # Metrics other than shares have neither b nor c.
+    if cells["b"].isna().any():
         return bounds
-    b, c, pairs = (int(cells[name].sum()) for name in ("b", "c", "n"))
+    b, c, pairs = map(int, cells[["b", "c", "n"]].sum())
+    if b + c >= FEW:
+        return bounds
     low, high = tango(b, c, pairs)
-    wider = {
+    return {
+        **bounds,
         "low": min(bounds["low"], 100 * low),
         "high": max(bounds["high"], 100 * high),
+        "p": max(bounds["p"], mcnemar_p(b, c)),
+        "discordant": b + c,
+        "pairs": pairs,
     }
-    p = max(bounds["p"], mcnemar_p(b, c))
-    return {**bounds, **wider, "p": p, "discordant": b + c, "pairs": pairs}
 
 
 def smallest_difference(gain: dict[Any, Any], level: float) -> float:
@@ -154,6 +165,7 @@ def smallest_by_t(error: float, df: float, level: float) -> float:
 
     if not error > 0 or df < FEWEST:
         return math.nan
+    # The t of so many, or of infinitely many, is normal to three digits.
     if df > 1000:
         return float(error * (norm.isf(level / 2) + norm.isf(1 - POWER)))
     critical = t.isf(level / 2, df)
@@ -183,13 +195,18 @@ def _power_of_mcnemar(
     """How often the test finds it, on the side that it is on."""
     from scipy.stats import binom
 
+    # A difference is a part of the discordant examples, so these are not fewer.
     discordance = min(1.0, max(discordance, difference))
     if discordance == 0:
         return 0.0
+
     # All but a billionth of the numbers of discordant examples that a sample may have.
     fewest, largest = binom.ppf([1e-9, 1 - 1e-9], n, discordance)
     counts = np.arange(fewest, largest + 1)  # [D]
+
     # [D], more than so many wins pass the level
     critical = binom.isf(level / 2, counts, 0.5)
+
+    # Of discordant examples, the share that the better side gets right.
     wins = (1 + difference / discordance) / 2
     return float(binom.pmf(counts, n, discordance) @ binom.sf(critical, counts, wins))

@@ -55,6 +55,7 @@ def match(
     rows: dict[int, Prediction] = {}
     for place, row in zip(places, file.rows, strict=True):
         uid = examples[place].uid
+        # Two answers to an example: to take either would be a guess.
         if place in rows:
             raise UserError(
                 f"{row.place}: the example {uid} is already in {rows[place].place}: keep one of "
@@ -73,6 +74,8 @@ def match(
             f"{file.path} has no completion for {len(missing):,} of {scope} (the first: "
             f"{examples[missing[0]].uid}): add them, or score fewer with --partial or --limit."
         )
+
+    # Rows beyond the limit were matched all the same: they prove an order.
     rows = {place: row for place, row in rows.items() if first is None or place < first}
     return replace(file, by=by, found=rows)
 
@@ -86,11 +89,13 @@ def _find_places(file: Predictions, sought: _Sought) -> tuple[str, Sequence[int]
     """How rows name their examples, and the index of the example of each."""
     uids = {example.uid: place for place, example in enumerate(sought.examples)}
     names = _id_columns(file, uids)
-    complete = [
-        [uids[row.cells[name]] for row in file.rows]
-        for name in names
-        if all(row.cells.get(name) in uids for row in file.rows)
-    ]
+    complete = []
+    for name in names:
+        cells = [row.cells.get(name) for row in file.rows]
+        places = [uids[cell] for cell in cells if cell in uids]
+        if len(places) == len(cells):
+            complete.append(places)
+
     # A column in which every row has a uid is evidence enough.
     if complete:
         if any(places != complete[0] for places in complete[1:]):
@@ -99,9 +104,11 @@ def _find_places(file: Predictions, sought: _Sought) -> tuple[str, Sequence[int]
                 "one with --id-column."
             )
         return "uid", complete[0]
+
     # Prompts come before positions: an id from 0 may count another split or order.
-    if (places := _find_by_prompt(file.rows, sought)) is not None:
-        return "prompt", places
+    by_prompt = _find_by_prompt(file.rows, sought)
+    if by_prompt is not None:
+        return "prompt", by_prompt
     if names:
         return "position", _find_by_position(file, sought, uids, names[0])
     return _find_by_order(file, sought)
@@ -131,6 +138,7 @@ def _find_by_position(
         cell = row.ids.get(name, row.cells.get(name, ""))
         digits = re.fullmatch(r"(\d{1,15})(\.0*)?", cell, re.ASCII)  # 7, 7.0, 007
         position = int(digits[1]) if digits else -1
+        # A uid goes before a position, should uids be numbers.
         if cell in uids:
             position = in_order.index(uids[cell])
         if not 0 <= position < len(in_order):
@@ -168,6 +176,8 @@ def _find_by_order(file: Predictions, sought: _Sought) -> tuple[str, Sequence[in
             f"that tell: {remedy}."
         )
     in_order = _order_of_positions(sought)
+
+    # Files that we wrote ourselves are in the order of the task.
     order_of_task = [*range(len(sought.examples))]
     for order in (in_order, order_of_task):
         rows = zip(file.rows, order, strict=True)
@@ -198,6 +208,7 @@ def _find_by_order(file: Predictions, sought: _Sought) -> tuple[str, Sequence[in
 
 def _find_other_order(rows: Sequence[Prediction]) -> str | None:
     """A column of whole numbers, each once, that do not rise from row to row; None: no such."""
+    # Such a column is an id under another name, which the file's order contradicts.
     for name in rows[0].cells:
         cells = [row.cells.get(name, "") for row in rows]
         if all(re.fullmatch(r"\d{1,15}", cell, re.ASCII) for cell in cells):
@@ -212,6 +223,7 @@ def _has_proof(row: Prediction, sought: _Sought, place: int) -> bool:
     if _find_contradiction(row, sought, place) is not None:
         return False
     core = sought.cores[place]
+    # Where all prompts are equal, as those of clock_time are, cores are empty.
     if core and any(core in _plain(text) for text in row.prompts.values()):
         return True
     example = sought.examples[place]
@@ -228,6 +240,7 @@ def _find_by_prompt(
     for place, core in enumerate(sought.cores):
         same_question = by_text.setdefault(core, [])
         same_question.append(place)
+        # Files have the whole prompt, or the question alone.
         by_text[_plain(sought.examples[place].prompt)] = same_question
 
     matched = []
@@ -240,6 +253,7 @@ def _find_by_prompt(
         # Examples with one question and one answer can stand for each other.
         if len(answers) != 1:
             return None
+        # Popped, so that two rows with one question answer two examples.
         matched.append(places.pop(0))
     return matched
 
@@ -270,13 +284,15 @@ def _split_prompts(examples: Sequence[Example]) -> tuple[str, str, list[str]]:
     """The words that begin and end all prompts, in plain letters, and each prompt without them."""
     # A program may have used its own template around the question. Half a word is not cut off.
     prompts = [_plain(example.prompt) for example in examples]
-    prefix = re.sub(r"\w+$", "", commonprefix(prompts))  # noqa: RUF071
-    turned = commonprefix([prompt[len(prefix) :][::-1] for prompt in prompts])  # noqa: RUF071
-    suffix = re.sub(r"\w+$", "", turned)[::-1]
-    cores = [
-        prompt[len(prefix) : len(prompt) - len(suffix)].strip() for prompt in prompts
-    ]
+    prefix = _shared_start(prompts)
+    questions = [prompt[len(prefix) :] for prompt in prompts]
+    suffix = _shared_start([question[::-1] for question in questions])[::-1]
+    cores = [question.removesuffix(suffix).strip() for question in questions]
     return prefix, suffix, cores
+
+
+def _shared_start(texts: list[str]) -> str:
+    return re.sub(r"\w+$", "", commonprefix(texts))  # noqa: RUF071
 
 
 def _find_contradiction(row: Prediction, sought: _Sought, place: int) -> str | None:
@@ -291,6 +307,7 @@ def _find_contradiction(row: Prediction, sought: _Sought, place: int) -> str | N
     gold = value_of(sought.task, example.target)
     for name, texts in row.targets.items():
         has_numbers = any(value_of(sought.task, text) is not None for text in texts)
+        # A column of letters or explanations is no target of a task of numbers.
         comparable = gold is None or has_numbers
         if comparable and not _is_target(sought.task, example, texts):
             return name

@@ -23,6 +23,7 @@ COMPARISON = f"{statistics.VERSION}, {crossed.VERSION}"
 
 def measure_identity(task: Task, rules: Sequence[str] = ()) -> dict[str, Any]:
     """What can change a measurement besides the completions; a part of the measure address."""
+    # Without rules the key is absent: addresses from before there were rules stay.
     more = {"rules": [decoding_rules.VERSION, *rules]} if rules else {}
     return {
         **more,
@@ -77,6 +78,7 @@ def compare(
     differences = {}
     other_frames = decoding_rules.by_decoder(other)
     for decoder, frame in decoding_rules.by_decoder(scores).items():
+        # A rule of one cell alone has nothing to be compared with.
         if decoder not in other_frames:
             continue
         pair = (frame, other_frames[decoder])
@@ -106,33 +108,41 @@ def rule_columns(task: Task, beams: pd.DataFrame, scores: pd.DataFrame) -> pd.Da
     import pandas as pd
 
     numbers = _weigh_numbers(task, beams)
-    uid = numbers["uid"]
     mass = numbers.groupby("uid")["p"].sum()
+    answers = _mean_and_median(numbers)
+    frame = pd.DataFrame(index=scores.index)
+    uids = scores["uid"]
+    has_no_number = ~uids.isin(mass.index).to_numpy()
+    for rule, by_uid in zip(decoding_rules.RULES, answers, strict=True):
+        parsed = by_uid.reindex(uids).to_numpy(np.float64)
+        with np.errstate(over="ignore", invalid="ignore"):
+            error = np.abs(parsed - scores["answer"].to_numpy(np.float64))
+
+        parsed = np.where(has_no_number, scores["parsed"], parsed)
+        error = np.where(has_no_number, scores["error"], error)
+        frame[f"parsed[{rule}]"] = parsed
+        frame[f"error[{rule}]"] = error
+        frame[f"valid[{rule}]"] = scores["valid"].to_numpy(bool) & ~np.isnan(error)
+
+    mass_of_row = mass.reindex(uids, fill_value=0.0)
+    frame[decoding_rules.MASS] = mass_of_row.to_numpy(np.float64)
+    return frame
+
+
+def _mean_and_median(
+    numbers: pd.DataFrame,
+) -> tuple[pd.Series[float], pd.Series[float]]:
+    """The mean and the median of each uid's numbers, weighed by p."""
+    uid = numbers["uid"]
     share = numbers["p"] / numbers.groupby("uid")["p"].transform("sum")
+    # A value beyond float64 is infinite, and an infinite mean is no mistake of ours.
     with np.errstate(over="ignore", invalid="ignore"):
         mean = (numbers["value"] * share).groupby(uid).sum()
 
     # The values are sorted: the median is the first one at which half of the mass is reached.
     is_reached = share.groupby(uid).cumsum() >= 0.5 - 1e-12
     median = numbers[is_reached].groupby("uid")["value"].first()
-
-    columns: dict[str, Any] = {}
-    uids = scores["uid"]
-    answer = scores["answer"].to_numpy(np.float64)
-    is_valid = scores["valid"].to_numpy(bool)
-    has_no_number = ~uids.isin(mass.index).to_numpy()
-    for rule, by_uid in zip(decoding_rules.RULES, (mean, median), strict=True):
-        parsed = by_uid.reindex(uids).to_numpy(np.float64)
-        with np.errstate(over="ignore", invalid="ignore"):
-            error = np.abs(parsed - answer)
-        error = np.where(has_no_number, scores["error"], error)
-        columns[f"parsed[{rule}]"] = np.where(has_no_number, scores["parsed"], parsed)
-        columns[f"error[{rule}]"] = error
-        columns[f"valid[{rule}]"] = is_valid & ~np.isnan(error)
-
-    mass_of_row = mass.reindex(uids, fill_value=0.0)
-    columns[decoding_rules.MASS] = mass_of_row.to_numpy(np.float64)
-    return pd.DataFrame(columns, index=scores.index)
+    return mean, median
 
 
 def _weigh_numbers(task: Task, beams: pd.DataFrame) -> pd.DataFrame:
@@ -147,6 +157,8 @@ def _weigh_numbers(task: Task, beams: pd.DataFrame) -> pd.DataFrame:
     values = beams["text"].map(by_text).astype("float64")
     p = np.exp(beams["log_probability"].to_numpy(np.float64))
     numbers = pd.DataFrame({"uid": beams["uid"], "value": values, "p": p})
+
+    # Stable, so that equal values keep the order of beams, and sums their last bit.
     return numbers[numbers["value"].notna()].sort_values(
         ["uid", "value"], kind="stable"
     )

@@ -142,6 +142,8 @@ class Predictions:
 
         columns: dict[str, list[Any]] = {"completion": texts}
         reasons = [read_finish_reason(row.finish_reason) for row in rows]
+
+        # One unknown reason would make a rate of the known ones alone.
         if None not in reasons:
             columns["finish_reason"] = reasons
         return completions_frame(answered, columns)
@@ -196,13 +198,11 @@ def _find_columns(
         for role, names in COLUMNS.items()
     }
     for role, named in (("id", id_column), ("completion", completion_column)):
+        # A name that the user gives is taken as it is spelled, and no other counts.
         if named is not None:
             columns[role] = [named] if named in frame else []
         if len(columns[role]) != 1 and (named is not None or role == "completion"):
-            listed = (
-                " and ".join(columns[role])
-                or f"no {'column' if named is None else named}"
-            )
+            listed = " and ".join(columns[role]) or f"no {named or 'column'}"
             raise UserError(
                 f"{path} has {listed} for its {role}, of the columns "
                 f"{', '.join(map(str, frame))[:200]}: name one with --{role}-column."
@@ -220,35 +220,34 @@ def _prediction(
 ) -> Prediction:
     completion = columns["completion"][0]
     text = row[completion]
-    if not isinstance(text, str) and any(
-        _texts(row[name]) for name in columns["reasoning"]
-    ):
-        text = ""  # cut off while it reasoned, so there is no answer
     if not isinstance(text, str):
-        raise UserError(
-            f"{place}: its completion is {text!r:.80}, not text: write a string."
-        )
+        # Cut off while it reasoned, a completion has no answer; others are a mistake.
+        if not any(_texts(row[name]) for name in columns["reasoning"]):
+            raise UserError(
+                f"{place}: its completion is {text!r:.80}, not text: write a string."
+            )
+        text = ""
 
-    reasons = [row[name] for name in columns["finish"]]
+    # A uid may stand in a column of any name.
     cells = {
         str(name): str(value).strip()
         for name, value in row.items()
         if name != completion and isinstance(value, (str, int, float))
     }
+    reasons = (row[name] for name in columns["finish"])
+    written_reasons = (
+        reason for reason in reasons if isinstance(reason, str) and reason
+    )
+    prompts = {name: "\n".join(_texts(row[name])) for name in columns["prompt"]}
+    targets = {name: _texts(row[name]) for name in columns["target"]}
     return Prediction(
         place,
         text,
-        next(
-            (reason for reason in reasons if isinstance(reason, str) and reason), None
-        ),
-        {name: str(row[name]).strip() for name in columns["id"]},
-        {
-            name: "\n".join(texts)
-            for name in columns["prompt"]
-            if (texts := _texts(row[name]))
-        },
-        {name: texts for name in columns["target"] if (texts := _texts(row[name]))},
-        cells,
+        next(written_reasons, None),
+        ids={name: str(row[name]).strip() for name in columns["id"]},
+        prompts={name: prompt for name, prompt in prompts.items() if prompt},
+        targets={name: texts for name, texts in targets.items() if texts},
+        cells=cells,
     )
 
 
@@ -260,6 +259,8 @@ def _texts(value: Any) -> list[str]:
         )
     if isinstance(value, list):
         return [text for part in value for text in _texts(part)]
+    # A flag beside a prompt says nothing of the example.
     if isinstance(value, bool) or not isinstance(value, (str, int, float)):
         return []
+    # An empty cell of a CSV file is read as nan.
     return [str(value)] if str(value).strip() not in ("", "nan") else []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 CONFIDENCE = 0.95
+# Bounds lie within (-1, 1): at its ends the variance is 0.
 _EDGE = 1e-12
 
 
@@ -48,6 +49,8 @@ def tango(b: int, c: int, n: int) -> tuple[float, float]:
 def _score(delta: float, b: int, c: int, n: int) -> float:
     """How many standard errors the difference seen lies above `delta`."""
     excess = b - c - n * delta
+
+    # At the difference seen the score is 0, also where its variance is 0.
     if abs(excess) < n * _EDGE:
         return 0.0
 
@@ -55,11 +58,15 @@ def _score(delta: float, b: int, c: int, n: int) -> float:
     linear = -b - c + (2 * n - b + c) * delta
     constant = -c * delta * (1 - delta)
     discriminant = linear**2 - 8 * n * constant
+
+    # Rounding may leave a discriminant of 0 just below it.
     root = math.sqrt(max(0.0, discriminant))
     other = (root - linear) / (4 * n)
 
     product = delta * (1 - delta)
     variance = n * (2 * other + product)
+
+    # Without variance any excess is beyond every bound, on its side.
     if variance <= 0:
         return math.copysign(math.inf, excess)
     return excess / math.sqrt(variance)

@@ -104,6 +104,8 @@ def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
     scores["uid"] = completions["uid"].to_numpy()
     if "finish_reason" in completions.columns:
         scores["truncated"] = (completions["finish_reason"] == "length").to_numpy(bool)
+
+    # The columns of all tasks come first, whatever a task adds.
     ordered = {name: scores[name] for name in SCORE_COLUMNS if name in scores}
     frame = pd.DataFrame({**ordered, **notes})
     for name in attributes:
@@ -184,6 +186,7 @@ def _scores(
             errors.append(None)
             categories.append("invalid")
         else:
+            # As fractions, in which large integers keep all of their digits.
             errors.append(abs(value - answer))
             categories.append(category(value, answer))
     scores = {
@@ -196,9 +199,10 @@ def _scores(
         "text_match": texts_match(texts, targets),
     }
 
-    rows: list[Mapping[str, Any]] = []
-    if hasattr(task, "annotate"):
-        rows = [task.annotate(*pair) for pair in zip(texts, targets, strict=True)]
+    if not hasattr(task, "annotate"):
+        return scores, {}
+    rows = [task.annotate(*pair) for pair in zip(texts, targets, strict=True)]
+
     # The first row says which columns there are: those of a correct answer were checked before.
     names = rows[0] if rows else {}
     return scores, {name: [row[name] for row in rows] for name in names}
@@ -250,6 +254,7 @@ def _reference(
         value = value_of(task, reference)
     else:
         try:
+            # By its text: the float 0.1 means 1/10, not the nearest binary fraction.
             value = Fraction(str(reference))
         except ValueError:  # None, NaN, infinity
             value = None
@@ -273,5 +278,6 @@ def float_of(value: Fraction | None) -> float:
         return math.nan
     try:
         return float(value)
+    # An answer of 400 digits is wrong by an infinite error, and no crash.
     except OverflowError:
         return math.inf if value > 0 else -math.inf

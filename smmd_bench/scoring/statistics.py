@@ -64,7 +64,7 @@ def interval(
     """The metric over a scored frame, with its interval."""
     if metric.subset is not None:
         frame = frame[frame[metric.subset]]
-    columns = _columns(metric, frame)
+    columns = arrays_of(metric, frame)
     if not _is_share(metric, columns):
         estimate, _ = _resample(metric.statistic, columns, resamples)
         return estimate
@@ -73,6 +73,8 @@ def interval(
 
     n = len(frame)
     value = float(metric.statistic(*columns, axis=-1))
+
+    # Wilson's interval wants a count; rounding takes off what the mean has lost.
     count = round(value * n / 100)
     low, high = proportion_confint(count, n, alpha=1 - CONFIDENCE, method="wilson")
     return Estimate(value, 100 * float(low), 100 * float(high), n)
@@ -83,12 +85,13 @@ def metric_values(
 ) -> dict[str, dict[str, float | int | None]]:
     """Value, interval and n of every metric of the task whose columns the frame has; those of the
     error once more under each decoding rule that answered."""
-    return {
-        name: asdict(interval(metric, frame, resamples=resamples))
-        for decoder, frame in by_decoder(scores).items()
-        for name, metric in metrics_under(task, decoder).items()
-        if set(metric.columns) <= set(frame.columns)
-    }
+    estimates = {}
+    for decoder, frame in by_decoder(scores).items():
+        for name, metric in metrics_under(task, decoder).items():
+            if {*metric.columns} <= {*frame.columns}:
+                estimate = interval(metric, frame, resamples=resamples)
+                estimates[name] = asdict(estimate)
+    return estimates
 
 
 def paired_difference(
@@ -105,12 +108,11 @@ def paired_difference(
     """
     frame, other = common(frame, other)
     if metric.subset is not None:
-        in_both = frame[metric.subset].to_numpy(bool) & other[metric.subset].to_numpy(
-            bool
-        )
+        in_subset = frame[metric.subset].to_numpy(bool)
+        in_both = in_subset & other[metric.subset].to_numpy(bool)
         frame = frame[in_both]
         other = other[in_both]
-    columns = [*_columns(metric, frame), *_columns(metric, other)]
+    columns = [*arrays_of(metric, frame), *arrays_of(metric, other)]
     width = len(metric.columns)
 
     def difference(
@@ -138,18 +140,19 @@ def paired_difference(
 
 def p_of_resamples(drawn: NDArray[np.float64]) -> float | None:
     """Two-sided, of the resampled differences: never below 2 / (their number + 1). None without."""
+    # A resample of equal answers has no R², and so is on no side.
     drawn = drawn[np.isfinite(drawn)]
     if not len(drawn):
         return None
+    # Both sides count resamples at 0, so that p of no difference is 1.
     side = min(int(np.sum(drawn <= 0)), int(np.sum(drawn >= 0)))
     return min(1.0, 2 * (side + 1) / (len(drawn) + 1))
 
 
 def over_seeds(values: Sequence[float]) -> tuple[float, float | None]:
     """Mean and sample standard deviation (n - 1) over seeds; no deviation for one seed."""
-    return statistics.fmean(values), statistics.stdev(values) if len(
-        values
-    ) > 1 else None
+    deviation = statistics.stdev(values) if len(values) > 1 else None
+    return statistics.fmean(values), deviation
 
 
 def common(
@@ -158,6 +161,7 @@ def common(
     """The rows of both frames for the uids that they share, in the order of the first."""
     frame = frame.set_index("uid")
     other = other.set_index("uid")
+    # The usual case, which needs no copy of the frames.
     if frame.index.equals(other.index):
         return frame, other
     shared = frame.index[frame.index.isin(other.index)]
@@ -166,6 +170,7 @@ def common(
 
 def _is_share(metric: Metric, columns: Sequence[NDArray[np.float64]]) -> bool:
     """Whether the metric is a share of its examples, each of which counts 0 or 1."""
+    # ROUGE is a percentage, too, and its values lie between 0 and 1.
     binary = all(np.isin(column, (0.0, 1.0)).all() for column in columns)
     return isinstance(metric, Percentage) and len(columns[0]) > 0 and binary
 
@@ -183,6 +188,8 @@ def _resample(
     if n == 0:
         return Estimate(None, None, None, 0), nothing_drawn
     value = _finite(statistic(*columns, axis=-1))
+
+    # Every resample of one example is that example.
     if n == 1:
         return Estimate(value, None, None, 1), nothing_drawn
 
@@ -198,6 +205,7 @@ def _resample(
             batch=max(1, min(resamples, _VALUES_A_BATCH // n)),
             confidence_level=CONFIDENCE,
             method="percentile",
+            # The same files have the same intervals, whenever they are measured.
             rng=np.random.default_rng(0),
         )
 
@@ -206,7 +214,8 @@ def _resample(
     return estimate, result.bootstrap_distribution
 
 
-def _columns(metric: Metric, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
+def arrays_of(metric: Metric, frame: pd.DataFrame) -> list[NDArray[np.float64]]:
+    """The columns that a metric looks at, each [n]."""
     return [frame[column].to_numpy(np.float64) for column in metric.columns]
 
 

@@ -1,6 +1,7 @@
 """Arithmetic examples in Parquet: the same whatever the processes."""
 
 import pyarrow.parquet as pq
+import pytest
 from smmd_bench.tasks._mixed_expressions import split_of
 from smmd_bench.tasks.arithmetic import IN_PROCESS_BELOW, SCHEMA, ExampleTable, generate
 
@@ -32,6 +33,15 @@ def test_a_file_holds_what_was_asked_for(tmp_path):
 def test_examples_are_the_same_one_by_one_and_in_a_loop(tmp_path):
     examples = ExampleTable(drawn(tmp_path / "a.parquet", 1500))
     assert list(examples) == [examples[at] for at in range(1500)]
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [slice(2, 9), slice(2, 20, 3), slice(-4, None), slice(9, 2, -2), slice(5, 3, 2)],
+)
+def test_a_slice_of_examples_is_that_of_their_list(tmp_path, rows):
+    examples = ExampleTable(drawn(tmp_path / "a.parquet", 30))
+    assert list(examples[rows]) == list(examples)[rows]
 
 
 def test_the_file_does_not_depend_on_the_number_of_processes_nor_on_what_comes_after(
