@@ -135,6 +135,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     forward = objective_forward(trainer.model, trainer.numeric_loss)
     with fast_products(trainer.model, int(data.lengths.max())), forward:
         trainer.train(resume_from_checkpoint=epochs.last_complete())
+    # The first process alone writes, once the last epoch of all is in place.
     trainer.accelerator.wait_for_everyone()
     if not is_first():
         return
@@ -191,6 +192,7 @@ def _make_trainer(
         callbacks=callbacks,
         numeric_loss=loss,
         sampler=sampler if recipe.group_by_length else None,
+        # Where a CPU's memory ends, the system kills the process: no error tells of it.
         rehearse=on_gpu,
     )
 
@@ -219,6 +221,7 @@ def training_arguments(
         )
 
     share = recipe.batch_size // processes()
+    # All micro-batches of a step are of one size, so that it divides a process's share.
     micro = math.gcd(share, recipe.micro_batch_size)
     arguments = TrainingArguments(
         output_dir=str(folder),
@@ -236,11 +239,14 @@ def training_arguments(
         max_grad_norm=recipe.max_grad_norm,
         gradient_checkpointing=recipe.gradient_checkpointing,
         logging_steps=1,
+        # The Trainer would write the mean of earlier steps in place of a NaN.
         logging_nan_inf_filter=False,
         save_strategy="epoch" if saves else "no",
+        # The Trainer removes older states before `Epochs` has marked the newest one as complete.
         save_total_limit=2,
         seed=seed,
         disable_tqdm=True,
+        # The collator reads columns that the model's forward does not name.
         remove_unused_columns=False,
         label_names=["labels"],
         dataloader_num_workers=readers,
@@ -250,10 +256,9 @@ def training_arguments(
         **(tracker or {"report_to": []}),
     )
 
+    # A process trains on one GPU: nn.DataParallel would change the batch.
     if arguments.n_gpu > 1:
-        arguments._n_gpu = (
-            1  # a cell trains on one GPU: nn.DataParallel would change the batch
-        )
+        arguments._n_gpu = 1
     return arguments
 
 

@@ -38,6 +38,7 @@ def tracking(name: str | None, label: str, cell_folder: Path) -> dict[str, Any]:
     folder = run / "tracking"
     folder.mkdir(parents=True, exist_ok=True)
     folder_of_cell = folder_name([label], {"cell": cell_folder.name})
+    # TensorBoard has no names of runs: it shows those of folders.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(folder / "tensorboard" / folder_of_cell)
     os.environ.setdefault("WANDB_DIR", str(folder))
     os.environ.setdefault("WANDB_PROJECT", run.name)

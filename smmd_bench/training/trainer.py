@@ -72,14 +72,12 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         }
         inputs["use_cache"] = False
         step = targets, num_tokens, num_units
+        places = targets.row, targets.position
         if head is None:
-            # [T, V]
-            logits = plain_forward(**inputs).logits[targets.row, targets.position]
+            logits = plain_forward(**inputs).logits[places]  # [T, V]
             out = logits_objective(loss, logits, *step)
         else:
-            hidden = causal.base_model(**inputs).last_hidden_state[
-                targets.row, targets.position
-            ]
+            hidden = causal.base_model(**inputs).last_hidden_state[places]  # [T, H]
             out = layer(hidden, *step)
         return {"loss": out.total, "objective": out}
 
@@ -89,6 +87,7 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     try:
         yield
     finally:
+        # An attribute hides the method of the class, which is seen again without it.
         del causal.forward
         if head is not None:
             del layer.forward
@@ -136,6 +135,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     it ends there; it changes no weight.
     """
 
+    # Or the Trainer would divide each micro-batch's share by their number.
     loss_is_scaled_for_ga = True
 
     def __init__(
@@ -161,16 +161,16 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         self._counts = self._sums = torch.zeros(2)
 
     def _get_train_sampler(self, *arguments: Any) -> Any:
-        return (
-            super()._get_train_sampler(*arguments)
-            if self.sampler is None
-            else self.sampler
-        )
+        if self.sampler is None:
+            return super()._get_train_sampler(*arguments)
+        return self.sampler
 
     def get_train_dataloader(self) -> Any:
         """The Trainer's own; of one of several processes the batches are its share of these."""
         if self.args.world_size == 1:
             return super().get_train_dataloader()
+
+        # accelerate repeats examples to fill the last step of all processes.
         steps = self.args.gradient_accumulation_steps
 
         batches = RankBatches(
@@ -230,16 +230,16 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     def _rehearse(self, model: Any) -> None:
         """Run the longest micro-batch, beside room for the optimiser's moments, and forget it."""
         rows = np.argsort(self.train_dataset.lengths)[-self.micro_batch_size :]
-        with torch.random.fork_rng(
-            [self.args.device] if self.args.device.type == "cuda" else []
-        ):
-            trained = [p for p in model.parameters() if p.requires_grad]
+        devices = [self.args.device] if self.args.device.type == "cuda" else []
+        trained = [p for p in model.parameters() if p.requires_grad]
+        moments: list[Tensor] = []
+        # The first step must see the dropout that it has without a rehearsal.
+        with torch.random.fork_rng(devices):
+            # AdamW makes its two moments of each weight after the first step's backward pass. A
+            # training that resumed has them.
             try:
-                moments = (
-                    []
-                    if self.optimizer.state
-                    else [torch.empty_like(p) for p in 2 * trained]
-                )
+                if not self.optimizer.state:
+                    moments = [torch.empty_like(p) for p in 2 * trained]
             except torch.OutOfMemoryError as error:
                 raise self._out_of_memory() from error
             longest = [self._collate(rows)]
@@ -276,10 +276,10 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             return super().training_step(model, batch)
 
         parts = batch["example"].cpu().split(self.micro_batch_size)
-        losses = [
-            super(ObjectiveTrainer, self).training_step(model, self._collate(p))
-            for p in parts
-        ]
+        losses = []
+        # Shares of the step's objective add up, however its examples are divided.
+        for examples in parts:
+            losses.append(super().training_step(model, self._collate(examples)))
         return torch.stack(losses).sum()
 
     def _collate(self, rows: Any) -> Any:
@@ -299,11 +299,13 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         num_items_in_batch: Any = None,
     ) -> Any:
         """This micro-batch's share of the step's objective."""
-        inputs = {name: value for name, value in inputs.items() if name != "example"}
-        targets = inputs["targets"].to(self.args.device)
-        inputs["targets"] = targets.at_step(self.args.seed, self.state.global_step)
-        inputs["num_tokens"], inputs["num_units"] = self._counts
-        outputs = model(**inputs)
+        batch = dict(inputs)
+        # The keys of the targets hold it already, and a model knows no such input.
+        batch.pop("example")
+        targets = batch["targets"].to(self.args.device)
+        batch["targets"] = targets.at_step(self.args.seed, self.state.global_step)
+        batch["num_tokens"], batch["num_units"] = self._counts
+        outputs = model(**batch)
 
         objective: ObjectiveOutput = outputs["objective"]
         sums = objective.cross_entropy_sum, objective.auxiliary_sum
