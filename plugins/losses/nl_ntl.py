@@ -84,6 +84,7 @@ class _NumberLevelTerm(NumericLoss):
             )
             exponent = exponent.clamp(max=_LARGEST_EXPONENT)
             place = 10.0 ** exponent.double()
+
         # Before the first number, which is 0, stands -1: it begins, too.
         changes = torch.diff(number, prepend=number.new_tensor([-1]))
         return {

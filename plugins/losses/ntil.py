@@ -123,6 +123,7 @@ class _IntegrityTerm(NumericLoss):
         row, position = places.row[index], places.position[index]
         # A point ends a number, since only neighbours in the row belong together.
         number, exponent = number_spans(row, position, torch.ones_like(row))
+
         first = _changes(row)
         rows = first.cumsum(0) - 1
         return {

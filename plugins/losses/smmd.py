@@ -91,6 +91,7 @@ class SmoothMMD:
             raise ValueError(
                 "a random kernel knows no distances: leave out sigma and squash."
             )
+
         if self.kernel == "distance" and self.kernel_seed:
             raise ValueError(
                 "kernel_seed is for kernel=shuffled and kernel=random: leave it out."
@@ -130,6 +131,7 @@ class SmoothMMD:
             v = v[order]
         distance = (v[:, None] - v).abs()  # [N, N]
         distance = squash_distances(distance, vocabulary.values, self.squash)
+
         sigma = torch.tensor(self.sigma, dtype=v.dtype)  # [S]
         width = 2 * sigma[:, None, None] ** 2  # [S, 1, 1]
         kernels = torch.exp(-(distance**2) / width)  # [S, N, N]
