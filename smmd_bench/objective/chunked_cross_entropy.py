@@ -18,8 +18,6 @@ chunks it takes 13 times as long (27.6 s against 2.2 s; plain logits 2.8 s; H=89
 tokens, float32, frozen head, one CPU thread, n=3: benchmarks/README.md has the command).
 """
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -3,8 +3,6 @@
 Shapes: T supervised tokens, H features, V tokens in the vocabulary, C rows and B columns at a time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The auxiliary's share of the total, evaluated and differentiated inside the fused Function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise

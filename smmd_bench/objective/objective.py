@@ -13,8 +13,6 @@ The totals of micro-batches that share T and U add up to the total of the whole 
 `cross_entropy` is always the full one, so that losses can be compared by it.
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """The map from last hidden states to logits, and how to read it off a transformers model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace

@@ -8,8 +8,6 @@ is where checkpoints of one base differ most. Where a model reads images, some s
 picture, and so see the vision tower. `smmd_bench.decoding.canary_check` has the rule.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -88,23 +86,26 @@ def _batches(
     first_picture = len(texts.token_ids) - texts.pictures
 
     for start in range(0, first_picture, BATCH):
-        end = min(start + BATCH, first_picture)
-        rows = texts.token_ids[start:end]
+        batch = slice(start, min(start + BATCH, first_picture))
+        rows = texts.token_ids[batch]
         lengths = [len(row) for row in rows]
         width = max(lengths)
-        padded = []
-        for row in rows:
-            # Attention is causal: what pads a row on its right is seen by nothing that is scored.
-            # It is the row's last token: the tokenizer's own may be a picture's placeholder.
-            padding = [row[-1]] * (width - len(row))
-            padded.append([*row, *padding])
-        counts = list(zip(lengths, texts.scored[start:end], strict=True))
+        padded = [_pad(row, width) for row in rows]
+        counts = list(zip(lengths, texts.scored[batch], strict=True))
         yield {"input_ids": torch.tensor(padded)}, counts
 
     # A row with a picture is longer once its picture is in it.
     for index in range(first_picture, len(texts.token_ids)):
-        inputs = expand(processor, texts.token_ids[index], [canary_picture()])
+        row = texts.token_ids[index]
+        inputs = expand(processor, row, [canary_picture()])
         yield inputs, [(None, texts.scored[index])]
+
+
+def _pad(row: Sequence[int], width: int) -> list[int]:
+    # Attention is causal: what pads a row on its right is seen by nothing that is scored.
+    # It is the row's last token: the tokenizer's own may be a picture's placeholder.
+    padding = [row[-1]] * (width - len(row))
+    return [*row, *padding]
 
 
 @contextmanager

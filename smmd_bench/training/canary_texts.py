@@ -4,8 +4,6 @@ Every checkpoint of a task reads the same sequences, whatever its loss and seed,
 canaries can be compared with one another.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass

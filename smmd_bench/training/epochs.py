@@ -1,7 +1,5 @@
 """What a training keeps of each epoch, and from which state a killed one resumes."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import time

@@ -1,8 +1,6 @@
 """The order of training examples: batches of like length in random order, and in several processes
 those of one process, split, nothing repeated."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 

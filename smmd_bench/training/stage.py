@@ -9,8 +9,6 @@ epochs/K/        weights after epoch K (an adapter, or the full model)
 training/        the state from which a killed training resumes; removed at the end
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 import time
@@ -221,8 +219,7 @@ def training_arguments(
         )
 
     share = recipe.batch_size // processes()
-    # All micro-batches of a step are of one size, so that it divides a process's share.
-    micro = math.gcd(share, recipe.micro_batch_size)
+    micro = math.gcd(share, recipe.micro_batch_size)  # all of one size
     arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=recipe.epochs,
@@ -239,15 +236,13 @@ def training_arguments(
         max_grad_norm=recipe.max_grad_norm,
         gradient_checkpointing=recipe.gradient_checkpointing,
         logging_steps=1,
-        # The Trainer would write the mean of earlier steps in place of a NaN.
-        logging_nan_inf_filter=False,
+        logging_nan_inf_filter=False,  # or it logs an earlier mean in place of a NaN
         save_strategy="epoch" if saves else "no",
         # The Trainer removes older states before `Epochs` has marked the newest one as complete.
         save_total_limit=2,
         seed=seed,
         disable_tqdm=True,
-        # The collator reads columns that the model's forward does not name.
-        remove_unused_columns=False,
+        remove_unused_columns=False,  # the collator reads more than forward names
         label_names=["labels"],
         dataloader_num_workers=readers,
         dataloader_pin_memory=gpu,

@@ -5,8 +5,6 @@ RUN/tracking/tensorboard/CELL, or RUN/tracking/wandb or trackio unless WANDB_DIR
 another place. A cell's run is called by its label.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from pathlib import Path

@@ -8,11 +8,10 @@ of an optimiser step before its first forward pass. What they and the objective 
 labels is found when a batch is made, so that a GPU waits for nothing until the step's log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -110,20 +109,14 @@ def own_forward(model: Any) -> Iterator[None]:
             module.forward = forward
 
 
-class _WithTargets:
-    """A collator whose batches have the targets of their labels in place of these; with a loss of
-    its own, which stays on the CPU."""
-
-    def __init__(self, collate: Any, loss: NumericLoss) -> None:
-        self.collate, self.loss = collate, loss
-
-    def __call__(self, rows: list[Any]) -> dict[str, Any]:
-        batch = dict(self.collate(rows))
-        labels = batch.pop("labels")
-        return {
-            **batch,
-            "targets": supervised_targets(self.loss, labels[:, 1:], batch["example"]),
-        }
+def _collate_targets(
+    collate: Any, loss: NumericLoss, rows: list[Any]
+) -> dict[str, Any]:
+    """A batch of `collate` that has the targets of its labels in place of these."""
+    batch = dict(collate(rows))
+    labels = batch.pop("labels")
+    batch["targets"] = supervised_targets(loss, labels[:, 1:], batch["example"])
+    return batch
 
 
 class ObjectiveTrainer(Trainer):  # type: ignore[misc]
@@ -149,9 +142,12 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         let_cpu_shard()
         super().__init__(**arguments)
         reduce_in_float32(self.accelerator)
-        self.data_collator: Any = _WithTargets(
-            self.data_collator, deepcopy(numeric_loss)
+        # Batches are made on the CPU, where the collator's own copy of the loss stays.
+        loss_on_cpu = deepcopy(numeric_loss)
+        self.data_collator: Any = partial(
+            _collate_targets, self.data_collator, loss_on_cpu
         )
+
         self.sampler, self.numeric_loss = sampler, numeric_loss
         self.rehearse = rehearse
         self.on_halving: Callable[[int], None] = lambda size: None
@@ -242,6 +238,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
                     moments = [torch.empty_like(p) for p in 2 * trained]
             except torch.OutOfMemoryError as error:
                 raise self._out_of_memory() from error
+
             longest = [self._collate(rows)]
             self._train(model, longest, longest)
             del moments
@@ -321,6 +318,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             cross_entropy, auxiliary = self.accelerator.reduce(
                 self._sums, "sum"
             ).tolist()
+
             tokens, units = map(float, self._counts.tolist())
             logs["cross_entropy"] = cross_entropy / max(tokens, 1)
             logs["tokens"], logs["units"] = tokens, units
