@@ -4,8 +4,6 @@ Whenever another checkpoint becomes the current one, its canary is read first, s
 answered with other weights.
 """
 
-from __future__ import annotations
-
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
@@ -32,6 +30,7 @@ from smmd_bench.models.checkpoints import (
     require_safetensors,
     stop_token_ids,
 )
+from smmd_bench.models.tokenizers import load_processor, load_tokenizer
 from smmd_bench.training.canary_texts import canary_images
 
 _LOG = logging.getLogger(__name__)
@@ -54,8 +53,6 @@ class CheckpointSession(ABC):
     """A started engine, the checkpoint that it runs, and the calls of `EngineSession`."""
 
     def __init__(self, base: Path, settings: EngineSettings) -> None:
-        from smmd_bench.models.tokenizers import load_tokenizer
-
         self._base, self._settings = base, settings
         self._context = at_most_positions(base, settings.max_model_length)
         self._tokenizer = load_tokenizer(base)
@@ -129,10 +126,12 @@ class CheckpointSession(ABC):
         """Make a checkpoint the current one. Raises RuntimeError where its canary fails."""
         if checkpoint == self._current:
             return
+        # If loading or the canary fails, it is not known which weights are there.
         self._current = None
         if checkpoint.kind != "base":
             require_safetensors(checkpoint)
         self._load(checkpoint)
+
         if (canary := checkpoint.canary) is not None:
             rows = self._rows(canary.token_ids, canary_images(canary), 0)
             counts = [len(row) for row in canary.log_probabilities]
@@ -152,14 +151,14 @@ class CheckpointSession(ABC):
         """Raises UserError where a row and `new` tokens do not fit the context."""
         lengths = expanded_lengths(self._processor if images else None, ids, images)
         require_room(lengths, new, self._context)
+
         told = progress or (lambda *_: None)
+        # A row without images has an empty list of them, so that nothing below asks for None.
         images = images or [()] * len(ids)
         return Rows(ids, images, lengths, lambda done: told(what, done, len(ids)))
 
     @cached_property
     def _processor(self) -> Any:
-        from smmd_bench.models.tokenizers import load_processor
-
         return load_processor(
             self._base, self._settings.min_pixels, self._settings.max_pixels
         )

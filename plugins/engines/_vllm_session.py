@@ -67,9 +67,7 @@ class VllmSession(CheckpointSession):
             stop_token_ids=self._stop,
             detokenize=False,
         )
-        outputs = run(
-            self._llm, rows.ids, rows.images, params, self._adapter, rows.report
-        )
+        outputs = self._run(rows.ids, rows.images, params, rows.report)
         token_ids = [tuple(output.outputs[0].token_ids) for output in outputs]
         texts = decode_texts(self._tokenizer, token_ids, self._stop)
         return [
@@ -89,12 +87,10 @@ class VllmSession(CheckpointSession):
                 _next_token(logprob_token_ids=token_ids[at : at + step])
                 for at in starts
             ]
-        outputs = run(
-            self._llm,
+        outputs = self._run(
             [ids for ids in rows.ids for _ in parts],
             [files for files in rows.images for _ in parts],
             parts * len(rows.ids),
-            self._adapter,
             lambda done: rows.report(done // len(parts)),
         )
 
@@ -115,9 +111,7 @@ class VllmSession(CheckpointSession):
 
     def _likeliest(self, rows: Rows, most: int) -> list[dict[int, float]]:
         params = _next_token(logprobs=most)
-        outputs = run(
-            self._llm, rows.ids, rows.images, params, self._adapter, rows.report
-        )
+        outputs = self._run(rows.ids, rows.images, params, rows.report)
         return [_log_probabilities(output) for output in outputs]
 
     def _score(self, rows: Rows, counts: Sequence[int]) -> list[list[float]]:
@@ -133,9 +127,42 @@ class VllmSession(CheckpointSession):
                 images.append(files)
                 params.append(_next_token(logprob_token_ids=[token]))
 
-        outputs = run(self._llm, prefixes, images, params, self._adapter)
+        outputs = self._run(prefixes, images, params)
         log_p = map(_log_probability, outputs, tokens)
         return [list(islice(log_p, count)) for count in counts]
+
+    def _run(
+        self,
+        prompts: Sequence[Sequence[int]],
+        images: Images,
+        params: SamplingParams | Sequence[SamplingParams],
+        report: Callable[[int], None] = lambda _: None,
+    ) -> list[RequestOutput]:
+        """One request a prompt, in order; its images are read when it goes in. After an error all
+        are aborted: they would join the next batch, with another checkpoint."""
+        engine = self._llm.llm_engine
+        shared = not isinstance(params, Sequence)
+        limit = IN_FLIGHT_WITH_IMAGES if any(images) else IN_FLIGHT
+        added: list[str] = []
+        finished: list[RequestOutput] = []
+        try:
+            while len(finished) < len(prompts):
+                more = slice(len(added), len(finished) + limit)
+                pairs = zip(prompts[more], images[more], strict=True)
+                added += self._llm.enqueue(
+                    [_make_request(*pair) for pair in pairs],
+                    params if shared else params[more],
+                    lora_request=self._adapter,
+                    use_tqdm=False,
+                )
+                finished += [output for output in engine.step() if output.finished]
+                report(len(finished))
+        except BaseException:
+            engine.abort_request(added, internal=True)
+            raise
+
+        # Requests end in any order, and have ascending numbers as they go in.
+        return sorted(finished, key=lambda output: int(output.request_id))
 
     def _use(self, checkpoint: Checkpoint) -> None:
         if self._broken is not None:
@@ -150,6 +177,7 @@ class VllmSession(CheckpointSession):
 
     def _swap(self, weights: Path, checkpoint: Checkpoint) -> None:
         """Load other weights into the running engine; drop all that was made with the old ones."""
+        # Until all of it is done, the engine may hold some weights of each checkpoint.
         self._broken = (
             f"loading the weights of '{checkpoint.name}' ({weights}) failed half-way"
         )
@@ -157,6 +185,7 @@ class VllmSession(CheckpointSession):
             self._llm.collective_rpc(
                 "reload_weights", kwargs={"weights_path": str(folder)}
             )
+
         # where it looks for the processor
         self._llm.model_config.model = str(self._base)
         self._llm.apply_model(_pack_embeddings)
@@ -165,6 +194,7 @@ class VllmSession(CheckpointSession):
             raise RuntimeError(
                 "vLLM did not reset its prefix cache after a change of weights."
             )
+
         self._weights = weights
         self._broken = None
 
@@ -176,6 +206,7 @@ class VllmSession(CheckpointSession):
             raise ValueError(
                 f"'{checkpoint.name}' is an adapter: open the engine with adapters=True."
             )
+        # vLLM keeps the weights of an adapter by its number, so each path has one for good.
         number = self._adapters.setdefault(checkpoint.path, len(self._adapters) + 1)
         return LoRARequest(f"adapter-{number}", number, str(checkpoint.path))
 
@@ -216,42 +247,7 @@ def _pack_embeddings(model: Any) -> None:
             dispatch_cpu_unquantized_gemm(module, remove_weight=False)
 
 
-def run(
-    llm: LLM,
-    prompts: Sequence[Sequence[int]],
-    images: Images,
-    params: SamplingParams | Sequence[SamplingParams],
-    adapter: LoRARequest | None,
-    report: Callable[[int], None] = lambda _: None,
-) -> list[RequestOutput]:
-    """One request a prompt, in order; its images are read when it goes in. After an error all are
-    aborted: they would join the next batch, with another checkpoint."""
-    engine = llm.llm_engine
-    shared = not isinstance(params, Sequence)
-    limit = IN_FLIGHT_WITH_IMAGES if any(images) else IN_FLIGHT
-    added: list[str] = []
-    finished: list[RequestOutput] = []
-    try:
-        while len(finished) < len(prompts):
-            more = slice(len(added), len(finished) + limit)
-            added += llm.enqueue(
-                [
-                    _request(*pair)
-                    for pair in zip(prompts[more], images[more], strict=True)
-                ],
-                params if shared else params[more],
-                lora_request=adapter,
-                use_tqdm=False,
-            )
-            finished += [output for output in engine.step() if output.finished]
-            report(len(finished))
-    except BaseException:
-        engine.abort_request(added, internal=True)
-        raise
-    return sorted(finished, key=lambda output: int(output.request_id))
-
-
-def _request(prompt: Sequence[int], files: Sequence[Any]) -> dict[str, Any]:
+def _make_request(prompt: Sequence[int], files: Sequence[Any]) -> dict[str, Any]:
     """What vLLM takes; it puts the tokens of an image in place of its placeholder."""
     request: dict[str, Any] = {"prompt_token_ids": list(prompt)}
     if files:

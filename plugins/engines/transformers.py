@@ -4,8 +4,6 @@ Adapters are put on the base and taken off again, never merged into it; a full c
 the base until the base is asked for again.
 """
 
-from __future__ import annotations
-
 import gc
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -84,6 +82,7 @@ class TransformersSession(CheckpointSession):
             pad_token_id=self._tokenizer.pad_token_id,
             use_cache=True,
         )
+
         completions: dict[int, Completion] = {}
         for batch in _batches(rows, DECODE_TOKENS, max_new_tokens):
             inputs = self._inputs(rows, batch)
@@ -128,20 +127,23 @@ class TransformersSession(CheckpointSession):
         scores: list[list[float]] = [[] for _ in rows.ids]
         for batch in _batches(rows, LOGIT_TOKENS):
             inputs = self._inputs(rows, batch)
-            ids = inputs["input_ids"]  # [B, T]
             longest = max(counts[index] for index in batch)
+            # The last logits predict what comes after a row, which nothing scores.
             logits = self._logits(inputs, keep=longest + 1)  # [B, S + 1, V]
 
             # Rows are padded on the left, so that the last tokens of all stand below one another.
-            tokens = ids[:, ids.shape[1] - longest :]  # [B, S]
-            log_p_of_tokens = _log_probabilities(logits[:, :-1], tokens)  # [B, S]
-            for index, row in zip(batch, log_p_of_tokens.tolist(), strict=True):
+            ids = inputs["input_ids"]  # [B, T]
+            first = ids.shape[1] - longest
+            tokens = ids[:, first:]  # [B, S]
+            log_p = _log_probabilities(logits[:, :-1], tokens).tolist()  # [B, S]
+            for index, row in zip(batch, log_p, strict=True):
                 start = longest - counts[index]
                 scores[index] = row[start:]
         return scores
 
     def _inputs(self, rows: Rows, batch: Sequence[int]) -> dict[str, Tensor]:
         """What the model takes for some of the rows, padded on the left."""
+        # All rows of a batch have images, or none has.
         if rows.images[batch[0]]:
             unpadded = [
                 expand(self._processor, rows.ids[i], rows.images[i]) for i in batch
@@ -177,6 +179,7 @@ class TransformersSession(CheckpointSession):
         if self._has_adapter:
             self._model = self._model.unload()
             self._has_adapter = False
+
         weights = checkpoint.path if checkpoint.kind == "full" else self._base
         if weights != self._weights:
             self._load_weights(weights)
@@ -187,9 +190,10 @@ class TransformersSession(CheckpointSession):
             self._has_adapter = True
 
     def _load_weights(self, weights: Path) -> None:
+        # The old model goes first: two of them may not fit the memory.
         self._model = self._weights = None
         self._model = load_model(weights, self._settings.dtype).to(self._device)
-        # no sampling defaults, no penalties
+        # A checkpoint's own defaults may have penalties, which would change greedy answers.
         self._model.generation_config = GenerationConfig()
         self._weights = weights
 

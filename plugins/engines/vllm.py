@@ -104,13 +104,12 @@ class VllmEngine:
     def open(self, base: Path, settings: EngineSettings) -> Iterator[EngineSession]:
         """Start vLLM on `base`; leaving the context frees its memory and its process group."""
         self.require(base, settings, processes())
-        if (
-            _MODES.setdefault("batch_invariant", self.batch_invariant)
-            != self.batch_invariant
-        ):
+        opened_with = _MODES.setdefault("batch_invariant", self.batch_invariant)
+        if opened_with != self.batch_invariant:
             raise UserError(
                 "vLLM's batch-invariant mode is one for a process: start another."
             )
+
         context = at_most_positions(base, settings.max_model_length)
         exact = settings.dtype == "float32"
         invariant = {"VLLM_BATCH_INVARIANT": str(int(self.batch_invariant))}
@@ -183,15 +182,17 @@ def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
     more: dict[str, Any] = {}
     if _on_cpu():
         more |= {
+            # Compiled, a start takes 37 to 92 seconds in place of 3.
             "enforce_eager": True,
+            # By default vLLM asks for 92 % of the machine's memory.
             "kv_cache_memory_bytes": int(settings.memory_gb * 2**30),
+            # positions that prompts share as one; of 128 few share any
+            "block_size": 32,
         }
-        more["block_size"] = (
-            32  # positions that prompts share as one; of 128 few share any
-        )
     elif torch.cuda.is_available():
         more["gpu_memory_utilization"] = memory_share(*torch.cuda.mem_get_info())
         more["tensor_parallel_size"] = processes()  # of gpus_per_cell
+
     if settings.adapters:
         rank = settings.max_lora_rank
         if rank > LORA_RANKS[-1]:
@@ -199,17 +200,22 @@ def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
                 f"LoRA rank {rank} is more than vLLM can: use {LORA_RANKS[-1]} or less."
             )
         max_rank = min(size for size in LORA_RANKS if size >= rank)
+        # A batch has one adapter at a time. Of several slots, vLLM's CPU kernels take the last for
+        # requests without any.
         more |= {"enable_lora": True, "max_loras": 1, "max_lora_rank": max_rank}
         if _on_cpu():
             _share_adapter()
+
     if scaling := _attention_scaling(base):
         more["hf_overrides"] = {"text_config": {"llama_4_scaling": scaling}}
+
     if reads_images(base):
         more |= {
             "limit_mm_per_prompt": {"image": max(1, settings.images), "video": 0},
             "mm_processor_cache_gb": IMAGE_CACHE_GB,
             "mm_processor_kwargs": _pixel_limits(base, settings),
         }
+
     return LLM(
         model=str(base),
         dtype=settings.dtype,
@@ -283,6 +289,7 @@ def _environment(more: Mapping[str, str], *, cpu: bool, exact: bool) -> Iterator
     a busy machine decodes up to twenty times slower.
     """
     environment = dict(os.environ)
+    # An engine in a process of its own takes 14 seconds to start, and this one 3.
     os.environ |= {"VLLM_ENABLE_V1_MULTIPROCESSING": "0", **more}
     defaults = {"VLLM_NO_USAGE_STATS": "1", "VLLM_LOGGING_STREAM": "ext://sys.stderr"}
     if "SMMD_BENCH_DEBUG" not in os.environ:
@@ -290,16 +297,13 @@ def _environment(more: Mapping[str, str], *, cpu: bool, exact: bool) -> Iterator
     if exact:
         defaults["TRITON_F32_DEFAULT"] = "ieee"
     if cpu:
-        cores = (
-            len(os.sched_getaffinity(0))
-            if hasattr(os, "sched_getaffinity")
-            else os.cpu_count()
-        )
         defaults |= {
+            # The first request with log-probabilities would compile for 15 seconds and more.
             "TORCHDYNAMO_DISABLE": "1",
-            "OMP_NUM_THREADS": str(cores),
+            "OMP_NUM_THREADS": str(len(os.sched_getaffinity(0))),
             "OMP_WAIT_POLICY": "PASSIVE",
         }
+
     for name, value in defaults.items():
         os.environ.setdefault(name, value)
 

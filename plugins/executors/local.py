@@ -6,8 +6,6 @@ processes die with this one, so a killed run leaves nothing behind that still wr
 killed beside others, as where memory ends, runs again, alone.
 """
 
-from __future__ import annotations
-
 import math
 import os
 from collections.abc import Iterator
@@ -57,10 +55,9 @@ class LocalExecutor(SeveralGpus):
         """The names of the GPUs that are visible here."""
         import torch
 
-        count, visible = (
-            torch.cuda.device_count(),
-            os.environ.get("CUDA_VISIBLE_DEVICES"),
-        )
+        count = torch.cuda.device_count()
+        # A job's own CUDA_VISIBLE_DEVICES counts from all GPUs, not from those that are left here.
+        visible = os.environ.get("CUDA_VISIBLE_DEVICES")
         names = visible.split(",") if visible else map(str, range(count))
         return tuple(name.strip() for name in names)[:count]
 
@@ -78,6 +75,7 @@ class LocalExecutor(SeveralGpus):
                 f"local[gpus_per_cell={self.gpus_per_cell}] needs {self.gpus_per_cell} GPUs, and "
                 f"this machine has {len(self.gpus)}."
             )
+
         room, events = _Room(self, queue), _Events()
         running: dict[str, WorkerProcess] = {}
         try:
@@ -100,7 +98,8 @@ class LocalExecutor(SeveralGpus):
                     continue
                 room.leave(job)
                 running.pop(job.name).close()
-                if failure and "SIGKILL" in failure and running:  # too little for all
+                # The system kills a process where memory ends. Alone, it may have enough.
+                if failure and "SIGKILL" in failure and running:
                     progress(f"{job.label}: {failure}; it runs again, alone.", 0, 0)
                     alone = replace(job.resources, memory_gb=math.inf)
                     queue.waiting.append(replace(job, resources=alone))
@@ -135,9 +134,11 @@ class _Room:
         if not self.inside:
             return True
         executor = self.executor
-        jobs = [job, *(other for other, _ in self.inside.values())]
+        running = [other for other, _ in self.inside.values()]
+        jobs = [job, *running]
         if sum(other.resources.memory_gb for other in jobs) > self.memory:
             return False
+
         if executor.gpus:
             gpus = job.resources.gpus * executor.gpus_per_cell
             return len(jobs) <= executor.slots and gpus <= len(self.gpus)
@@ -152,15 +153,17 @@ class _Room:
 
     def enter(self, job: Job) -> dict[str, str]:
         """Take what the job needs; the environment in which it sees that alone."""
-        if not self.executor.gpus:
+        executor = self.executor
+        if not executor.gpus:
             self.inside[job.name] = job, []
-            return self.executor.environment(job, self._threads(job))
+            return executor.environment(job, self._threads(job))
 
-        count = job.resources.gpus * self.executor.gpus_per_cell
-        gpus = [self.gpus.pop(0) for _ in range(count)]
+        count = job.resources.gpus * executor.gpus_per_cell
+        gpus, self.gpus = self.gpus[:count], self.gpus[count:]
         self.inside[job.name] = job, gpus
-        environment = self.executor.environment(job, self._given)
-        return {"CUDA_VISIBLE_DEVICES": ",".join(gpus), **environment}
+        visible = ",".join(gpus)
+        environment = executor.environment(job, self._given)
+        return {"CUDA_VISIBLE_DEVICES": visible, **environment}
 
     def leave(self, job: Job) -> None:
         """Give back what it had."""

@@ -70,6 +70,8 @@ class RayExecutor(SeveralGpus):
         this_node = NodeAffinitySchedulingStrategy(
             ray.get_runtime_context().get_node_id(), soft=False
         )
+
+        # The queue takes no core from the jobs, and does not die with another node.
         told = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": this_node})
         running: dict[Any, Job] = {}
         task = ray.remote(max_calls=1, max_retries=self.retries)(_work)
@@ -77,9 +79,9 @@ class RayExecutor(SeveralGpus):
             while True:
                 while len(running) < self.slots and (job := queue.take()) is not None:
                     needs = _options(job, _nodes(ray), self.gpus_per_cell)
-                    running[
-                        task.options(**needs).remote(self.order(job, folder), told)
-                    ] = job
+                    order = self.order(job, folder)
+                    reference = task.options(**needs).remote(order, told)
+                    running[reference] = job
                 if not running:
                     return
 
@@ -107,6 +109,7 @@ class RayExecutor(SeveralGpus):
 
     def _connect(self) -> Any:
         """Ray, connected to the cluster; raises UserError where there is no Ray or no cluster."""
+        # Ray would send statistics of its use to its makers.
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "1")
         try:
@@ -115,8 +118,10 @@ class RayExecutor(SeveralGpus):
             raise UserError(
                 "Ray is not installed: pip install 'smmd-bench[ray]'."
             ) from None
+
         if ray.is_initialized():
             return ray
+
         handler = signal.getsignal(signal.SIGTERM)
         quiet: dict[str, Any] = {"log_to_driver": False, "configure_logging": False}
         try:
@@ -126,10 +131,10 @@ class RayExecutor(SeveralGpus):
                 )
                 return ray
             host, colon, port = self.address.rpartition(":")
-            if colon and "/" not in host:  # Ray itself would wait for minutes
-                socket.create_connection(
-                    (host, int(port)), timeout=_CONNECTS_IN
-                ).close()
+            # Ray itself would wait for minutes where nothing listens.
+            if colon and "/" not in host:
+                place = host, int(port)
+                socket.create_connection(place, timeout=_CONNECTS_IN).close()
             ray.init(self.address, **quiet)
             return ray
         except (OSError, ValueError, RuntimeError, ray.exceptions.RayError) as error:
@@ -155,9 +160,7 @@ class Order:
         node = platform.node()
         differing = dict(self.versions.items() - library_versions().items())
         if differing:
-            wanted = ", ".join(
-                f"{package} {differing[package]}" for package in sorted(differing)
-            )
+            wanted = ", ".join(map(" ".join, sorted(differing.items())))
             return f"the node {node} has other versions: install {wanted}, as on the first one"
         if not self.folder.exists():
             return (
@@ -181,6 +184,7 @@ def _options(
     memory = max(node.get("memory", 0) for node in nodes)
     needs = job.resources
     gpus = needs.gpus * per_cell if gpus_of_node else 0
+
     if gpus > gpus_of_node:
         raise UserError(
             f"{job.label} needs {gpus} GPUs, and no node has more than {gpus_of_node}."

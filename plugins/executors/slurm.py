@@ -5,8 +5,6 @@ hours are over, is queued again: a training goes on after its last state. A job 
 to `logs/NAME.events`, which this process reads; Slurm's own output is in `logs/slurm`.
 """
 
-from __future__ import annotations
-
 import json
 import signal
 import time
@@ -65,6 +63,7 @@ class SlurmExecutor(SeveralGpus):
                     running.append(_Running(job, self._submit(job, folder), events))
                 if not running:
                     return
+
                 time.sleep(1)
                 for attempt in [*running]:
                     # asked first: what it says before that is told
@@ -86,9 +85,12 @@ class SlurmExecutor(SeveralGpus):
             raise UserError(
                 "submitit is not installed: pip install 'smmd-bench[slurm]'."
             ) from None
+
         pairs = (option.lstrip("-").split("=", 1) for option in self.options.split())
-        # as submitit's own
+        # submitit spells the options of sbatch with underscores.
         options = {name.replace("-", "_"): value for name, value in pairs}
+
+        # By default submitit gives a job up after three ends of its hours.
         restarts = {f"{self.cluster}_max_num_timeout": 100}
         try:
             executor = submitit.AutoExecutor(

@@ -1,7 +1,5 @@
 """Distances between values, rescaled: what two authors' packages do alike."""
 
-from __future__ import annotations
-
 import torch
 from torch import Tensor
 

@@ -1,7 +1,5 @@
 """CE: the cross-entropy alone, the baseline of every table."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from typing import ClassVar
 

@@ -44,7 +44,8 @@ class _CramerTerm(NumericLoss):
     separable = True
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
+        # Beyond the last value both cumulatives are 1.
         F = numeric.residual().cumsum(-1)[:, :-1]  # [M, N-1], F_p - F_y
-        return (
-            F.square() @ self.values.diff().to(F.dtype)
-        ).sum(), numeric.target.numel()
+        gaps = self.values.diff().to(F.dtype)  # [N-1]
+        distance = F.square() @ gaps  # [M]
+        return distance.sum(), numeric.target.numel()

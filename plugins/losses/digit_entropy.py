@@ -59,8 +59,8 @@ class _DigitEntropyTerm(NumericLoss):
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         x = numeric.logits  # [M, N]
         target = numeric.target[:, None]  # [M, 1]
-        # [M, N], logits of the right answers
-        right = (-x).scatter(1, target, x.gather(1, target))
+        # BCE against 0 is -log sigmoid(-l), and -log sigmoid(l) at the target.
+        right = (-x).scatter(1, target, x.gather(1, target))  # [M, N]
         entropy = -(x.softmax(-1) * F.logsigmoid(right)).sum(-1)  # [M]
 
         k = numeric.place.abs().log10()  # [M], -1 right after the point

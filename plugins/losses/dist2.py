@@ -59,6 +59,7 @@ class _DistanceTargetTerm(NumericLoss):
         exponent = -(distance**2) / self.loss.tau  # [M, N]
         log_q = exponent.log_softmax(-1)  # [M, N]
         q = log_q.exp()  # [M, N]
+        # As log p = x - partition, and q adds up to 1, the partition comes out of the sum.
         partition = numeric.partition(self.loss.support)  # [M]
-        divergence = (q * (log_q - x)).sum(-1) + partition  # [M], log p = x - partition
+        divergence = (q * (log_q - x)).sum(-1) + partition  # [M]
         return divergence.sum(), numeric.target.numel()

@@ -89,7 +89,8 @@ class _GaussianTerm(NumericLoss):
         x = numeric.logits  # [M, N]
         v = self.values.to(x.dtype)  # [N]
         distance = v - v[numeric.target, None]  # [M, N]
-        exponent = -(distance**2) / (2 * self.loss.sigma**2)  # [M, N]
+        width = 2 * self.loss.sigma**2
+        exponent = -(distance**2) / width  # [M, N]
         q = exponent.softmax(-1)  # [M, N]
         partition = numeric.partition(self.loss.support)  # [M]
         cross_entropy = partition - (q * x).sum(-1)  # [M]
@@ -102,7 +103,8 @@ class _GaussianTerm(NumericLoss):
 
         if self.loss.emd:
             p = x.softmax(-1)  # [M, N]
-            F = (p - q).cumsum(-1)[:, :-1]  # [M, N-1], F_p - F_q
-            wasserstein = F.abs() @ v.diff()  # [M]
-            total = total + self.loss.emd / len(v) * wasserstein.sum()
+            F = (p - q).cumsum(-1)  # [M, N], F_p - F_q
+            wasserstein = F[:, :-1].abs() @ v.diff()  # [M]
+            weight = self.loss.emd / len(v)
+            total = total + weight * wasserstein.sum()
         return total, numeric.target.numel()

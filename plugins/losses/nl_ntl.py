@@ -84,6 +84,8 @@ class _NumberLevelTerm(NumericLoss):
             )
             exponent = exponent.clamp(max=_LARGEST_EXPONENT)
             place = 10.0 ** exponent.double()
+
+        # Before the first number, which is 0, stands -1: it begins, too.
         changes = torch.diff(number, prepend=number.new_tensor([-1]))
         return {
             "index": index,
@@ -108,6 +110,7 @@ class _NumberLevelTerm(NumericLoss):
         expected = self.expected_values(p, target, place)  # [W]
 
         zeros = place.new_zeros(len(spans["starts"]))  # [S]
+        # In float64, as the places of long numbers are.
         X = zeros.index_add(0, number, place * expected)  # [S]
         Y = zeros.index_add(0, number, place * v[target])  # [S]
         size = X.abs() + Y.abs() + _EPSILON  # [S]

@@ -123,6 +123,7 @@ class _IntegrityTerm(NumericLoss):
         row, position = places.row[index], places.position[index]
         # A point ends a number, since only neighbours in the row belong together.
         number, exponent = number_spans(row, position, torch.ones_like(row))
+
         first = _changes(row)
         rows = first.cumsum(0) - 1
         return {
@@ -138,11 +139,8 @@ class _IntegrityTerm(NumericLoss):
 
     def units(self, places: NumericPlaces) -> int:
         """How many numbers there are, or with reduction=authors how many rows with a number."""
-        return len(
-            self.spans(places)[
-                "rows" if self.loss.reduction == "authors" else "numbers"
-            ]
-        )
+        averaged = "rows" if self.loss.reduction == "authors" else "numbers"
+        return len(self.spans(places)[averaged])
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         spans = self.spans(numeric)
@@ -154,17 +152,20 @@ class _IntegrityTerm(NumericLoss):
         values = torch.arange(10, dtype=logits.dtype, device=logits.device)  # [10]
 
         distance = (values - truth[:, None]).abs()  # [D, 10]
-        emd = (logits.softmax(-1) * distance).sum(-1)  # [D]
-        growth = (1 + self.loss.tau) ** exponent.double()  # [D]
+        p = logits.softmax(-1)  # [D, 10]
+        emd = (p * distance).sum(-1)  # [D]
+        # Powers of long numbers overflow float32.
+        exponent = exponent.double()
+        growth = (1 + self.loss.tau) ** exponent  # [D]
         emd = emd.double() * growth
 
         # [D, 10]
         digits = self.draw_digits(logits, numeric.key[index], spans["offset"])
-        power = 10.0 ** exponent.double()  # [D]
+        drawn = (digits @ values).double()  # [D]
+        power = 10.0**exponent  # [D]
         zeros = power.new_zeros(len(spans["numbers"]))  # [S]
-        X = zeros.index_add(0, number, (digits @ values).double() * power)  # [S]
+        X = zeros.index_add(0, number, drawn * power)  # [S]
         Y = zeros.index_add(0, number, truth * power)  # [S]
-
         sequence = self.compare_numbers(X, Y)  # [S]
 
         if self.loss.reduction == "authors":

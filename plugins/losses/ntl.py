@@ -89,6 +89,7 @@ class _NumberTokenTerm(NumericLoss):
         v = self.values.to(x.dtype)  # [N]
         truth = v[numeric.target, None]  # [M, 1]
         p = x.softmax(-1)  # [M, N]
+        # Both kinds keep a column, so that what follows need not know which it is.
         if self.loss.kind == "mse":
             expected = p @ v[:, None]  # [M, 1]
             cost = (expected - truth) ** 2  # [M, 1]

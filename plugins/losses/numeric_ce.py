@@ -51,6 +51,5 @@ class _NumericCrossEntropyTerm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         right = numeric.logits.gather(1, numeric.target[:, None]).squeeze(1)  # [M]
-        return (
-            numeric.partition(self.loss.support) - right
-        ).sum(), numeric.target.numel()
+        cross_entropy = numeric.partition(self.loss.support) - right  # [M]
+        return cross_entropy.sum(), numeric.target.numel()

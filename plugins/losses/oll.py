@@ -64,7 +64,10 @@ class _OrdinalLogTerm(NumericLoss):
         losers = x.scatter(1, top, -torch.inf)  # [M, N]
         mass = losers.logsumexp(-1, keepdim=True)  # [M, 1]
         odds = mass - x.gather(1, top)  # [M, 1], against the largest
-        p = x.softmax(-1).scatter(1, top, 0)  # [M, N], without the largest
+
+        # A p of 1 would make a gradient of infinity times zero, so the largest is 0 here.
+        p = x.softmax(-1)  # [M, N]
+        p = p.scatter(1, top, 0)
         log_wrong = (-p).log1p()  # [M, N], log(1 - p)
         log_wrong = log_wrong.scatter(1, top, logsigmoid(odds))
         return -(cost * log_wrong).sum(), numeric.target.numel()

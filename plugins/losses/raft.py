@@ -95,12 +95,17 @@ class _RegressionTerm(NumericLoss):
         # The first token of a number has the highest place, and its digits stand from there up.
         exponent = places.place.abs().log10().round().long()  # [M]
         before_point = exponent + self.vocabulary.digits_of(places.target)  # [M]
-        longest = torch.zeros_like(exponent).scatter_reduce(
-            0, places.number, before_point, "amax"
-        )
-        short = (longest[places.number] <= self.loss.digits) & places.whole
-        starts = torch.diff(places.number, prepend=places.number[:1] - 1) != 0
-        units = short & starts if self.loss.add_cross_entropy else ~short | starts
+        longest = torch.zeros_like(exponent)  # [M], of each number
+        longest = longest.scatter_reduce(0, places.number, before_point, "amax")
+        short = longest[places.number] <= self.loss.digits  # [M]
+        short &= places.whole
+
+        steps = torch.diff(places.number, prepend=places.number[:1] - 1)
+        starts = steps != 0  # [M]
+        units = short & starts
+        # Each position of a longer number is trained by its own cross-entropy.
+        if self.loss.replaces_cross_entropy:
+            units = ~short | starts
         return {"short": short, "units": units.nonzero().squeeze(1)}
 
     def units(self, places: NumericPlaces) -> int:
@@ -118,7 +123,10 @@ class _RegressionTerm(NumericLoss):
         truth = self.values.to(x.device)[numeric.target]  # [M] float64
         error = numeric.place * (expected - truth)
         error = error.where(short, 0.0)
-        of_number = torch.zeros_like(error)
+        # The errors of a number's tokens add up before they are squared: 19 is near 20.
+        of_number = torch.zeros_like(
+            error
+        )  # [M], the first as many as there are numbers
         of_number = of_number.index_add(0, numeric.number, error)
         total = of_number.square().sum()
 

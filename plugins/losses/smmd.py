@@ -91,6 +91,7 @@ class SmoothMMD:
             raise ValueError(
                 "a random kernel knows no distances: leave out sigma and squash."
             )
+
         if self.kernel == "distance" and self.kernel_seed:
             raise ValueError(
                 "kernel_seed is for kernel=shuffled and kernel=random: leave it out."
@@ -116,12 +117,13 @@ class SmoothMMD:
 
     def gram(self, vocabulary: NumericVocabulary) -> Tensor:
         """K: [N, N] float64, symmetric, ones on the diagonal; without squash no eigenvalue < 0."""
-        # its streams are frozen, for good
+        # NumPy has frozen its streams for good, so a seed means the same kernel in any version.
         random = np.random.RandomState(self.kernel_seed)
         v = vocabulary.values  # [N]
         if self.kernel == "random":
             signs = random.choice([-0.5, 0.5], size=(len(v), 4))
             z = torch.from_numpy(signs)  # [N, 4], rows of norm 1
+            # An elementwise power of a Gram matrix is one, too (Schur), with ones on its diagonal.
             return (z @ z.T) ** 5
 
         if self.kernel == "shuffled":
@@ -129,8 +131,11 @@ class SmoothMMD:
             v = v[order]
         distance = (v[:, None] - v).abs()  # [N, N]
         distance = squash_distances(distance, vocabulary.values, self.squash)
-        scales = torch.tensor(self.sigma, dtype=v.dtype)[:, None, None]  # [S, 1, 1]
-        return torch.exp(-(distance**2) / (2 * scales**2)).mean(0)
+
+        sigma = torch.tensor(self.sigma, dtype=v.dtype)  # [S]
+        width = 2 * sigma[:, None, None] ** 2  # [S, 1, 1]
+        kernels = torch.exp(-(distance**2) / width)  # [S, N, N]
+        return kernels.mean(0)
 
 
 class _ResidualForm(NumericLoss):

@@ -80,9 +80,11 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    names = (".metrics", "..storage.text_rows", ".numeric")
-    for module_name in names if name in __all__ else ():
-        module = import_module(module_name, __name__)
-        if hasattr(module, name):
-            return getattr(module, name)
+    # Python asks for names of its own, too, such as __path__: they import nothing.
+    if name in __all__:
+        # Torch comes last: a metric must not wait for its import.
+        for module_name in (".metrics", "..storage.text_rows", ".numeric"):
+            module = import_module(module_name, __name__)
+            if hasattr(module, name):
+                return getattr(module, name)
     raise AttributeError(f"module 'smmd_bench.contracts' has no attribute '{name}'")

@@ -1,7 +1,5 @@
 """Executors, and the jobs that they place."""
 
-from __future__ import annotations
-
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field

@@ -7,14 +7,14 @@ one call. An accuracy of 43.39 is 43.39 %. A sum beyond float64 is infinite: "no
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .task import Metric
+    from .task import Better, Metric
 
     Array = NDArray[np.float64]
 
@@ -26,7 +26,7 @@ class Percentage:
     name: ClassVar[str]
     version: ClassVar[int] = 1
     label: ClassVar[str]
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    better: ClassVar[Better] = "higher"
     columns: ClassVar[tuple[str, ...]]
     subset: ClassVar[str | None] = None
 
@@ -63,7 +63,7 @@ class TruncationRate(Percentage):
 
     name: ClassVar[str] = "truncation_rate"
     label: ClassVar[str] = "Truncated (%)"
-    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    better: ClassVar[Better] = "lower"
     columns: ClassVar[tuple[str, ...]] = ("truncated",)
 
 
@@ -72,7 +72,7 @@ class ParseFailureRate(Percentage):
 
     name: ClassVar[str] = "parse_failure_rate"
     label: ClassVar[str] = "Parse failures (%)"
-    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    better: ClassVar[Better] = "lower"
     columns: ClassVar[tuple[str, ...]] = ("valid",)
 
     def statistic(self, *columns: Array, axis: int = -1) -> Array:
@@ -87,7 +87,7 @@ class MeanAbsoluteError:
     name: ClassVar[str] = "mean_absolute_error"
     version: ClassVar[int] = 1
     label: ClassVar[str] = "MAE"
-    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    better: ClassVar[Better] = "lower"
     columns: ClassVar[tuple[str, ...]] = ("error",)
     subset: ClassVar[str | None] = "valid"
 
@@ -135,7 +135,7 @@ class RSquared:
     name: ClassVar[str] = "r_squared"
     version: ClassVar[int] = 1
     label: ClassVar[str] = "R²"
-    better: ClassVar[Literal["higher", "lower"]] = "higher"
+    better: ClassVar[Better] = "higher"
     columns: ClassVar[tuple[str, ...]] = ("answer", "parsed")
     subset: ClassVar[str | None] = "valid"
 
@@ -146,6 +146,7 @@ class RSquared:
             residual = np.sum(np.square(answer - parsed), axis=axis)
             centred = answer - np.mean(answer, axis=axis, keepdims=True)
             spread = np.sum(np.square(centred), axis=axis)
+            # Rounding of the mean can give equal answers a spread other than 0.
             constant = np.max(answer, axis=axis) == np.min(answer, axis=axis)
             return np.where(constant, np.nan, 1.0 - residual / spread)
 

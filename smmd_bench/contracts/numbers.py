@@ -6,8 +6,6 @@ number whose neighbour cannot be read, as in `3:30` or `1.234,56`, is no number,
 piece of it. Every repetition is possessive or bounded, so that reading takes linear time.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from fractions import Fraction
@@ -147,6 +145,5 @@ def _decimal(text: str) -> Fraction | None:
     # A short text such as 1e999999999 would fill the memory.
     if len(mantissa) > _LONGEST or len(power) > 3 or int(power) > _LONGEST:
         return None
-    return Fraction(mantissa) * Fraction(10) ** (
-        -int(power) if "-" in exponent else int(power)
-    )
+    sign = -1 if "-" in exponent else 1
+    return Fraction(mantissa) * Fraction(10) ** (sign * int(power))

@@ -5,8 +5,6 @@ is SplitMix64 (Steele, Lea, Flood 2014, "Fast splittable pseudorandom number gen
 wrapping arithmetic of int64: every element is drawn by itself, without a generator's state.
 """
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -50,6 +48,7 @@ class NumericVocabulary:
     def index_of(self, labels: Tensor) -> Tensor:
         """pi(y) for any integers of any shape: index into V_num, -1 outside it."""
         ids, order = self.token_ids.to(labels.device).sort()  # [N]
+        # A label above all ids would be looked up beyond the last.
         place = torch.searchsorted(ids, labels.contiguous()).clamp(max=len(self) - 1)
         return order[place].where(ids[place] == labels, -1)
 
@@ -109,9 +108,9 @@ class NumericTargets(NumericPlaces):
 
     def partition(self, support: str) -> Tensor:
         """logsumexp over the whole `vocabulary`, or over V_num (`numeric`): [M], differentiable."""
-        return (
-            self.log_partition if support == "vocabulary" else self.logits.logsumexp(-1)
-        )
+        if support == "vocabulary":
+            return self.log_partition
+        return self.logits.logsumexp(-1)
 
     def residual(self) -> Tensor:
         """p - e_{pi(y)} with p = softmax(l[V_num]) (eq:pq_p), differentiable: [M, N]."""
@@ -220,9 +219,9 @@ def mixed(*parts: Tensor | int) -> Tensor:
 
 def gumbel(key: Tensor) -> Tensor:
     """A standard Gumbel variate for every key: float64 of its shape, on its device."""
-    uniform = (
-        _shifted(_splitmix(key), 12).double() + 0.5
-    ) * 2.0**-52  # in (0, 1), both open
+    # 52 bits, as many as float64 holds with a half added to them
+    bits = _shifted(_splitmix(key), 12)
+    uniform = (bits.double() + 0.5) * 2.0**-52  # in (0, 1), both open
     return -(-uniform.log()).log()
 
 

@@ -6,8 +6,6 @@ annotation: `int`, `float`, `bool`, `str`, `Literal[...]`, `tuple[float, ...]` (
 `tuple[int, int]` (a range, spelled `1..2`), each also with `| None` (spelled `none`).
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import field

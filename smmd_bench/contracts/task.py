@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 
 Split = Literal["train", "validation", "test"]
+Better = Literal["higher", "lower"]
 
 
 class Modality(StrEnum):
@@ -64,7 +65,7 @@ class Metric(Protocol):
     name: ClassVar[str]
     version: ClassVar[int]
     label: ClassVar[str]
-    better: ClassVar[Literal["higher", "lower"]]
+    better: ClassVar[Better]
     columns: ClassVar[tuple[str, ...]]
     subset: ClassVar[str | None]
 

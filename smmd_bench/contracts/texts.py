@@ -1,7 +1,5 @@
 r"""The text of a completion: what a reader sees of it, and what of that is its answer."""
 
-from __future__ import annotations
-
 import re
 from unicodedata import category
 

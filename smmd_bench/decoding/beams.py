@@ -50,6 +50,8 @@ def find_beams(
     """
     searched: list[list[Beam]] = []
     progress("beams", 0, len(prompts))
+
+    # All beams of a block go on at the same time, so a block bounds what an engine holds.
     for start in range(0, len(prompts), BLOCK):
         block = slice(start, start + BLOCK)
         rows = images[block] if images else None
@@ -111,6 +113,7 @@ def _search(
             ended[index] = [beam for beam in best if beam[1][-1] in stop]
             live[index] = [beam for beam in best if beam[1][-1] not in stop]
 
+    # Those that the limit of new tokens cuts count as well, as in greedy decoding.
     pairs = zip(ended, live, strict=True)
     return [sorted([*complete, *cut], reverse=True) for complete, cut in pairs]
 
@@ -120,6 +123,7 @@ def _extend(
 ) -> Iterator[Beam]:
     """The beams that go on with one of these tokens, those below `LEAST` dropped."""
     log_p, ids = beginning
+    # A longer text is never likelier, so what is dropped here could not come back.
     for token, log_p_of_token in tokens.items():
         extended = log_p + log_p_of_token
         if token not in never and extended >= math.log(LEAST):

@@ -24,8 +24,6 @@ tokens of one sequence round together: of the last s is at least that of all seq
 picture. SmolLM2-135M has 0.02 to 0.09 nat there in epochs of one training, 0.05 to 0.10 in all.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np
@@ -69,7 +67,8 @@ def check_canary(checkpoint: Checkpoint, seen: Rows, dtype: str) -> float:
             "half of that towards another checkpoint"
         )
 
-    worst = int(np.argmax(np.where(np.isnan(off), np.inf, np.abs(off))))
+    # To argmax a NaN is the largest.
+    worst = int(np.abs(off).argmax())
     raise RuntimeError(
         f"The engine does not run the weights of checkpoint '{checkpoint.name}' "
         f"({checkpoint.path}): the log-probabilities of its canary are off by up to "
@@ -106,10 +105,13 @@ class Rule:
         self.dtype = dtype
         self.exact = _flat(canary.log_probabilities)  # [n]
         rivals = [_flat(rows) for _, rows in canary.rivals]
-        # [R, n]
-        self.rivals = np.stack(rivals) if rivals else np.empty((0, len(self.exact)))
+        # Without a rival, R = 0 is a shape all the same.
+        shape = len(rivals), len(self.exact)
+        self.rivals = np.reshape(rivals, shape)  # [R, n]
+
         self.kind = _kinds_of_tokens(canary)  # [n]
-        self.parts = [self.kind == kind for kind in np.unique(self.kind)]
+        kinds = np.unique(self.kind)
+        self.parts = [self.kind == kind for kind in kinds]
         self.noise = self._measure_noise()  # [n], that of its part
 
     def _measure_noise(self) -> Array:
@@ -120,10 +122,11 @@ class Rule:
         off = _flat(self.canary.rounded) - self.exact
         without_picture = off[self.kind != _WITH_PICTURE]
         for part in self.parts:
-            noise[part] = max(LEAST_NOISE, float(_rms(off[part])))
+            least = LEAST_NOISE
             # One sequence says little: its tokens round together.
             if self.kind[part][0] >= 0:
-                noise[part] = np.maximum(noise[part], _rms(without_picture))
+                least = max(least, float(_rms(without_picture)))
+            noise[part] = max(least, float(_rms(off[part])))
         return noise
 
     def scored(self, seen: Rows) -> Array:
@@ -145,16 +148,18 @@ class Rule:
         and the largest share along a rival that is far enough; [K] each."""
         scaled = off / self.noise
         of_parts = [_rms(scaled[:, part]) for part in self.parts]
-        largest = np.max(of_parts, axis=0)
+        largest = np.max(of_parts, axis=0)  # [K]
 
         ways = (self.rivals - self.exact) / self.noise  # [R, n]
         distances = _rms(ways)  # [R]
         # Rounding alone may be what parts a nearer rival from the canary.
         is_far = distances > 2 * ALONG
-        directions = ways[is_far] / distances[is_far, None]
+        ways, distances = ways[is_far], distances[is_far]
+        directions = ways / distances[:, None]
         products = scaled @ directions.T  # [K, R]
         along = np.abs(products / len(self.noise))
-        return largest, along.max(axis=1, initial=0)
+        most_along = along.max(axis=1, initial=0)  # [K]
+        return largest, most_along
 
     def describe_nearest(self, scores: Array) -> str:
         """A clause that names the rival to which scores are nearer than to the canary."""

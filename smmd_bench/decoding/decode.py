@@ -42,6 +42,7 @@ def decode_checkpoint(
         images=images,
         progress=progress,
     )
+
     frame = completions_frame(
         examples, completions, expanded_lengths(processor, prompts, images)
     )
@@ -62,6 +63,7 @@ def completions_frame(
         "completion_tokens": [len(completion.token_ids) for completion in completions],
         "prompt_tokens": list(prompt_tokens),
     }
+    # Tasks of text have no such column.
     if (images := images_of(examples)) is not None:
         columns["image"] = [str(files[0]) if files else None for files in images]
     return score.completions_frame(examples, columns)

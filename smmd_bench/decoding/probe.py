@@ -9,8 +9,6 @@ against 3.6 ms a request), and a top-k leaves most of V_num out. Prefixes of one
 share their beginning, images and all, which the engine's prefix cache computes once.
 """
 
-from __future__ import annotations
-
 import re
 from collections.abc import Container, Sequence
 from itertools import accumulate, islice
@@ -55,7 +53,7 @@ def probe(
     answer_digits: Sequence[Sequence[int]],
     images: Images | None = None,
     full_vectors: int = 500,
-    progress: Progress | None = None,
+    progress: Progress = lambda *_: None,
 ) -> pd.DataFrame:
     """One row a numeric token of a target.
 
@@ -70,35 +68,34 @@ def probe(
     token_ids = vocabulary.token_ids.tolist()
     values = np.asarray(vocabulary.values, dtype=np.float64)  # [N]
     index_of = {token: index for index, token in enumerate(token_ids)}
-    where = _find_numeric(targets_ids, index_of)  # M of them
-    numeric_tokens = [targets_ids[e][at] for e, _, at in where]
-    # [M]
-    targets = np.array([index_of[token] for token in numeric_tokens], dtype=np.int64)
+    where = _find_numeric(targets_ids, index_of)  # [M, 3]
+    places = [(example, at) for example, _, at in where.tolist()]
+    indices = [index_of[targets_ids[example][at]] for example, at in places]
+    targets = np.array(indices, dtype=np.int64)  # [M]
 
+    # Where no target has a numeric token, the frame is empty, with all of its columns.
     reduced = [np.empty((0, len(_DISTRIBUTION)))]
     vectors: list[list[float] | None] = []
-    for start in range(0, len(where), BLOCK):
-        block = where[start : start + BLOCK]
-        prefixes = [[*prompts_ids[e], *targets_ids[e][:at]] for e, _, at in block]
-        pictures = [images[e] for e, _, _ in block] if images else None
-        report = None
-        if progress is not None:
-            report = shifted(progress, start, len(where))
-        # [m, N]
+    for start in range(0, len(places), BLOCK):
+        block = slice(start, start + BLOCK)
+        prefixes = [[*prompts_ids[e], *targets_ids[e][:at]] for e, at in places[block]]
+        pictures = None
+        if images:
+            pictures = [images[example] for example, _ in places[block]]
         p = session.next_token_probabilities(
-            prefixes, token_ids, checkpoint, images=pictures, progress=report
-        )
+            prefixes,
+            token_ids,
+            checkpoint,
+            images=pictures,
+            progress=shifted(progress, start, len(places)),
+        )  # [m, N]
 
-        reduced.append(_reduce(p, targets[start : start + BLOCK], values))
-        for row, (example, _, _) in zip(p, block, strict=True):
+        reduced.append(_reduce(p, targets[block], values))
+        # A whole distribution takes 8 KB at N = 1000, so most examples keep none.
+        for row, (example, _) in zip(p, places[block], strict=True):
             vectors.append(row.tolist() if example < full_vectors else None)
 
-    places = np.array(where, dtype=np.int64).reshape(-1, 3)
-    frame = pd.DataFrame(places[:, 1:], columns=["digit", "position"])
-    uid_column = [uids[e] for e, _, _ in where]
-    frame.insert(0, "uid", uid_column)
-    digits = [answer_digits[e][at] for e, _, at in where]
-    frame["answer_digit"] = np.array(digits, dtype=np.int64)
+    frame = _describe_places(where, uids, answer_digits)
     frame["target_value"] = values[targets]
     frame[list(_DISTRIBUTION)] = np.concatenate(reduced)  # [M, 14]
     frame["vector"] = pd.Series(vectors, dtype=object, index=frame.index)
@@ -107,13 +104,27 @@ def probe(
 
 def _find_numeric(
     targets_ids: Sequence[Sequence[int]], numeric: Container[int]
-) -> list[tuple[int, int, int]]:
-    """Example, digit and position of each numeric token of the targets."""
-    where = []
+) -> NDArray[np.int64]:
+    """Example, digit and position of each numeric token of the targets: [M, 3]."""
+    where: list[tuple[int, int, int]] = []
     for example, target_ids in enumerate(targets_ids):
         positions = [at for at, token in enumerate(target_ids) if token in numeric]
         where += [(example, digit, at) for digit, at in enumerate(positions)]
-    return where
+    return np.array(where, dtype=np.int64).reshape(-1, 3)  # [0, 3], too
+
+
+def _describe_places(
+    where: NDArray[np.int64],
+    uids: Sequence[str],
+    answer_digits: Sequence[Sequence[int]],
+) -> pd.DataFrame:
+    """The first columns of the frame, for the tokens of `_find_numeric`."""
+    frame = pd.DataFrame(where, columns=["uid", "digit", "position"])
+    places = where.tolist()
+    digits = [answer_digits[example][at] for example, _, at in places]
+    frame["answer_digit"] = np.array(digits, dtype=np.int64)
+    frame["uid"] = [uids[example] for example, _, _ in places]
+    return frame
 
 
 def answer_digits(
@@ -129,6 +140,7 @@ def answer_digits(
     character offsets, which some tokenizers do not give, and a rationale that the tokenizer
     rewrites ("½" as "1/2") moves nothing.
     """
+    # The end-of-sequence token is no part of a target's text, whatever it spells.
     digits_of: dict[int, int] = {int(tokenizer.eos_token_id): 0}
     pairs = zip(examples, targets_ids, strict=True)
     return [
@@ -147,10 +159,10 @@ def _answer_digits(
             digits_of[token] = len(_DIGIT.findall(tokenizer.decode([token])))
     counts = [digits_of[token] for token in ids]
     outside = 0
+    # Without a rationale the whole target is the answer.
     if example.answer_start:
-        outside = sum(counts) - len(
-            _DIGIT.findall(example.target[example.answer_start :])
-        )
+        answer = example.target[example.answer_start :]
+        outside = sum(counts) - len(_DIGIT.findall(answer))
 
     # [n + 1], the digits of the target before each token.
     digits_before = accumulate(counts, initial=-outside)

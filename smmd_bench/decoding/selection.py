@@ -69,6 +69,7 @@ def rank(metrics: Sequence[Metric], scores: pd.DataFrame) -> tuple[float, ...]:
     answered = answer_by_constant(scores)
     values = []
     for metric in metrics:
+        # An error is over what parses: leaving out hard examples must not make an epoch better.
         rows = answered if metric.subset == "valid" else scores
         values.append(_value(metric, rows))
     return _signed(metrics, values)
@@ -93,6 +94,7 @@ def _describe_floor(
     """A note where no epoch is better than answering nothing, or always the same."""
     best = metrics[0]
     values = [line[best.name] for line in lines]
+    # An accuracy is 0 where nothing is answered right.
     if best.better == "higher":
         if any(value is None or value > 0 for value in values):
             return []
@@ -126,6 +128,8 @@ def select_weights(cell: Cell, run: Path) -> None:
         assert stored.selected is not None
         with write_folder(stored.selected) as folder:
             write_json(folder / "selection.json", content)
+
+    # The weights of a tuned cell are those of its trials, each of which keeps its own.
     if not cell.grid and not cell.recipe.keep_epochs:
         _keep_selected(cell.stored(run))
 

@@ -5,8 +5,6 @@ same sequences can be compared before any engine runs. The decode stage writes b
 completions, in decode.json, which of them the canary cannot tell from the decoded weights.
 """
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
@@ -21,7 +19,7 @@ from ..training.canary_texts import canary_from
 from .canary_check import indistinguishable, resolution
 from .selection import find_trained_cell
 
-_NAMED = 4
+_NAMED = 4  # of many rivals, a sentence names so many
 Canaries = dict[str, dict[int, Canary]]
 """Of each training, by its part, the canaries by epoch (0: the base)."""
 
@@ -62,6 +60,8 @@ def session_canaries(cells: Sequence[Cell], run: Path) -> Canaries:
             names[key][int(epoch)] = name
             by_name.setdefault(name, canary_from(canary))
 
+    # Only canaries that read the same sequences can be rivals, and a base without training data
+    # reads the general ones.
     if BASE in by_name and base is not None:
         by_name[BASE] = base
 

@@ -11,8 +11,6 @@ cell ends with the validation split; the tuned cell takes the weights of the bes
     beams/KEY/beams.parquet           likely completions with their probabilities, for decoders
 """
 
-from __future__ import annotations
-
 import dataclasses
 import traceback
 from collections.abc import Iterable, Iterator, Sequence
@@ -91,6 +89,7 @@ def decode_cells(
     failures: dict[Cell, Exception] = {}
     for group in by_pixels(cells):
         ended: set[Cell] = set()
+        # Cells that ended before the engine failed keep their completions.
         try:
             for cell, failure in _decode_group(
                 group, run, tokenizer, progress, several=several
@@ -117,15 +116,17 @@ def _decode_group(
     together = settings_together(cells, tokenizer)
     limits = together.min_pixels, together.max_pixels
     processor = load_processor(base, *limits) if together.images else None
+
     progress("start engine", 0, 1)
     with start_engine(engine, base, together) as session:
         progress("start engine", 1, 1)
         canaries = session_canaries(cells, run)
         running = _Open(session, tokenizer, processor, progress, canaries)
         # The base comes first, and a test of transfer after the cell that it tests.
-        for cell in sorted(
+        in_order = sorted(
             cells, key=lambda cell: (not cell.is_base, cell.source is not None)
-        ):
+        )
+        for cell in in_order:
             failure = None
             name = cell.short_label
             if several:
@@ -145,6 +146,7 @@ def start_engine(
     """A session of an engine on a base. Raises RuntimeError, which names the engine to choose
     instead, if it cannot start."""
     with ExitStack() as stack:
+        # Only the start is tried here: what fails while it runs is the failure of one cell.
         try:
             session = stack.enter_context(load_engine(name).open(base, settings))
         except Exception as error:
@@ -168,6 +170,7 @@ def by_pixels(cells: Iterable[Cell]) -> list[list[Cell]]:
             continue
         settings = cell.engine_settings
         groups.setdefault((settings.min_pixels, settings.max_pixels), []).append(cell)
+    # Each group costs an engine start, and cells of text can share any.
     first, *other_groups = list(groups.values()) or [[]]
     return [[*of_text, *first], *other_groups]
 
@@ -175,7 +178,9 @@ def by_pixels(cells: Iterable[Cell]) -> list[list[Cell]]:
 def settings_together(cells: Sequence[Cell], tokenizer: Any) -> EngineSettings:
     """The settings of one engine that serves all the cells."""
     settings = [cell.engine_settings for cell in cells]
+    # The limits on pixels are those of the cells with images, and all of these have the same.
     vision = [s for s in settings if s.images] or settings[:1]
+
     vocabularies = [
         numeric_vocabulary(tokenizer, cell.recipe.numeric_rule) for cell in cells
     ]
@@ -312,6 +317,7 @@ def _validate(
     examples = cell.task_plugin.examples(
         "validation", cell.data_seed, cell.size("validation")
     )
+
     report = partial(_named, running.progress, f"validate {name}")
     total = len(examples) * len(canaries)
     frames = []

@@ -1,7 +1,5 @@
 """What a model card says: the keys of a card.yaml, and of an entry of `models/backbones.yaml`."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import field
 from functools import cache
@@ -58,10 +56,11 @@ class CardContent(Settings):
         """The parameters that the card gives a task; raises UserError if it is not a mapping."""
         parameters: Any = self.tasks.get(task_name, {}).get("parameters", {})
         plain = (str, int, float, type(None))
-        is_mapping = isinstance(parameters, dict)
-        if not is_mapping or not all(
+        is_plain = isinstance(parameters, dict) and all(
             isinstance(value, plain) for value in parameters.values()
-        ):
+        )
+        # A task's spec, such as arithmetic[digits=3], can spell no list or mapping.
+        if not is_plain:
             raise UserError(
                 f"The card key tasks[{task_name}][parameters] must be a mapping of names to text "
                 f"or numbers, not {quoted(parameters)}."
@@ -71,9 +70,8 @@ class CardContent(Settings):
 
 def card_content(card: Path) -> CardContent:
     """What a card.yaml says; raises UserError for a mistake in it."""
-    return _checked(
-        read_mapping(card.read_bytes(), f"The card {card}"), f"The card {card}"
-    )
+    origin = f"The card {card}"
+    return _checked(read_mapping(card.read_bytes(), origin), origin)
 
 
 @cache
@@ -129,8 +127,9 @@ def listed_models() -> list[ListedModel]:
 
     for name, card in backbones().items():
         tokens = f"N={card.numeric_tokens}" if card.numeric_tokens else ""
-        facts = (card.label or "", card.params, tokens, card.recipe_of("").dtype)
-        summary = ", ".join(filter(None, facts))
+        dtype = card.recipe_of("").dtype
+        facts = filter(None, (card.label, card.params, tokens, dtype))
+        summary = ", ".join(facts)
         sizes = {str(gb): size for gb, size in card.micro_batch_sizes.items()}
         listed.append(ListedModel(name, summary, sizes))
     return listed

@@ -5,8 +5,6 @@ Hugging Face hub, `org/name` or `org/name@revision`, fetched with huggingface_hu
 backbones have their cards in `models/backbones.yaml`.
 """
 
-from __future__ import annotations
-
 import math
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -30,6 +28,7 @@ from .recipe import Recipe
 _WITH_WEIGHTS = ContextVar("_WITH_WEIGHTS", default=True)
 _WEIGHTS = "*.safetensors"
 _SIXTEEN_BITS = ("float16", "bfloat16", "F16", "BF16")
+# All else of a repository on the hub, such as pickles, is neither fetched nor part of an identity.
 _PARTS = (
     _WEIGHTS, "*.safetensors.index.json", "config.json", "generation_config.json",
     "tokenizer*.json", "*.model", "special_tokens_map.json", "added_tokens.json", "tekken.json",
@@ -74,6 +73,7 @@ class ModelCard:
         One of 16 bits is bfloat16, as float16 overflows in training."""
         config = read_given_json(self.folder / "config.json")
         text_config = config.get("text_config") or {}
+        # Models with pictures may say it of their language model, older files as torch_dtype.
         named = [
             part.get(key)
             for part in (config, text_config)
@@ -158,12 +158,14 @@ def without_weights() -> Iterator[None]:
         model_card.cache_clear()
 
 
+# Once a process: the digest of a folder reads all of its weights.
 @cache
 def model_card(name: str) -> ModelCard:
     """Find a model by name. Raises UserError for an unknown built-in, a folder that is not a
     checkpoint, a hub name that cannot be fetched, a broken config.json or safetensors file, or a
     card with a mistake."""
     folder = local_path(name)
+    # A name on the hub has exactly one slash.
     is_path = name.startswith((".", "/", "~")) or name.count("/") != 1
     if name.startswith(BUILTIN):
         card = _card_of_folder(name, builtin_folder(name), name)
@@ -236,7 +238,7 @@ def _hub_card(name: str) -> ModelCard:
         "check the name and the connection, or give a local folder",
         repository,
         revision=revision or None,
-        allow_patterns=["README.md", *patterns],
+        allow_patterns=["README.md", *patterns],  # it says the licence
     )
     missing = _find_missing(folder)
     if missing is not None:
@@ -294,7 +296,7 @@ def _weights_on_the_hub(repository: str, commit: str) -> Mapping[str, int]:
 
 def licence_of(card: ModelCard) -> str | None:
     """What the README of a model says (on the hub it is fetched with it); None: nothing."""
-    if card.name.startswith("builtin/"):
+    if card.name.startswith(BUILTIN):
         return "Apache-2.0, part of smmd-bench"
     readme = card.folder / "README.md"
     if not readme.is_file():
@@ -307,4 +309,6 @@ def licence_of(card: ModelCard) -> str | None:
         return None
 
     licence = data.get("license_name") or data.get("license")
-    return ", ".join(licence) if isinstance(licence, list) else licence and str(licence)
+    if isinstance(licence, list):
+        return ", ".join(licence)
+    return licence and str(licence)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ..contracts import Checkpoint
 from ..errors import UserError, quoted
@@ -32,7 +32,7 @@ def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
     stop = [token for token in (*listed, tokenizer.eos_token_id) if token is not None]
     rows = embedding_rows(base)
 
-    # A token outside of the vocabulary would never end an answer.
+    # A token outside of the vocabulary would never end an answer, and `true` is no token 1.
     for token in stop:
         if type(token) is not int or not 0 <= token < rows:
             source = file if token in listed else f"The tokenizer of {base}"
@@ -50,17 +50,20 @@ def stop_token_ids(base: Path, tokenizer: PreTrainedTokenizerBase) -> list[int]:
 
 def at_most_positions(base: Path, tokens: int) -> int:
     """`tokens`, or the positions of a checkpoint's model where they are fewer."""
-    from transformers import AutoConfig
-
-    config = AutoConfig.from_pretrained(base).get_text_config()
-    return min(tokens, getattr(config, "max_position_embeddings", None) or tokens)
+    positions = getattr(_text_config(base), "max_position_embeddings", None)
+    return min(tokens, positions or tokens)
 
 
 def embedding_rows(base: Path) -> int:
     """How many token ids the model of a checkpoint has."""
+    return int(_text_config(base).vocab_size)
+
+
+def _text_config(base: Path) -> Any:
+    """The configuration of the language model, which may be a part of a larger one."""
     from transformers import AutoConfig
 
-    return int(AutoConfig.from_pretrained(base).get_text_config().vocab_size)
+    return AutoConfig.from_pretrained(base).get_text_config()
 
 
 def require_room(lengths: Iterable[int], new_tokens: int, context: int) -> None:

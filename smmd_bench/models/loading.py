@@ -3,8 +3,6 @@
 Safetensors only.
 """
 
-from __future__ import annotations
-
 import os
 import re
 import shutil
@@ -32,9 +30,8 @@ def load_model(folder: Path, dtype: str, attention: str = "auto") -> Any:
     with its vision tower. Raises UserError if the weights are not safetensors, or are not exactly
     those that the config describes, and for an attention that is not installed.
     """
-    torch.backends.cudnn.allow_tf32 = (
-        False  # float32 is float32, also in convolutions of a GPU
-    )
+    # float32 is float32, also in a GPU's convolutions, which torch makes in TF32 by default.
+    torch.backends.cudnn.allow_tf32 = False
     model = _load(folder, attention, dtype=getattr(torch, dtype)).eval()
     # transformers leaves a stored head beside the tie, and vLLM drops it.
     if _has_own_head(model):
@@ -59,9 +56,7 @@ def _has_own_head(model: Any) -> bool:
 
 
 def _load(folder: Path, attention: str, **how: Any) -> Any:
-    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
-
-    auto = AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
+    auto = _auto_model(folder)
     quiet_libraries()
     if attention != "auto":
         how["attn_implementation"] = attention
@@ -99,6 +94,13 @@ def _load(folder: Path, attention: str, **how: Any) -> Any:
     return model
 
 
+def _auto_model(folder: Path) -> Any:
+    from transformers import AutoModelForCausalLM, AutoModelForImageTextToText
+
+    # As a causal language model, one that reads pictures would lose its vision tower.
+    return AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
+
+
 def add_adapter(model: Any, recipe: Recipe) -> Any:
     """Wrap the model (of one that reads pictures, the language model) with a fresh LoRA adapter."""
     from peft import LoraConfig, get_peft_model
@@ -131,7 +133,7 @@ def quiet_libraries() -> None:
     logging.disable_progress_bar()
     logging.set_verbosity_error()
 
-    # `load_merged` unties what such an adapter is on; PEFT corrects fan_in_fan_out
+    # `load_merged` unties what such an adapter is on; PEFT corrects fan_in_fan_out itself.
     warnings.filterwarnings(
         "ignore", r"Model \w+ `tie_word_embeddings=True`", UserWarning
     )
@@ -182,20 +184,14 @@ def _matches(layer: str, modules: list[str] | str) -> bool:
 @cache
 def _layers(folder: Path, name: str) -> dict[str, int]:
     """The layers that can have an adapter, with the sum of their inputs and outputs."""
-    from transformers import (
-        AutoConfig,
-        AutoModelForCausalLM,
-        AutoModelForImageTextToText,
-    )
+    from transformers import AutoConfig
     from transformers.pytorch_utils import Conv1D
 
-    kinds = (torch.nn.Linear, torch.nn.Embedding, Conv1D)
-    auto: Any = (
-        AutoModelForImageTextToText if reads_images(folder) else AutoModelForCausalLM
-    )
+    kinds = (torch.nn.Linear, torch.nn.Embedding, Conv1D)  # GPT-2's layers are Conv1D
     try:
         with torch.device("meta"):  # only the shapes count
-            model = auto.from_config(AutoConfig.from_pretrained(folder))
+            config = AutoConfig.from_pretrained(folder)
+            model = _auto_model(folder).from_config(config)
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UserError(
             f"The checkpoint {name} cannot be loaded ({reason_of(error)}): it needs the "

@@ -62,35 +62,27 @@ class Recipe(Settings):
     lora_rank: Count = 16
     lora_alpha: Size = 16  # scaling numerator
     lora_dropout: Share = 0.0  # on the adapter's input
-    lora_targets: str = (
-        "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"  # or with commas
-    )
+    # or with commas
+    lora_targets: str = "q_proj k_proj v_proj o_proj gate_proj up_proj down_proj"
     train_examples: Count | None = None  # None: the paper's number
     validation_examples: Count | None = 500  # they select the best epoch
     test_examples: Count | None = None  # None: the paper's number
     select_by: str | None = None  # the metric that selects epochs; None: the task's
-    save_minutes: Number = (
-        15  # between states inside of an epoch, from which a killed one resumes
-    )
-    keep_epochs: bool = (
-        False  # every epoch's weights: another validation set needs no training
-    )
-    max_length: Count = (
-        1024  # longest example in tokens; longer ones are refused, never cut
-    )
-    min_pixels: Count | None = (
-        None  # smallest area a picture is scaled to; None: the checkpoint's
-    )
-    max_pixels: Count | None = (
-        None  # largest such area; only where a processor has these
-    )
-    chat_template: bool = (
-        False  # prompts by the chat template, for instruction-tuned models
-    )
+    # between states inside of an epoch, from which a killed one resumes
+    save_minutes: Number = 15
+    # every epoch's weights: another validation set needs no training
+    keep_epochs: bool = False
+    # longest example in tokens; longer ones are refused, never cut
+    max_length: Count = 1024
+    # smallest area a picture is scaled to; None: the checkpoint's
+    min_pixels: Count | None = None
+    # largest such area; only where a processor has these
+    max_pixels: Count | None = None
+    # prompts by the chat template, for instruction-tuned models
+    chat_template: bool = False
     dtype: Literal["auto", "float32", "bfloat16"] = "auto"  # of weights and activations
-    attn_implementation: str = (
-        "auto"  # transformers' attention in training, as flash_attention_2
-    )
+    # transformers' attention in training, as flash_attention_2
+    attn_implementation: str = "auto"
     group_by_length: bool = True  # batches of examples of like length: less padding
     gradient_checkpointing: bool = False  # recompute activations to save memory
     numeric_rule: Literal["integer", "float"] = "integer"  # which tokens are numeric

@@ -1,7 +1,5 @@
 """Settings that are checked when they are made: frozen, of strict types, nothing unknown."""
 
-from __future__ import annotations
-
 import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar, Self

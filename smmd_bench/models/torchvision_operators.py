@@ -11,8 +11,6 @@ torch itself calls `declare_operators` at the end of `import torch`, through the
 where the binary loads, and where there is no torchvision.
 """
 
-from __future__ import annotations
-
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any

@@ -3,8 +3,6 @@
 Shapes: T supervised tokens, H features, V tokens in the vocabulary, C rows and B columns at a time.
 """
 
-from __future__ import annotations
-
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -14,7 +12,7 @@ from torch import Tensor
 
 from .numeric_term import NumericShare
 
-_SLICE = 16384
+_SLICE = 16384  # columns that are copied to 16 bits at a time
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +53,7 @@ def frozen_head_pass(
     # W^T p: [T, H]
     expected = coefficient.new_zeros(hidden.shape) if differentiate else None
 
+    # As many rows as columns: each reading of the weight serves many rows, in square products.
     height = max(1, min(len(hidden), math.isqrt(inputs.elements)))
     buffer = coefficient.new_empty(max(height, inputs.elements))
     for rows in _slices(len(hidden), height):
@@ -136,15 +135,17 @@ def trainable_head_pass(
         log_partition[rows] = (highest + norm.log()).squeeze(1)
         losses[rows] = log_partition[rows] - label_logit.squeeze(1)
 
+        # A chunk's part of dF/dlog Z must be known before the chunk's gradient is added.
         if share and parts:
             share.evaluate(parts[index], log_partition, differentiate=True)
         if expected is not None:
             _add_product(expected[rows], scores, weight)
             expected[rows] /= norm
-        row_coefficient = _softmax_coefficient(coefficient, share)[rows, None]  # [C, 1]
-        factor = row_coefficient / norm  # [C, 1]
+        softmax_coefficient = _softmax_coefficient(coefficient, share)  # [T]
+        factor = softmax_coefficient[rows, None] / norm  # [C, 1]
         _add_outer(gradient, scores, hidden[rows], factor)
 
+    # Any other F needs the partition functions of all rows, which are known only now.
     if share and not parts:
         share.evaluate(slice(None), log_partition, differentiate=True)
         if share.uses_partition:
@@ -185,14 +186,15 @@ def _add_partition_gradient(
 
 def _finish_hidden_gradient(expected: Tensor, inputs: HeadInputs) -> None:
     """W^T p [T, H] -> a W^T p - c ((1 - s) W_y + s mean_v W_v) + G W[V_num], in place."""
-    weight, coefficient, smoothing = inputs.weight, inputs.coefficient, inputs.smoothing
-    share = inputs.share
-    expected *= _softmax_coefficient(coefficient, share)[:, None]
+    weight, smoothing, share = inputs.weight, inputs.smoothing, inputs.share
+    coefficient = inputs.coefficient[:, None]  # [T, 1]
+    softmax_coefficient = _softmax_coefficient(inputs.coefficient, share)  # [T]
+    expected *= softmax_coefficient[:, None]
     label_weight = weight[inputs.label].to(expected.dtype)  # [T, H]
-    expected.addcmul_(coefficient[:, None], label_weight, value=smoothing - 1)
+    expected.addcmul_(coefficient, label_weight, value=smoothing - 1)
     if smoothing:
         mean = weight.mean(0, dtype=expected.dtype)  # [H]
-        expected.addcmul_(coefficient[:, None], mean, value=-smoothing)
+        expected.addcmul_(coefficient, mean, value=-smoothing)
     if share:
         expected.index_add_(0, share.term.rows, share.logits @ share.weight)
 
@@ -207,6 +209,7 @@ def _softmax_coefficient(coefficient: Tensor, share: NumericShare | None) -> Ten
 def _logits(hidden: Tensor, weight: Tensor, buffer: Tensor) -> Tensor:
     """hidden [C, H], weight [B, H] -> [C, B] in the buffer and its dtype."""
     logits = buffer[: len(hidden) * len(weight)].view(len(hidden), len(weight))
+    # A product cannot be written into a buffer of another dtype.
     if logits.dtype == hidden.dtype:
         return torch.mm(hidden, weight.T, out=logits)
     return logits.copy_(hidden @ weight.T)

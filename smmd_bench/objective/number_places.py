@@ -1,7 +1,5 @@
 """The numbers among the targets of a batch: which tokens spell one, and what each counts in it."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import torch
@@ -39,8 +37,9 @@ def number_places(
     other_digits = vocabulary.other_digits_of(label)  # [T]
     is_numeric = (target >= 0) | (other_digits > 0)  # [T]
     index = is_numeric.nonzero().squeeze(1)  # [D]
-    in_vocabulary = target[index] >= 0  # [D], M of them
-    digits = vocabulary.digits_of(target[index])  # [D]
+    numeric_target = target[index]  # [D]
+    in_vocabulary = numeric_target >= 0  # [D], M of them
+    digits = vocabulary.digits_of(numeric_target)  # [D]
     digits = digits.where(in_vocabulary, other_digits[index])
     # [T], digits of each token
     spelled = torch.zeros_like(target).index_copy(0, index, digits)
@@ -49,27 +48,50 @@ def number_places(
     first = index - leading.long()  # [D], a number may begin with its point
     minus = _find_signs(vocabulary, text, is_numeric, first)
 
-    after_closed = text.has(index, 1) & text.is_one_of(vocabulary.closes, index - 1)
+    after_closed = text.is_one_of(vocabulary.closes, index - 1)
+    after_closed &= text.has(index, 1)
     apart = after_closed | text.is_one_of(vocabulary.opens, index)  # [D]
     runs = row[index], position[index], digits
-    number, exponent = number_spans(*runs, joined, apart)
-    nothing = torch.zeros_like(number)  # [D], of each number
-    if bool((joined | leading).any()):
-        points = nothing.index_add(0, number, (joined | leading).long())
-        has_one = points[number] == 1
-        joined = joined & has_one
-        number, exponent = number_spans(*runs, joined, apart)
-        after_point = joined | (leading & has_one)
-        decimals = (exponent + digits).where(after_point, 0)
-        exponent = exponent - nothing.index_add(0, number, decimals)[number]
+    number, exponent = _find_numbers(runs, joined, leading, apart)
 
-    place = 10.0 ** exponent.clamp(-_LARGEST_EXPONENT, _LARGEST_EXPONENT).double()
-    is_negative = nothing.index_add(0, number, minus.long()) > 0
-    place = place.where(~is_negative[number], -place)
-    outside = nothing.index_add(0, number, (~in_vocabulary).long())
-    is_whole = outside[number] == 0
-    numbers = torch.unique_consecutive(number[in_vocabulary], return_inverse=True)[1]
+    exponent = exponent.clamp(-_LARGEST_EXPONENT, _LARGEST_EXPONENT)
+    place = 10.0 ** exponent.double()
+    # The sign stands before the first token, and counts for all of the number.
+    is_negative = _add_over_number(minus, number) > 0
+    place = place.where(~is_negative, -place)
+    is_whole = _add_over_number(~in_vocabulary, number) == 0
+
+    # A number with no token in V_num is none here, so they are counted anew.
+    kept = number[in_vocabulary]
+    _, numbers = torch.unique_consecutive(kept, return_inverse=True)
     return numbers, place[in_vocabulary], is_whole[in_vocabulary]
+
+
+def _find_numbers(
+    runs: tuple[Tensor, Tensor, Tensor], joined: Tensor, leading: Tensor, apart: Tensor
+) -> tuple[Tensor, Tensor]:
+    """(number, power of ten that its last digit counts) of the digit tokens: [D] each.
+
+    runs: row, position and digits, see `number_spans`, which knows no points.
+    """
+    number, exponent = number_spans(*runs, joined, apart)
+    has_point = joined | leading
+    # Most batches have no decimals: their first runs are their numbers.
+    if not has_point.any():
+        return number, exponent
+
+    # Only once the runs are joined is it known which numbers have several points.
+    has_point &= _add_over_number(has_point, number) == 1
+    number, exponent = number_spans(*runs, joined & has_point, apart)
+    # Exponents count from the last digit; the point moves all of a number's alike.
+    decimals = (exponent + runs[2]).where(has_point, 0)
+    return number, exponent - _add_over_number(decimals, number)
+
+
+def _add_over_number(counts: Tensor, number: Tensor) -> Tensor:
+    """The sum of counts [D] over the number of each token: [D] int64."""
+    totals = torch.zeros_like(number).index_add(0, number, counts.long())
+    return totals[number]
 
 
 @dataclass(frozen=True)

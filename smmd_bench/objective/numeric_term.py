@@ -1,7 +1,5 @@
 """The auxiliary's share of the total, evaluated and differentiated inside the fused Function."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
@@ -55,6 +53,7 @@ class NumericShare:
 
     def parts(self, tokens: int, chunk_rows: int) -> list[slice]:
         """For each chunk of the T supervised tokens, its numeric rows as a slice of 0..M."""
+        # On the CPU, since slices need the bounds there and a GPU would be waited for.
         starts = np.arange(0, tokens + chunk_rows, chunk_rows)
         bounds = np.searchsorted(self.term.on_cpu, starts).tolist()
         return [slice(low, high) for low, high in pairwise(bounds)]
@@ -65,6 +64,7 @@ class NumericShare:
         """Add F over a part, given log Z of all tokens [T], and put its gradients in place. A
         separable F is evaluated a few rows at a time, for the memory of its graph."""
         start, stop, _ = part.indices(len(self.logits))
+        # Any other F stays whole: a number of several tokens must not be cut.
         step = max(1, stop - start)
         if self.term.separable:
             at_once = _ON_CPU if self.logits.device.type == "cpu" else _ON_GPU

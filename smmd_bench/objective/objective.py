@@ -13,8 +13,6 @@ The totals of micro-batches that share T and U add up to the total of the whole 
 `cross_entropy` is always the full one, so that losses can be compared by it.
 """
 
-from __future__ import annotations
-
 import functools
 import logging
 from dataclasses import dataclass
@@ -92,7 +90,7 @@ def logits_objective(
     log_partition = logits.logsumexp(-1)  # [T]
     label_logits = logits.gather(-1, targets.label[:, None])  # [T, 1]
     losses = log_partition - label_logits[:, 0]  # [T], cross-entropies
-    trained = losses
+    trained = losses  # without smoothing
     auxiliary = logits[:0].sum()  # a zero with a gradient path
     coefficient, factor, counts = _weights(
         loss, targets, losses.detach(), num_tokens, num_units
@@ -194,14 +192,15 @@ def _weights(
 ) -> tuple[Tensor, Tensor, tuple[Tensor, Tensor]]:
     """(coefficient of each cross-entropy [T], factor of the auxiliary's sum, (tokens, units))."""
     if (num_tokens is None) != (num_units is None):
-        given, lacking = "tokens", "units"
+        counted, missing = "tokens", "units"
         if num_tokens is None:
-            given, lacking = lacking, given
+            counted, missing = missing, counted
         raise ValueError(
-            f"num_{given} is given without num_{lacking}: count both over the whole optimiser step "
-            "(units by count_units(loss, labels)), or give neither."
+            f"num_{counted} is given without num_{missing}: count both over the whole optimiser "
+            "step (units by count_units(loss, labels)), or give neither."
         )
 
+    # A batch without any token or unit adds 0 to the step: its sums are divided by at least 1.
     tokens = _denominator(num_tokens, like.numel(), like)
     units = _denominator(num_units, targets.units, like)
     coefficient = torch.ones_like(like) / tokens  # [T]

@@ -1,7 +1,5 @@
 """The map from last hidden states to logits, and how to read it off a transformers model."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -62,6 +60,7 @@ def output_head(model: Any) -> OutputHead | None:
     """
     causal = causal_model(model)
     layer = causal.get_output_embeddings()
+    # A subclass, such as a quantised layer, may compute something else of its weight.
     if type(layer) is not torch.nn.Linear:
         return None
     config = causal.config.get_text_config()
@@ -100,6 +99,7 @@ def _explains(head: OutputHead, causal: Any) -> bool:
     if predicted.shape != logits.shape:
         return False
 
+    # Each rounding to bfloat16 is off by up to 0.4 %, and the model may round in another order.
     is_wide = head.weight.dtype in (torch.float32, torch.float64)
     tolerance = 1e-4 if is_wide else 2e-2
     largest = (predicted - logits).abs().max()

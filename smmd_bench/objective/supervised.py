@@ -57,13 +57,11 @@ class SupervisedTargets:
         self, logits: Tensor, log_partition: Tensor, part: slice
     ) -> NumericTargets:
         """What the loss sees of a part of 0..M: logits [m, N], log_partition [m]."""
-        values = {
-            field.name: getattr(self.places, field.name)
-            for field in fields(NumericPlaces)
-        }
-        values = {
-            name: x[part] if isinstance(x, Tensor) else x for name, x in values.items()
-        }
+        values: dict[str, Any] = {}
+        for field in fields(NumericPlaces):
+            value = getattr(self.places, field.name)
+            # The spans stay whole: a loss that has any is never evaluated in parts.
+            values[field.name] = value[part] if isinstance(value, Tensor) else value
         return NumericTargets(logits=logits, log_partition=log_partition, **values)
 
 
@@ -71,9 +69,8 @@ def supervised_targets(
     loss: NumericLoss | None,
     labels: Tensor,
     keys: Tensor | None = None,
-    ignore_index: int = -100,
 ) -> SupervisedTargets:
-    """The supervised tokens of aligned labels [B, T]: the caller has done any shift.
+    """The supervised tokens of aligned labels [B, T], -100 ignored: the caller has done any shift.
 
     keys: [B] int64, of the examples, see `NumericPlaces`; without them, the numbers of the rows.
     Without a loss no token is numeric.
@@ -83,7 +80,7 @@ def supervised_targets(
             f"{loss!r} is not bound to a vocabulary: pass loss.bind(numeric_vocabulary(tokenizer))."
         )
     labels = labels.cpu()
-    row, position = (labels != ignore_index).nonzero(as_tuple=True)
+    row, position = (labels != -100).nonzero(as_tuple=True)
     label = labels[row, position]
     if loss is None:
         return SupervisedTargets(

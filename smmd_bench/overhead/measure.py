@@ -49,6 +49,7 @@ def measure(
             "settings": vars(settings),
             "plugins": [str(file) for file in plugins],
         }
+
         for repeat in missing:
             # Whatever slows the machine down for a while meets another row in each repeat.
             rows = list(settings.rows)
@@ -144,7 +145,7 @@ def _tabulate_repeats(
     # The first steps warm caches and the allocator up.
     first = settings.steps // 4
     medians = [np.median(steps[first:], axis=0) for steps in measured["steps"]]
-    wall, cpu = np.reshape(medians, (-1, 2)).T
+    wall, cpu = np.reshape(medians, (-1, 2)).T  # [rows], also where all rows failed
     measured = measured.assign(
         wall=1000 * wall, cpu=1000 * cpu, memory=measured["peak_bytes"] / 1e9
     )
@@ -159,9 +160,9 @@ def _tabulate_repeats(
 
 def _collect_errors(rows: pd.DataFrame, settings: OverheadSettings) -> pd.Series[str]:
     """Collect what failed of each row, by repeat; empty where nothing did."""
-    errors: dict[str, list[str]] = {row: [] for row in settings.rows}
-    for failed in rows[rows["error"].notna()].to_dict("records"):
-        errors[failed["row"]].append(
-            f"repeat {failed['repeat'] + 1}: {failed['error']}"
-        )
-    return pd.Series({row: "; ".join(sentences) for row, sentences in errors.items()})
+    failed = rows[rows["error"].notna()]
+    # Repeats count from 0 in files, and from 1 for people.
+    repeats = (failed["repeat"] + 1).astype(str)
+    sentences = "repeat " + repeats + ": " + failed["error"]
+    by_row = sentences.groupby(failed["row"]).agg("; ".join)
+    return by_row.reindex(list(settings.rows), fill_value="")

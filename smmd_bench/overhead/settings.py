@@ -66,12 +66,8 @@ class OverheadSettings(Settings):
     @property
     def folder(self) -> Path:
         """The default output folder; its name follows from the settings alone."""
-        words = [
-            "overhead",
-            self.geometry,
-            self.device,
-            *(s for s in self.losses if s != CE),
-        ]
+        losses = [spec for spec in self.losses if spec != CE]
+        words = ["overhead", self.geometry, self.device, *losses]
         return Path("runs") / folder_name(words, vars(self))
 
 

@@ -76,6 +76,7 @@ def train_row(
     report: Callable[[int, int], None],
 ) -> tuple[Trainer, dict[str, Any]]:
     """Build the model of a row and train it; the Trainer, and what was measured."""
+    # Rows of a repeat have the same weights and data, those of another repeat others.
     set_seed(repeat)
     model = build_model(settings.config, settings.recipe, settings.device)
     clock = StepClock(settings.device, report)
@@ -152,9 +153,8 @@ def peak_bytes(device: str) -> int | None:
         return int(torch.cuda.max_memory_allocated())
     with suppress(OSError):
         lines = Path("/proc/self/status").read_text().splitlines()
-        return 1024 * int(
-            next(line for line in lines if line.startswith("VmHWM")).split()[1]
-        )
+        peak = next(line for line in lines if line.startswith("VmHWM"))
+        return 1024 * int(peak.split()[1])
     return None
 
 

@@ -8,9 +8,7 @@ is where checkpoints of one base differ most. Where a model reads images, some s
 picture, and so see the vision tower. `smmd_bench.decoding.canary_check` has the rule.
 """
 
-from __future__ import annotations
-
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -38,13 +36,12 @@ def make_canary(
     The model computes in float32 whatever its dtype is, and once more in `dtype`, the one that
     engines will run it in.
     """
+    rounded: Rows = ()
     with evaluating(model):
         exact = _log_probabilities(model, texts, processor, "float32")
-        rounded = (
-            _log_probabilities(model, texts, processor, dtype)
-            if dtype != "float32"
-            else ()
-        )
+        # How far these two are apart is the noise that an engine's rounding may have.
+        if dtype != "float32":
+            rounded = _log_probabilities(model, texts, processor, dtype)
     return Canary(texts.token_ids, exact, texts.pictures, rounded)
 
 
@@ -57,12 +54,11 @@ def _log_probabilities(
     with torch.no_grad(), computing_in(model, getattr(torch, dtype)):
         for inputs, counts in _batches(texts, processor):
             ids = inputs["input_ids"].to(device)  # [B, T], padded on the right
-            ends = [ids.shape[1] if end is None else end for end, _ in counts]
-            starts = [
-                end - scored for end, (_, scored) in zip(ends, counts, strict=True)
-            ]
-            first, last = min(starts), max(ends)
+            spans = [(end or ids.shape[1], scored) for end, scored in counts]
+            first = min(end - scored for end, scored in spans)
+            last = max(end for end, _ in spans)
 
+            # A token is predicted one place before it; all other logits would only take memory.
             logits = model(
                 **{name: value.to(device) for name, value in inputs.items()},
                 use_cache=False,
@@ -77,35 +73,39 @@ def _log_probabilities(
                     "The model gives a probability that is no number, so its weights are not "
                     "finite: check the checkpoint, or lower learning_rate if it was trained here."
                 )
-            for row, start, end in zip(log_p.tolist(), starts, ends, strict=True):
-                scored_rows.append(tuple(row[start - first : end - first]))
+            for row, (end, scored) in zip(log_p.tolist(), spans, strict=True):
+                stop = end - first
+                scored_rows.append(tuple(row[stop - scored : stop]))
     return tuple(scored_rows)
 
 
 def _batches(
     texts: CanaryTexts, processor: Any | None
-) -> Iterator[tuple[dict[str, Tensor], list[tuple[int | None, int]]]]:
+) -> Iterator[tuple[dict[str, Tensor], Sequence[tuple[int | None, int]]]]:
     """What a model takes for sequences; each one's end (None: the batch's), how many are scored."""
-    sequences = list(zip(texts.token_ids, texts.scored, strict=True))
-    first_picture = len(sequences) - texts.pictures
+    first_picture = len(texts.token_ids) - texts.pictures
 
     for start in range(0, first_picture, BATCH):
-        end = min(start + BATCH, first_picture)
-        batch = sequences[start:end]
-        width = max(len(row) for row, _ in batch)
-        padded = []
-        counts: list[tuple[int | None, int]] = []
-        for row, scored in batch:
-            # Attention is causal: what pads a row on its right is seen by nothing that is scored.
-            # It is the row's last token: the tokenizer's own may be a picture's placeholder.
-            padding = [row[-1]] * (width - len(row))
-            padded.append([*row, *padding])
-            counts.append((len(row), scored))
+        batch = slice(start, min(start + BATCH, first_picture))
+        rows = texts.token_ids[batch]
+        lengths = [len(row) for row in rows]
+        width = max(lengths)
+        padded = [_pad(row, width) for row in rows]
+        counts = list(zip(lengths, texts.scored[batch], strict=True))
         yield {"input_ids": torch.tensor(padded)}, counts
 
     # A row with a picture is longer once its picture is in it.
-    for row, scored in sequences[first_picture:]:
-        yield expand(processor, row, [canary_picture()]), [(None, scored)]
+    for index in range(first_picture, len(texts.token_ids)):
+        row = texts.token_ids[index]
+        inputs = expand(processor, row, [canary_picture()])
+        yield inputs, [(None, texts.scored[index])]
+
+
+def _pad(row: Sequence[int], width: int) -> list[int]:
+    # Attention is causal: what pads a row on its right is seen by nothing that is scored.
+    # It is the row's last token: the tokenizer's own may be a picture's placeholder.
+    padding = [row[-1]] * (width - len(row))
+    return [*row, *padding]
 
 
 @contextmanager

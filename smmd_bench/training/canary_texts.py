@@ -4,8 +4,6 @@ Every checkpoint of a task reads the same sequences, whatever its loss and seed,
 canaries can be compared with one another.
 """
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,15 +30,13 @@ TEXTS = (
 """What a canary reads where there is no training data: numbers, because fine-tuning moves those."""
 
 SEQUENCES = 24
-MOST_TOKENS = (
-    1024  # of all sequences, where that leaves at least SEQUENCES_WITH_PICTURES
-)
+# of all sequences, where that leaves at least SEQUENCES_WITH_PICTURES
+MOST_TOKENS = 1024
 SEQUENCES_WITH_PICTURES = 8
 CANDIDATES = 128  # examples, evenly spaced, of which the shortest are read
 SCORED = 8  # the first tokens of each target: an engine makes one request a token
-BLOCK = (
-    128  # tokens of whole blocks of vLLM's prefix cache: of 32 on a CPU, of 16 on a GPU
-)
+# tokens of whole blocks of vLLM's prefix cache: of 32 on a CPU, of 16 on a GPU
+BLOCK = 128
 CACHED = 160
 """Tokens of the one long sequence, whose first blocks a prefix cache holds: keys of other weights
 that are left there are seen by the tokens after it."""
@@ -112,6 +108,7 @@ def canary_texts(
         pictures = shortest[:SEQUENCES_WITH_PICTURES]
         return _join([*sequences, *pictures], len(pictures))
 
+    # An engine makes a request for each scored token: long prompts cost it the most.
     ends = accumulate(len(ids) for ids, _ in shortest[:SEQUENCES])
     within = sum(end <= MOST_TOKENS for end in ends)
     number = max(within, SEQUENCES_WITH_PICTURES)
@@ -130,12 +127,13 @@ def canary_picture() -> Path:
     from PIL import Image
 
     y, x = np.mgrid[:SIZE, :SIZE]
-    rings = (x * x + y * y) // 24 % 256
+    rings = (x**2 + y**2) // 24 % 256
     squares = (x // 14 + y // 14) % 2 * 200 + 20
     ramp = (2 * x + y) * 255 // (3 * SIZE)
+    channels = np.stack([rings, squares, ramp], axis=-1)  # [SIZE, SIZE, 3]
+    pixels = channels.astype(np.uint8)
 
-    # [SIZE, SIZE, 3]
-    pixels = np.stack([rings, squares, ramp], axis=-1).astype(np.uint8)
+    # Named by its pixels, a picture of another version is another file.
     digest = hashlib.blake2b(pixels.tobytes(), digest_size=6).hexdigest()
     file = cache_folder() / "canary" / f"{digest}.png"
     if not file.exists():

@@ -1,7 +1,5 @@
 """What a training keeps of each epoch, and from which state a killed one resumes."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import time
@@ -67,6 +65,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         self, args: Any, state: Any, control: Any, model: Any = None, **_: Any
     ) -> None:
         """Called when the Trainer has written its state."""
+        # Each process writes its part of the state: it is complete when all are here.
         PartialState().wait_for_everyone()
         if float(state.epoch).is_integer():
             self._keep_epoch(state, model)
@@ -80,9 +79,9 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
             self.save_every = max(self.save_every, 10 * (self.saved - self.step_ended))
 
     def _keep_epoch(self, state: Any, model: Any) -> None:
-
         epoch = round(state.epoch)
         weights, canary = whole_weights(model), None
+        # Where each process has all weights, the model in memory is what is saved.
         if weights is None:
             with own_forward(model):
                 canary = self.canary_of(model)
@@ -91,9 +90,10 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
 
         final = self.folder / "epochs" / str(epoch)
         unfinished = part_of(final)
+        # A training that was killed while it saved has left a part of the epoch.
         shutil.rmtree(unfinished, ignore_errors=True)
         model.save_pretrained(unfinished, state_dict=weights)
-        del weights
+        del weights  # before the canary loads them again
         self.tokenizer.save_pretrained(unfinished)
         if self.processor is not None:
             self.processor.save_pretrained(unfinished)
@@ -104,6 +104,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
         weights_digest = digest_of_weights(unfinished)
         receipt = {"epoch": epoch, "step": state.global_step, "weights": weights_digest}
         write_json(unfinished / "canary.json", {**receipt, "canary": asdict(canary)})
+        # A training that resumed from a state before this epoch makes it again.
         shutil.rmtree(final, ignore_errors=True)
         unfinished.rename(final)
 
@@ -133,6 +134,7 @@ class Epochs(TrainerCallback):  # type: ignore[misc]
                 newest = max(newest or state, state, key=_step)
             else:
                 shutil.rmtree(state, ignore_errors=True)
+        # Without a state the training begins anew, and its epochs with it.
         if newest is None:
             shutil.rmtree(self.folder / "epochs", ignore_errors=True)
         return None if newest is None else str(newest)

@@ -5,15 +5,14 @@ may round them to bfloat16, which oneDNN does on units for that (Intel's AMX) al
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-SHORT = (
-    256  # positions, up to which attention by whole products is faster than by blocks
-)
+# positions, up to which attention by whole products is faster than by blocks
+SHORT = 256
 
 
 @contextmanager
@@ -32,11 +31,10 @@ def fast_products(model: Any, longest: int) -> Iterator[None]:
         # The error is 2e-6 in float32, and 6e-2 in bfloat16.
         exact = torch.allclose((matrix @ matrix).double(), wide @ wide, atol=1e-4)
         flags.fp32_precision = "bf16" if exact else original
-        with (
-            sdpa_kernel(SDPBackend.MATH)
-            if exact and longest <= SHORT
-            else nullcontext()
-        ):
+        attention: AbstractContextManager[None] = nullcontext()
+        if exact and longest <= SHORT:
+            attention = sdpa_kernel(SDPBackend.MATH)
+        with attention:
             yield
     finally:
         flags.fp32_precision = original

@@ -35,6 +35,7 @@ def with_others(start: Start, fail: Callable[[str], None]) -> Iterator[None]:
         yield
         return
 
+    # A port that the system gives is free, also beside other trainings on this machine.
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = str(probe.getsockname()[1])
@@ -61,6 +62,8 @@ def with_others(start: Start, fail: Callable[[str], None]) -> Iterator[None]:
     for thread in threads:
         thread.start()
     yield
+
+    # The others die with this process, so it waits until each has ended by itself.
     for thread in threads:
         thread.join()
 

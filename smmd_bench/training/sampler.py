@@ -1,8 +1,6 @@
 """The order of training examples: batches of like length in random order, and in several processes
 those of one process, split, nothing repeated."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from typing import Any
 
@@ -38,13 +36,14 @@ class LengthGroups(torch.utils.data.Sampler[int]):  # type: ignore[misc]
     def __iter__(self) -> Iterator[int]:
         rng = np.random.default_rng([self.seed, self.epoch])
         order = rng.permutation(len(self.lengths))
-        left_over = len(order) % self.batch_size
-        in_batches, last_batch = np.split(order, [len(order) - left_over])
+        full = len(order) // self.batch_size * self.batch_size
+        in_batches, last_batch = np.split(order, [full])
         group_size = self.batch_size * _BATCHES_A_GROUP
 
         batches: list[NDArray[np.int64]] = []
         for start in range(0, len(in_batches), group_size):
             group = in_batches[start : start + group_size]
+            # NumPy's faster sorts order equal lengths differently from machine to machine.
             by_length = np.argsort(self.lengths[group], kind="stable")
             group = group[by_length]
             batches += np.split(group, len(group) // self.batch_size)

@@ -9,8 +9,6 @@ epochs/K/        weights after epoch K (an adapter, or the full model)
 training/        the state from which a killed training resumes; removed at the end
 """
 
-from __future__ import annotations
-
 import math
 import shutil
 import time
@@ -135,6 +133,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     forward = objective_forward(trainer.model, trainer.numeric_loss)
     with fast_products(trainer.model, int(data.lengths.max())), forward:
         trainer.train(resume_from_checkpoint=epochs.last_complete())
+    # The first process alone writes, once the last epoch of all is in place.
     trainer.accelerator.wait_for_everyone()
     if not is_first():
         return
@@ -191,6 +190,7 @@ def _make_trainer(
         callbacks=callbacks,
         numeric_loss=loss,
         sampler=sampler if recipe.group_by_length else None,
+        # Where a CPU's memory ends, the system kills the process: no error tells of it.
         rehearse=on_gpu,
     )
 
@@ -219,7 +219,7 @@ def training_arguments(
         )
 
     share = recipe.batch_size // processes()
-    micro = math.gcd(share, recipe.micro_batch_size)
+    micro = math.gcd(share, recipe.micro_batch_size)  # all of one size
     arguments = TrainingArguments(
         output_dir=str(folder),
         num_train_epochs=recipe.epochs,
@@ -236,12 +236,13 @@ def training_arguments(
         max_grad_norm=recipe.max_grad_norm,
         gradient_checkpointing=recipe.gradient_checkpointing,
         logging_steps=1,
-        logging_nan_inf_filter=False,
+        logging_nan_inf_filter=False,  # or it logs an earlier mean in place of a NaN
         save_strategy="epoch" if saves else "no",
+        # The Trainer removes older states before `Epochs` has marked the newest one as complete.
         save_total_limit=2,
         seed=seed,
         disable_tqdm=True,
-        remove_unused_columns=False,
+        remove_unused_columns=False,  # the collator reads more than forward names
         label_names=["labels"],
         dataloader_num_workers=readers,
         dataloader_pin_memory=gpu,
@@ -250,10 +251,9 @@ def training_arguments(
         **(tracker or {"report_to": []}),
     )
 
+    # A process trains on one GPU: nn.DataParallel would change the batch.
     if arguments.n_gpu > 1:
-        arguments._n_gpu = (
-            1  # a cell trains on one GPU: nn.DataParallel would change the batch
-        )
+        arguments._n_gpu = 1
     return arguments
 
 

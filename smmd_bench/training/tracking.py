@@ -5,8 +5,6 @@ RUN/tracking/tensorboard/CELL, or RUN/tracking/wandb or trackio unless WANDB_DIR
 another place. A cell's run is called by its label.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import os
 from pathlib import Path
@@ -38,6 +36,7 @@ def tracking(name: str | None, label: str, cell_folder: Path) -> dict[str, Any]:
     folder = run / "tracking"
     folder.mkdir(parents=True, exist_ok=True)
     folder_of_cell = folder_name([label], {"cell": cell_folder.name})
+    # TensorBoard has no names of runs: it shows those of folders.
     os.environ["TENSORBOARD_LOGGING_DIR"] = str(folder / "tensorboard" / folder_of_cell)
     os.environ.setdefault("WANDB_DIR", str(folder))
     os.environ.setdefault("WANDB_PROJECT", run.name)

@@ -8,11 +8,10 @@ of an optimiser step before its first forward pass. What they and the objective 
 labels is found when a batch is made, so that a GPU waits for nothing until the step's log.
 """
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -72,14 +71,12 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
         }
         inputs["use_cache"] = False
         step = targets, num_tokens, num_units
+        places = targets.row, targets.position
         if head is None:
-            # [T, V]
-            logits = plain_forward(**inputs).logits[targets.row, targets.position]
+            logits = plain_forward(**inputs).logits[places]  # [T, V]
             out = logits_objective(loss, logits, *step)
         else:
-            hidden = causal.base_model(**inputs).last_hidden_state[
-                targets.row, targets.position
-            ]
+            hidden = causal.base_model(**inputs).last_hidden_state[places]  # [T, H]
             out = layer(hidden, *step)
         return {"loss": out.total, "objective": out}
 
@@ -89,6 +86,7 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
     try:
         yield
     finally:
+        # An attribute hides the method of the class, which is seen again without it.
         del causal.forward
         if head is not None:
             del layer.forward
@@ -111,20 +109,14 @@ def own_forward(model: Any) -> Iterator[None]:
             module.forward = forward
 
 
-class _WithTargets:
-    """A collator whose batches have the targets of their labels in place of these; with a loss of
-    its own, which stays on the CPU."""
-
-    def __init__(self, collate: Any, loss: NumericLoss) -> None:
-        self.collate, self.loss = collate, loss
-
-    def __call__(self, rows: list[Any]) -> dict[str, Any]:
-        batch = dict(self.collate(rows))
-        labels = batch.pop("labels")
-        return {
-            **batch,
-            "targets": supervised_targets(self.loss, labels[:, 1:], batch["example"]),
-        }
+def _collate_targets(
+    collate: Any, loss: NumericLoss, rows: list[Any]
+) -> dict[str, Any]:
+    """A batch of `collate` that has the targets of its labels in place of these."""
+    batch = dict(collate(rows))
+    labels = batch.pop("labels")
+    batch["targets"] = supervised_targets(loss, labels[:, 1:], batch["example"])
+    return batch
 
 
 class ObjectiveTrainer(Trainer):  # type: ignore[misc]
@@ -136,6 +128,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     it ends there; it changes no weight.
     """
 
+    # Or the Trainer would divide each micro-batch's share by their number.
     loss_is_scaled_for_ga = True
 
     def __init__(
@@ -149,9 +142,12 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         let_cpu_shard()
         super().__init__(**arguments)
         reduce_in_float32(self.accelerator)
-        self.data_collator: Any = _WithTargets(
-            self.data_collator, deepcopy(numeric_loss)
+        # Batches are made on the CPU, where the collator's own copy of the loss stays.
+        loss_on_cpu = deepcopy(numeric_loss)
+        self.data_collator: Any = partial(
+            _collate_targets, self.data_collator, loss_on_cpu
         )
+
         self.sampler, self.numeric_loss = sampler, numeric_loss
         self.rehearse = rehearse
         self.on_halving: Callable[[int], None] = lambda size: None
@@ -161,16 +157,16 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         self._counts = self._sums = torch.zeros(2)
 
     def _get_train_sampler(self, *arguments: Any) -> Any:
-        return (
-            super()._get_train_sampler(*arguments)
-            if self.sampler is None
-            else self.sampler
-        )
+        if self.sampler is None:
+            return super()._get_train_sampler(*arguments)
+        return self.sampler
 
     def get_train_dataloader(self) -> Any:
         """The Trainer's own; of one of several processes the batches are its share of these."""
         if self.args.world_size == 1:
             return super().get_train_dataloader()
+
+        # accelerate repeats examples to fill the last step of all processes.
         steps = self.args.gradient_accumulation_steps
 
         batches = RankBatches(
@@ -230,18 +226,19 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     def _rehearse(self, model: Any) -> None:
         """Run the longest micro-batch, beside room for the optimiser's moments, and forget it."""
         rows = np.argsort(self.train_dataset.lengths)[-self.micro_batch_size :]
-        with torch.random.fork_rng(
-            [self.args.device] if self.args.device.type == "cuda" else []
-        ):
-            trained = [p for p in model.parameters() if p.requires_grad]
+        devices = [self.args.device] if self.args.device.type == "cuda" else []
+        trained = [p for p in model.parameters() if p.requires_grad]
+        moments: list[Tensor] = []
+        # The first step must see the dropout that it has without a rehearsal.
+        with torch.random.fork_rng(devices):
+            # AdamW makes its two moments of each weight after the first step's backward pass. A
+            # training that resumed has them.
             try:
-                moments = (
-                    []
-                    if self.optimizer.state
-                    else [torch.empty_like(p) for p in 2 * trained]
-                )
+                if not self.optimizer.state:
+                    moments = [torch.empty_like(p) for p in 2 * trained]
             except torch.OutOfMemoryError as error:
                 raise self._out_of_memory() from error
+
             longest = [self._collate(rows)]
             self._train(model, longest, longest)
             del moments
@@ -276,10 +273,10 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             return super().training_step(model, batch)
 
         parts = batch["example"].cpu().split(self.micro_batch_size)
-        losses = [
-            super(ObjectiveTrainer, self).training_step(model, self._collate(p))
-            for p in parts
-        ]
+        losses = []
+        # Shares of the step's objective add up, however its examples are divided.
+        for examples in parts:
+            losses.append(super().training_step(model, self._collate(examples)))
         return torch.stack(losses).sum()
 
     def _collate(self, rows: Any) -> Any:
@@ -299,11 +296,13 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         num_items_in_batch: Any = None,
     ) -> Any:
         """This micro-batch's share of the step's objective."""
-        inputs = {name: value for name, value in inputs.items() if name != "example"}
-        targets = inputs["targets"].to(self.args.device)
-        inputs["targets"] = targets.at_step(self.args.seed, self.state.global_step)
-        inputs["num_tokens"], inputs["num_units"] = self._counts
-        outputs = model(**inputs)
+        batch = dict(inputs)
+        # The keys of the targets hold it already, and a model knows no such input.
+        batch.pop("example")
+        targets = batch["targets"].to(self.args.device)
+        batch["targets"] = targets.at_step(self.args.seed, self.state.global_step)
+        batch["num_tokens"], batch["num_units"] = self._counts
+        outputs = model(**batch)
 
         objective: ObjectiveOutput = outputs["objective"]
         sums = objective.cross_entropy_sum, objective.auxiliary_sum
@@ -319,6 +318,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             cross_entropy, auxiliary = self.accelerator.reduce(
                 self._sums, "sum"
             ).tolist()
+
             tokens, units = map(float, self._counts.tolist())
             logs["cross_entropy"] = cross_entropy / max(tokens, 1)
             logs["tokens"], logs["units"] = tokens, units

@@ -102,8 +102,10 @@ class TrainerLoss:
                 )
             counts = items, items  # no unit changes the total
 
+        # A stock Trainer's outputs name no examples to which noise could be keyed.
         keys = torch.randint(2**62, labels.shape[:1])
         total = numeric_objective(
             self.loss, logits[:, :-1], labels, *counts, keys
         ).total
+        # In an evaluation the counts are the batch's own: its mean becomes a share of the whole.
         return total if torch.is_grad_enabled() else total * (tokens / max(items, 1))
