@@ -24,8 +24,9 @@ SHOWN = (
     "batches of {s.batch_size} x {s.length} tokens, the last quarter of each row supervised and "
     "numeric; {s.repeats} x {s.steps} optimiser steps, the first quarter of which does not count. "
     "Times: median of a step, mean ± standard deviation over repeats. Time : CE: ratio of {clock}, "
-    "its median over repeats with the smallest and the largest. Memory: peak {memory}, median over "
-    "repeats. The paper's ratios are to its own CE on an NVIDIA L20; it does not give its batch."
+    "its median over repeats with the smallest and the largest. Operations: those of a step that "
+    "compute, each of which a GPU launches. Memory: peak {memory}, median over repeats. The "
+    "paper's ratios are to its own CE on an NVIDIA L20; it does not give its batch."
 )
 ON_GPU = {"clock": "wall time", "memory": "allocated, weights included"}
 ON_CPU = {"clock": "CPU seconds", "memory": "resident set of the process"}
@@ -55,6 +56,8 @@ class OverheadTable:
 
         lines = data.to_dict("records")
         table = pd.DataFrame([_make_row(line, settings) for line in lines])
+        if data["operations"].isna().all():  # an older measurement
+            table = table.drop(columns="Operations")
         table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
 
         device = " / ".join(rows["device"].dropna().unique()) or settings.device
@@ -121,6 +124,7 @@ def _format_ratios(line: dict[Any, Any], clock: str) -> dict[str, str]:
         time = memory = "1.000"
     return {
         "Time : CE": time,
+        "Operations": number(line["operations"], 0),
         "Mem. (GB)": number(line["memory_gb"]),
         "Mem. : CE": memory,
     }
