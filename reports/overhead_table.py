@@ -23,8 +23,9 @@ SHOWN = (
     "batches of {s.batch_size} x {s.length} tokens, the last quarter of each row supervised and "
     "numeric; {s.repeats} x {s.steps} optimiser steps, the first quarter of which does not count. "
     "Times: median of a step, mean ± standard deviation over repeats. Time : CE: ratio of {clock}, "
-    "its median over repeats with the smallest and the largest. Memory: peak {memory}, median over "
-    "repeats. The paper's ratios are to its own CE on an NVIDIA L20; it does not give its batch."
+    "its median over repeats with the smallest and the largest. Operations: those of a step that "
+    "compute, each of which a GPU launches. Memory: peak {memory}, median over repeats. The "
+    "paper's ratios are to its own CE on an NVIDIA L20; it does not give its batch."
 )
 ON_GPU = {"clock": "wall time", "memory": "allocated, weights included"}
 ON_CPU = {"clock": "CPU seconds", "memory": "resident set of the process"}
@@ -66,6 +67,8 @@ class OverheadTable:
                 sentences.append(f"Failed: {line['row']}, {line['error']}.")
 
         table = pd.DataFrame(lines)
+        if data["operations"].isna().all():  # an older measurement
+            table = table.drop(columns="Operations")
         table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
         return Artefact(" ".join(sentences), table, data=data)
 
@@ -123,6 +126,7 @@ def _format_ratios(line: dict[Any, Any], clock: str) -> dict[str, str]:
         time = memory = "1.000"
     return {
         "Time : CE": time,
+        "Operations": number(line["operations"], 0),
         "Mem. (GB)": number(line["memory_gb"]),
         "Mem. : CE": memory,
     }

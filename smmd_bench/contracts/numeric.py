@@ -7,11 +7,12 @@ wrapping arithmetic of int64: every element is drawn by itself, without a genera
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import torch
 from torch import Tensor, nn
 
+_Int64 = TypeVar("_Int64", Tensor, int)
 _GAMMA = 0x9E3779B97F4A7C15 - 2**64  # as int64
 _MULTIPLIERS = ((30, 0xBF58476D1CE4E5B9 - 2**64), (27, 0x94D049BB133111EB - 2**64))
 
@@ -211,10 +212,11 @@ class NoAuxiliary(NumericLoss):
 
 def mixed(*parts: Tensor | int) -> Tensor:
     """A 64-bit hash of the parts, which broadcast against each other: int64 of their shape."""
-    key = torch.zeros((), dtype=torch.int64)
+    # Numbers, which stand first, are hashed as such: a GPU would have to launch 13 operations each.
+    key: Any = 0
     for part in parts:
         key = _splitmix(key + part)
-    return key
+    return torch.as_tensor(key)
 
 
 def gumbel(key: Tensor) -> Tensor:
@@ -225,14 +227,19 @@ def gumbel(key: Tensor) -> Tensor:
     return -(-uniform.log()).log()
 
 
-def _splitmix(key: Tensor) -> Tensor:
-    z = key + _GAMMA
+def _splitmix(key: _Int64) -> _Int64:
+    z = _wrapped(key + _GAMMA)
     for shift, multiplier in _MULTIPLIERS:
-        z = (z ^ _shifted(z, shift)) * multiplier
+        z = _wrapped((z ^ _shifted(z, shift)) * multiplier)
     return z ^ _shifted(z, 31)
 
 
-def _shifted(z: Tensor, bits: int) -> Tensor:
+def _wrapped(z: _Int64) -> _Int64:
+    """z modulo 2**64 as int64, which a tensor of these is anyway."""
+    return z if isinstance(z, Tensor) else (z + 2**63) % 2**64 - 2**63
+
+
+def _shifted(z: _Int64, bits: int) -> _Int64:
     """z >> bits without its sign, as of an unsigned integer."""
     return (z >> bits) & ((1 << (64 - bits)) - 1)
 

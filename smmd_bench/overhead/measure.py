@@ -1,8 +1,8 @@
 """Measures all rows by turns, a process each, and keeps each once it is done.
 
 OUT/manifest.json          settings, versions, hardware, command
-OUT/rows/REPEAT-ROW.json   row, repeat, device, peak_bytes, steps: wall and CPU seconds of each; or
-                           row, repeat, error
+OUT/rows/REPEAT-ROW.json   row, repeat, device, peak_bytes, operations of a step, and of each of
+                           the steps its wall and CPU seconds; or row, repeat, error
 OUT/logs/                  what each process was asked, and what it wrote
 """
 
@@ -28,7 +28,7 @@ from ..storage.files import read_json, write_json
 from .settings import CE, STOCK, OverheadSettings
 
 _WORKER = "smmd_bench.overhead.worker"
-COLUMNS = ("row", "repeat", "device", "peak_bytes", "steps", "error")
+COLUMNS = ("row", "repeat", "device", "peak_bytes", "operations", "steps", "error")
 
 
 def measure(
@@ -112,7 +112,8 @@ def _claim(folder: Path, settings: OverheadSettings) -> None:
 
 
 def overhead_frame(rows: pd.DataFrame, settings: OverheadSettings) -> pd.DataFrame:
-    """Summarise each row: times in ms, peak memory in GB (10^9 bytes), ratios to CE and to stock.
+    """Summarise each row: times in ms, peak memory in GB (10^9 bytes), operations of a step (none
+    in an older measurement), ratios to CE and to stock.
 
     A time is the median of the steps of a process. Times are means and sample deviations over
     repeats; a ratio is the median over repeats, with the smallest and the largest one.
@@ -120,6 +121,8 @@ def overhead_frame(rows: pd.DataFrame, settings: OverheadSettings) -> pd.DataFra
     tables = _tabulate_repeats(rows, settings)
     columns: dict[str, Any] = {"repeats": tables["wall"].count()}
     columns["memory_gb"] = tables["memory"].median()
+    operations = rows.groupby("row")["operations"].median()
+    columns["operations"] = operations.reindex(list(settings.rows))
     for clock in ("wall", "cpu"):
         columns[f"{clock}_ms"] = tables[clock].mean()
         columns[f"{clock}_ms_deviation"] = tables[clock].std()

@@ -16,6 +16,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 from transformers import (
     AutoConfig,
     AutoModelForCausalLM,
@@ -38,29 +39,55 @@ from ..training.trainer import ObjectiveTrainer, objective_forward
 from .settings import STOCK, OverheadSettings
 
 
+class OperationCount(TorchDispatchMode):  # type: ignore[misc]
+    """Counts the operations inside that compute something: a GPU launches each of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.operations = 0
+
+    def __torch_dispatch__(
+        self, function: Any, types: Any, args: Any = (), kwargs: Any = None
+    ) -> Any:
+        self.operations += not function.is_view
+        return function(*args, **(kwargs or {}))
+
+
 class StepClock(TrainerCallback):  # type: ignore[misc]
     """Times the steps, from one step's end to the next one's: wall and CPU seconds of each.
 
     So a period has what the Trainer does after a step (its log), the next batch and the next step
-    in it. CPU seconds count all threads of the process.
+    in it. CPU seconds count all threads of the process. The operations of one more step are
+    counted, which takes a time of its own.
     """
 
-    def __init__(self, device: str, report: Callable[[int, int], None]) -> None:
-        self.device = device
-        self.report = report
+    def __init__(
+        self, device: str, timed: int, report: Callable[[int, int], None]
+    ) -> None:
+        self.device, self.timed, self.report = device, timed, report
         self.steps: list[tuple[float, float]] = []
+        self.count = OperationCount()
 
     def on_train_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """The model, the optimiser and the data are there."""
         reset_peak(self.device)
         self.last = self._now()
 
+    def on_step_begin(self, args: Any, state: Any, control: Any, **_: Any) -> None:
+        """An optimiser step begins."""
+        if state.global_step == self.timed:
+            self.peak = peak_bytes(self.device)
+            self.count.__enter__()
+
     def on_step_end(self, args: Any, state: Any, control: Any, **_: Any) -> None:
         """An optimiser step is done."""
+        if state.global_step > self.timed:
+            self.count.__exit__(None, None, None)
+            return
         wall, cpu = self._now()
         self.steps.append((wall - self.last[0], cpu - self.last[1]))
         # What the report takes is no part of the next step.
-        self.report(state.global_step, state.max_steps)
+        self.report(state.global_step, self.timed)
         self.last = self._now()
 
     def _now(self) -> tuple[float, float]:
@@ -79,7 +106,7 @@ def train_row(
     # Rows of a repeat have the same weights and data, those of another repeat others.
     set_seed(repeat)
     model = build_model(settings.config, settings.recipe, settings.device)
-    clock = StepClock(settings.device, report)
+    clock = StepClock(settings.device, settings.steps, report)
     rows = synthetic_rows(settings, repeat)
     trainer_class: Any = Trainer
     forward: AbstractContextManager[None] = nullcontext()
@@ -101,7 +128,7 @@ def train_row(
             settings.recipe,
             repeat,
             Path(folder),
-            steps=settings.steps,
+            steps=settings.steps + 1,
             saves=False,
             gpu=settings.device == "cuda",
         )
@@ -114,7 +141,8 @@ def train_row(
             trainer.train()
     return trainer, {
         "device": describe_stage("train")["device"],
-        "peak_bytes": peak_bytes(settings.device),
+        "peak_bytes": clock.peak,
+        "operations": clock.count.operations,
         "steps": clock.steps,
     }
 

@@ -52,6 +52,11 @@ def test_a_measurement_is_a_run_without_cells_and_has_every_step(measured_folder
     assert seconds.shape == (3, 4, 2)  # wall and CPU of each step
     assert (seconds > 0).all()
 
+    # What a step computes is the same in every repeat; SMMD adds to cross-entropy.
+    counts = rows.groupby("row")["operations"].agg(["min", "max"])
+    assert (counts["min"] == counts["max"]).all()
+    assert counts.loc["ce", "max"] < counts.loc["smmd", "max"] < 600
+
     assert not measure(tiny_settings(losses=TWO), measured_folder, silent)
     with pytest.raises(
         UserError, match=r"belongs to another .* \(overhead_tiny_cpu_smmd_"
@@ -113,6 +118,7 @@ def test_every_step_is_an_optimiser_step_of_the_real_trainer(row, monkeypatch):
 
     assert steps == [(1, 4), (2, 4), (3, 4), (4, 4)]
     assert len(result["steps"]) == 4
+    assert result["operations"] > 200
 
     trained = trainer.model.state_dict()
     untrained = models[0].untrained
@@ -147,11 +153,11 @@ SMMD = {0: [1.0, 2.2, 6.0, 3.3], 1: [1.0, 3.0, 6.0, 3.6]}
 def planted():
     rows = []
     for repeat in (0, 1):
-        rows.append((STOCK, repeat, None, None, None, "killed"))
+        rows.append((STOCK, repeat, None, None, None, None, "killed"))
         for row, seconds, first_peak in (("ce", CE, 2e9), ("smmd", SMMD, 3e9)):
             steps = [(wall, wall / 2) for wall in seconds[repeat]]
             peak = first_peak + repeat * 2e9
-            rows.append((row, repeat, "cpu", peak, steps, None))
+            rows.append((row, repeat, "cpu", peak, 300 + repeat, steps, None))
 
     frame = pd.DataFrame(rows, columns=list(COLUMNS))
     summary = overhead_frame(frame, tiny_settings(losses=TWO))
@@ -164,6 +170,7 @@ def test_times_are_of_the_median_step_without_the_dropped_ones():
     assert line["wall_ms"] == pytest.approx(statistics.fmean(medians))
     assert line["cpu_ms"] == pytest.approx(line["wall_ms"] / 2)
     assert (line["repeats"], line["memory_gb"]) == (2, 3.0)
+    assert line["operations"] == 300.5
 
 
 def test_ratios_are_medians_over_repeats_with_the_smallest_and_the_largest():

@@ -1,0 +1,167 @@
+"""What a training step leaves out: casts that cancel, and walks over all modules."""
+
+from contextlib import nullcontext
+
+import pytest
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from transformers import AutoModelForCausalLM, AutoTokenizer
+
+from smmd_bench.encoding.data import RightPaddingCollator
+from smmd_bench.models.tokenizers import load_tokenizer
+from smmd_bench.training.trainer import ObjectiveTrainer, own_forward
+
+from ..conftest import TOKENIZERS
+from ..tiny_lms import tiny_config
+from ..tiny_vlms import each
+from .test_image_training import dataset
+from .test_trainer import sums
+from .trained import train
+
+pytestmark = pytest.mark.engine
+LORA = {"method": "lora", "dtype": "bfloat16", "epochs": 1, "batch_size": 8}
+
+
+class CountCasts(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.casts = 0
+
+    def __torch_dispatch__(self, function, types, arguments=(), options=None):
+        self.casts += "_to_copy" in str(function)
+        return function(*arguments, **(options or {}))
+
+
+def adapters(base, folder, data, tokenizer, **recipe):
+    """The trained adapter, the log, and how many casts the training made."""
+    collate = RightPaddingCollator(tokenizer.pad_token_id)
+    options = {**LORA, **recipe}
+    with CountCasts() as count:
+        model, log = train(base, folder, data, collate, tokenizer, "smmd", **options)
+    weights = {n: p.detach() for n, p in model.named_parameters() if p.requires_grad}
+    values = [(line["loss"], line["grad_norm"]) for line in log]
+    return weights, values, count.casts
+
+
+def require_equal_without_casts(monkeypatch, base, folder, data, tokenizer, **recipe):
+    def trained():
+        return adapters(base, folder, data, tokenizer, **recipe)
+
+    weights, values, casts = trained()
+    monkeypatch.setattr(
+        ObjectiveTrainer, "_without_casts", lambda trainer: nullcontext()
+    )
+    stock_weights, stock_values, stock_casts = trained()
+
+    assert values == stock_values
+    assert weights.keys() == stock_weights.keys()
+    for name, weight in weights.items():
+        assert torch.equal(weight, stock_weights[name]), name
+    assert any(bool(weight.any()) for name, weight in weights.items() if "_B" in name)
+    return casts, stock_casts
+
+
+@pytest.mark.parametrize("checkpointing", [False, True])
+@pytest.mark.parametrize(
+    ("architecture", "kind"),
+    [("qwen2", "digit"), ("smollm3", "triple"), ("llama", "triple")],
+)
+def test_adapters_without_casts_are_equal_bit_by_bit(
+    architecture, kind, checkpointing, tmp_path, monkeypatch
+):
+    tokenizer = AutoTokenizer.from_pretrained(TOKENIZERS / kind)
+    base = tmp_path / "base"
+    torch.manual_seed(0)
+    model = AutoModelForCausalLM.from_config(tiny_config(architecture, tokenizer))
+    model.save_pretrained(base)
+    tokenizer.save_pretrained(base)
+    tokenizer = load_tokenizer(base)
+
+    casts, stock = require_equal_without_casts(
+        monkeypatch, base, tmp_path, sums(tokenizer), tokenizer,
+        gradient_checkpointing=checkpointing,
+    )  # fmt: skip
+    # A layer has seven adapters. The input of each was cast twice in a forward pass and twice in
+    # its gradient, which the input of the first layer does not have.
+    steps, layers = 6, 2
+    assert stock - casts >= steps * (layers * 7 * 4 - 6)
+
+
+@each
+def test_adapters_of_a_vision_model_without_casts_are_equal_bit_by_bit(
+    tiny_vlm, architecture, times, tmp_path, monkeypatch
+):
+    base = tiny_vlm(architecture)
+    data = dataset(times, base)
+    casts, stock = require_equal_without_casts(
+        monkeypatch, base, tmp_path, data, data.processor.tokenizer
+    )
+    assert casts < stock
+
+
+def test_dropout_keeps_the_casts(tiny, tmp_path, monkeypatch):
+    """Its mask would be another one in bfloat16."""
+    data = sums(tiny.tokenizer)
+    casts, stock = require_equal_without_casts(
+        monkeypatch, tiny.base, tmp_path, data, tiny.tokenizer, lora_dropout=0.1
+    )
+    assert casts == stock
+
+
+def test_a_canary_within_training_casts_its_inputs(tiny, tmp_path):
+    """It has no autocast, under which alone the casts cancel."""
+    logits = []
+    ids = torch.tensor([tiny.tokenizer("12+3=")["input_ids"]])
+
+    def watch(model):
+        plain = ObjectiveTrainer._clip_grad_norm
+
+        def clip(trainer, wrapped):
+            with own_forward(model), torch.no_grad():
+                logits.append(model(input_ids=ids).logits)
+            layers = [m for m in model.modules() if hasattr(m, "lora_A")]
+            assert layers
+            assert not any(layer.cast_input_dtype_enabled for layer in layers)
+            return plain(trainer, wrapped)
+
+        patch.setattr(ObjectiveTrainer, "_clip_grad_norm", clip)
+
+    collate = RightPaddingCollator(tiny.tokenizer.pad_token_id)
+    data = sums(tiny.tokenizer)
+    with pytest.MonkeyPatch.context() as patch:
+        model, _ = train(
+            tiny.base, tmp_path, data, collate, tiny.tokenizer, "smmd",
+            watch=watch, **LORA,
+        )  # fmt: skip
+    assert len(logits) == 6
+    layers = [m for m in model.modules() if hasattr(m, "lora_A")]
+    assert all(layer.cast_input_dtype_enabled for layer in layers)
+
+
+def test_a_step_walks_over_no_modules(tiny, tmp_path, monkeypatch):
+    """Trained parameters are a short list; a walk over a large model takes as long as layers do."""
+    walks = []
+    plain = torch.nn.Module._named_members
+    modes = []
+
+    def watch(model):
+        def members(module, *arguments, **options):
+            walks.append(module is model)
+            return plain(module, *arguments, **options)
+
+        monkeypatch.setattr(torch.nn.Module, "_named_members", members)
+        hook = model.get_base_model().model.layers[0].register_forward_pre_hook
+        hook(lambda layer, _: modes.append((sum(walks), layer.training)))
+
+    collate = RightPaddingCollator(tiny.tokenizer.pad_token_id)
+    model, _ = train(
+        tiny.base, tmp_path, sums(tiny.tokenizer), collate, tiny.tokenizer, "smmd",
+        watch=watch, **LORA,
+    )  # fmt: skip
+
+    assert len(modes) == 6
+    assert all(training for _, training in modes)
+    assert len({walks for walks, _ in modes}) == 1
+    # Nothing of it stays on the model.
+    model.eval()
+    assert not any(module.training for module in model.modules())
