@@ -195,8 +195,8 @@ def test_a_plugin_file_is_copied_and_makes_no_other_experiment(run, tmp_path):
 def test_a_plugin_of_the_folder_that_is_not_here_is_missed_at_the_start(run, tmp_path):
     file = tmp_path / "mine.py"
     file.write_text(LOSS)
-    own_loss = replace(PLAIN, losses=("mine",), plugins=(str(file),))
     with separate_plugins():
+        own_loss = replace(PLAIN, losses=("mine",), plugins=(str(file),))
         claim(run, own_loss)
 
     files = read_files(run.path)
