@@ -1,13 +1,12 @@
 """ChartQA's real data, the official folder, whole and broken."""
 
+import json
 import shutil
 
 import pytest
 from PIL import Image
 from smmd_bench.tasks._charts_sources import plain_number
 from smmd_bench.tasks.chartqa import ChartQA
-
-from smmd_bench.storage.files import read_json, write_json
 
 from ..conftest import DATA, expect_user_error
 
@@ -26,9 +25,9 @@ def official(tmp_path, monkeypatch):
 def change(folder, edit):
     """Edit the rows of the human questions."""
     file = folder / TEST / "test_human.json"
-    rows = read_json(file)
+    rows = json.loads(file.read_text())
     edit(rows)
-    write_json(file, rows)
+    file.write_text(json.dumps(rows))
 
 
 def test_the_official_folder_is_read(official):
