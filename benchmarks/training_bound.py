@@ -18,7 +18,7 @@ from torch.profiler import ProfilerActivity, profile
 
 from smmd_bench.overhead.settings import OverheadSettings, find_geometry
 from smmd_bench.overhead.worker import train_row
-from smmd_bench.training.matrix_products import fast_products
+from smmd_bench.training.faster_steps import fast_products
 
 MODEL, LOSS, STEPS = "smmd_bench/models/builtin/tiny", "smmd", 24
 PRODUCTS = ("aten::mm", "aten::addmm", "aten::bmm")

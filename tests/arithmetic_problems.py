@@ -39,14 +39,14 @@ def answers_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
     """What a model of that skill answers."""
     rng = np.random.default_rng(seed)
     n = len(examples)
-    right = rng.random(n) < np.clip(
-        skill * 1.7 - 0.12 * examples["operations"].to_numpy(), 0, 1
-    )
+    # Short expressions are the easier ones.
+    operations = examples["operations"].to_numpy()
+    share = skill * 1.7 - 0.12 * operations
+    right = rng.random(n) < share
     kind, step = rng.integers(0, 20, n), rng.integers(1, 15, n)
     answers = []
-    for target, good, how, by in zip(
-        examples["target"], right, kind, step, strict=True
-    ):
+    rows = zip(examples["target"], right, kind, step, strict=True)
+    for target, good, how, by in rows:
         value = Fraction(target)
         if good:
             answers.append(target)

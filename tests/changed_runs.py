@@ -35,20 +35,14 @@ def changed(run: RunFrames, folder: Path, name: str, change, **where: Any) -> Ru
     return read_run(folder)
 
 
-def without(
-    run: RunFrames, folder: Path, name="metrics.json", failure=None, **where
-) -> RunFrames:
-    """A copy of a run in `folder`, whose cells lost this file, for a failure if there is one.
+def without(run: RunFrames, folder: Path, failure=None, **where) -> RunFrames:
+    """A copy of a run in `folder`, whose cells lost their results, for a failure if there is one.
 
-    `where` is what the manifest says of the cells that lose it. Without metrics.json a cell has no
-    results.
+    `where` is what the manifest says of the cells that lose them.
     """
     run = _copied(run, folder)
     for cell in _cells(run, where):
-        if name == "metrics.json":
-            shutil.rmtree(cell.measured, ignore_errors=True)
-        elif file := cell.place(name.removesuffix(".parquet")):
-            file.unlink(missing_ok=True)
+        shutil.rmtree(cell.measured)
         if failure is not None:
             write_json(folder / "failed" / f"{cell.key}.json", failure)
 

@@ -13,7 +13,8 @@ os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
 os.environ.setdefault("TORCH_CPP_LOG_LEVEL", "ERROR")
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -23,6 +24,7 @@ import pytest
 from hypothesis import settings
 
 from smmd_bench.contracts import Checkpoint, Example
+from smmd_bench.errors import UserError
 from smmd_bench.plugin_system import registry
 
 settings.register_profile("untimed", deadline=None)  # a first call may import a library
@@ -64,6 +66,18 @@ def read_files(folder: Path) -> dict[str, bytes]:
     return {str(file.relative_to(folder)): file.read_bytes() for file in files}
 
 
+def silent(*_: object) -> None:
+    """Progress for nobody."""
+
+
+@contextmanager
+def expect_user_error(pattern: str) -> Iterator[pytest.ExceptionInfo[UserError]]:
+    """Require a user's mistake whose message matches the pattern and is one line."""
+    with pytest.raises(UserError, match=pattern) as error:
+        yield error
+    assert "\n" not in str(error.value)
+
+
 @dataclass(frozen=True)
 class TinyCheckpoints:
     """A base with two adapters (lora1, lora2) and two full variants (full1, full2), by name."""
@@ -92,17 +106,30 @@ def local_copies(monkeypatch):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(DATA))
 
 
-@pytest.fixture(autouse=True)
-def own_plugins(monkeypatch):
-    """Plugin files of one test are not those of the next."""
-    registered = {group: {**plugins} for group, plugins in registry._from_files.items()}
-    monkeypatch.setattr(registry, "_from_files", registered)
-    files = registry._files
-    monkeypatch.setattr(registry, "_files", [*files])
-    yield
+@contextmanager
+def separate_plugins() -> Iterator[None]:
+    """What plugin files define inside is unknown outside."""
+    plugins = {group: {**loaded} for group, loaded in registry._from_files.items()}
+    files = [*registry._files]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_from_files", plugins)
+        patch.setattr(registry, "_files", files)
+        yield
     if registry._files != files:
-        for loader in (registry.load_task, registry.load_loss, registry.load_engine):
-            loader.cache_clear()
+        forget_loaded()
+
+
+def forget_loaded() -> None:
+    """Load tasks, losses and engines anew."""
+    for loader in (registry.load_task, registry.load_loss, registry.load_engine):
+        loader.cache_clear()
+
+
+@pytest.fixture(autouse=True)
+def own_plugins():
+    """Plugin files of one test are not those of the next."""
+    with separate_plugins():
+        yield
 
 
 @pytest.fixture(scope="session")
@@ -169,7 +196,7 @@ def _build(kind: str, root: Path) -> TinyCheckpoints:
     model = AutoModelForCausalLM.from_config(
         tiny_config(architecture, tokenizer, **shape)
     )
-    checkpoints: dict[str, Checkpoint] = {}
+    checkpoints = {}
 
     def save(name: str, trained: Any) -> None:
         trained.save_pretrained(root / name)

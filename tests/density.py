@@ -63,9 +63,10 @@ def measure_density(files: list[Path]) -> Density:
         lines = enumerate(source.split("\n"), 1)
         blank_lines = {number for number, line in lines if not line.strip()}
 
+        place = f"{file.parent.name}/{file.name}"
         for node in ast.walk(tree):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-                name = f"{file.parent.name}/{file.name}:{node.lineno} {node.name}"
+                name = f"{place}:{node.lineno} {node.name}"
                 _count_function(
                     density, name, node, code_lines, blank_lines, docstrings
                 )
@@ -80,7 +81,7 @@ def count_tokens(source: str) -> int:
 
 
 def _docstring_lines(tree: ast.AST) -> set[int]:
-    lines: set[int] = set()
+    lines = set()
     for node in ast.walk(tree):
         if not isinstance(node, ast.Expr) or not isinstance(node.value, ast.Constant):
             continue
@@ -91,7 +92,7 @@ def _docstring_lines(tree: ast.AST) -> set[int]:
 
 def _count_tokens(density: Density, source: str, docstrings: set[int]) -> set[int]:
     """Count tokens and comments; the lines with code."""
-    code_lines: set[int] = set()
+    code_lines = set()
     for token in tokenize.generate_tokens(io.StringIO(source).readline):
         density.comments += token.type == tokenize.COMMENT
         if token.type not in LAYOUT and token.start[0] not in docstrings:

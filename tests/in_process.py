@@ -6,11 +6,11 @@ import os
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
-from typing import ClassVar
+from unittest import mock
 
 import pytest
 from click.testing import CliRunner
@@ -21,6 +21,7 @@ from smmd_bench.plugin_system import registry
 from smmd_bench.publishing import style
 from smmd_bench.publishing.write_reports import FIGURE_METADATA
 from smmd_bench.storage.files import write_json
+from tests.conftest import forget_loaded, separate_plugins
 
 
 @dataclass(frozen=True)
@@ -33,13 +34,13 @@ class Said:
     output: str  # both, as they came
 
 
-def call(words: Sequence[str], folder: Path, **environment: str) -> Said:
-    """Run `smmd-bench` in `folder`; everything is afterwards as it was. Raises what it raises.
+def call(line: str, folder: Path, **environment: str) -> Said:
+    """Run `smmd-bench` with a line of words in `folder`; everything is afterwards as it was.
 
-    Jobs run here, too, with `--executor=in_process`.
+    It raises what the command raises. Jobs run here, too, with `--executor=in_process`.
     """
     with as_a_process(folder, **environment), coarse_figures():
-        result = CliRunner().invoke(cli, list(words), standalone_mode=False, input="")
+        result = CliRunner().invoke(cli, line, standalone_mode=False, input="")
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
     return Said(
@@ -66,38 +67,27 @@ def coarse_figures() -> Iterator[None]:
 @contextlib.contextmanager
 def as_a_process(folder: Path, **environment: str) -> Iterator[None]:
     """The working folder, the environment and the registry, as a new process has them."""
-    plugins = {group: dict(found) for group, found in registry._from_files.items()}
-    files, variables, variables_here = (
-        list(registry._files),
-        dict(os.environ),
-        Path.cwd(),
-    )
-    registry._from_files["executors"]["in_process"] = InProcess
-    os.environ.update(environment)
-    os.chdir(folder)
-
     try:
-        yield
+        with (
+            separate_plugins(),
+            contextlib.chdir(folder),
+            mock.patch.dict(os.environ, environment),
+        ):
+            registry._from_files["executors"]["in_process"] = InProcess
+            yield
     finally:
-        os.chdir(variables_here)
-        os.environ.clear()
-        os.environ.update(variables)
-        for group, found in plugins.items():
-            registry._from_files[group].clear()
-            registry._from_files[group].update(found)
-        registry._files[:] = files
-        loaders = (registry.load_task, registry.load_loss, registry.load_engine)
-        for loader in (*loaders, registry.engine_identity):
-            loader.cache_clear()
+        # What was loaded may follow from the environment.
+        forget_loaded()
+        registry.engine_identity.cache_clear()
 
 
 @dataclass(frozen=True)
 class InProcess:
     """An executor: `python -m MODULE`, without the `python`."""
 
-    name: ClassVar[str] = "in_process"
+    name = "in_process"
 
-    slots: ClassVar[int] = 1
+    slots = 1
 
     def run(
         self, queue: JobQueue, folder: Path, progress: Progress

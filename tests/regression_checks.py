@@ -29,40 +29,40 @@ def write_checks(
     frames = read_run(run)
     cells = frames.cells
     for cell in cells.drop_duplicates(["model", "loss", "seed"]).to_dict("records"):
-        model, loss, seed = str(cell["model"]), str(cell["loss"]), int(cell["seed"])
-        address = (
-            f"{zlib.crc32(repr((model, loss, seed, suite, limit, 'hf')).encode()):016x}"
-        )
+        model, loss, seed = (cell[name] for name in ("model", "loss", "seed"))
+        origin = repr((model, loss, seed, suite, limit, "hf"))
+        digest = zlib.crc32(origin.encode())
+        address = f"{digest:016x}"
         folder = run / "regression" / address
         frame = _answers(suite, loss, seed, limit)
         write_parquet(folder / "samples.parquet", frame)
-        tested = frames.current(str(cell["address"])).tested
-        content = _suite(cell, suite, address, shots, limit)
-        if loss != "base":
-            content["identity"] = {"cell": cell["address"], "weights": tested.digest}
+        tested = frames.current(cell["address"]).tested
+        suite_facts = {"suite": suite, "shots": shots, "limit": limit}
+        content = {"address": address, **suite_facts, **_facts(cell, tested.digest)}
         write_json(folder / "suite.json", content)
-        write_json(
-            folder / "results.json",
-            {
-                "address": address, "shots": shots, "documents": len(frame),
-                "truncated": truncated, "context": 2048, "rows": _rows(suite, frame),
-            },
-        )  # fmt: skip
+        results = {
+            "address": address, "shots": shots, "documents": len(frame),
+            "truncated": truncated, "context": 2048, "rows": _rows(suite, frame),
+        }  # fmt: skip
+        write_json(folder / "results.json", results)
     write_comparisons(read_run(run))
 
 
-def _suite(
-    cell: Any, suite: str, address: str, shots: int, limit: int | None
-) -> dict[str, Any]:
-    base = cell["loss"] == "base"
-    return {
-        "address": address, "model": cell["model"], "model_label": cell["model"],
-        "params": 1_540_000_000, "task": None if base else cell["task"], "loss": cell["loss"],
-        "seed": cell["seed"], "cell": None if base else cell["address"],
-        "epoch": None if base else 4, "kind": "base" if base else "lora",
-        "identity": {"base": {"digest": "d"}} if base else {}, "suite": suite, "shots": shots,
-        "limit": limit, "engine": "transformers",
+def _facts(cell: Any, weights: str) -> dict[str, Any]:
+    """What is said of the checkpoint of a cell."""
+    address = cell["address"]
+    facts = {
+        "model": cell["model"], "model_label": cell["model"], "params": 1_540_000_000,
+        "loss": cell["loss"], "seed": cell["seed"], "engine": "transformers",
     }  # fmt: skip
+    if cell["loss"] == "base":
+        identity = {"base": {"digest": "d"}}
+        of_cell = dict.fromkeys(("task", "cell", "epoch"))
+        return {**facts, **of_cell, "kind": "base", "identity": identity}
+
+    identity = {"cell": address, "weights": weights}
+    of_cell = {"task": cell["task"], "cell": address, "epoch": 4}
+    return {**facts, **of_cell, "kind": "lora", "identity": identity}
 
 
 def _answers(suite: str, loss: str, seed: int, limit: int | None) -> pd.DataFrame:

@@ -28,24 +28,25 @@ SHOWN = [
 ]
 
 
-def imported_modules(source: str, file: Path, root: Path = ROOT) -> set[str]:
+def imported_modules(source, file):
     """Absolute names of everything that a file imports, relative imports resolved."""
-    parts = list(file.relative_to(root).with_suffix("").parts)
-    package = parts if parts[0] == "smmd_bench" else ["smmd_bench", *parts]
+    package = list(file.relative_to(ROOT).with_suffix("").parts)
+    if package[0] != "smmd_bench":
+        package.insert(0, "smmd_bench")
+
     modules = set()
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import):
             modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            base = package[: -node.level] if node.level else []
-            if node.level and file.name == "__init__.py":
-                base = package[: len(package) - node.level]
-            module = ".".join([*base, *filter(None, [node.module])])
-            modules |= {module} | {f"{module}.{alias.name}" for alias in node.names}
+            base = package[: len(package) - node.level] if node.level else []
+            module = ".".join(filter(None, [*base, node.module]))
+            modules.add(module)
+            modules |= {f"{module}.{alias.name}" for alias in node.names}
     return modules
 
 
-def forbidden_imports(source: str, file: Path) -> set[str]:
+def forbidden_imports(source, file):
     """Imports of another root; plugins, tasks and reports may import the harness."""
     root_of_file = file.relative_to(ROOT).parts[0]
     prefixes = [
@@ -68,6 +69,7 @@ def test_no_file_is_longer_than_350_lines_and_no_function_than_60():
         str(file.relative_to(ROOT)): file.read_text(encoding="utf-8") for file in FILES
     }
     assert not {name for name, text in texts.items() if text.count("\n") > 350}
+
     functions = {
         (name, node.name): (node.end_lineno or 0) - node.lineno + 1
         for name, text in texts.items()
@@ -85,8 +87,8 @@ def test_a_comment_a_docstring_and_a_blank_line_cost_no_token():
 
 TESTS = [*(ROOT / "tests").rglob("*.py")]
 BUDGETS = {
-    "source": (204_300, FILES),
-    "tests": (178_000, TESTS),
+    "source": (204_400, FILES),
+    "tests": (175_300, TESTS),
     "benchmarks and scripts": (
         27_000,
         [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")],
@@ -104,7 +106,7 @@ def test_a_room_keeps_its_budget_of_tokens(room):
 
 @pytest.mark.parametrize(
     ("files", "densest", "median", "branchy", "comments"),
-    [(FILES, 17, 10.2, 4, 0.044), (TESTS, 18, 10.9, 8, 0)],
+    [(FILES, 16, 10.2, 4, 0.07), (TESTS, 16, 10.5, 4, 0)],
     ids=["source", "tests"],
 )
 def test_code_is_open_to_read(files, densest, median, branchy, comments):
@@ -124,7 +126,7 @@ def test_code_is_open_to_read(files, densest, median, branchy, comments):
     assert len(many_branches) <= branchy, many_branches
 
     assert density.comments / density.code_lines >= comments
-    assert density.blank_inside / density.lines_inside >= 0.047
+    assert density.blank_inside / density.lines_inside >= 0.05
     assert density.say_nothing.total() / density.locals <= 0.01, density.say_nothing
 
 

@@ -30,7 +30,7 @@ _CHAT = """\
 {% endfor %}{% if add_generation_prompt %}<assistant>{% endif %}"""
 
 
-def build_vlm(architecture: str, folder: Path, *, seed: int = 0) -> Path:
+def build_vlm(architecture: str, folder: Path) -> Path:
     """Save a random checkpoint with its processor, in about a second; float32."""
     import torch
     from transformers import AutoModelForImageTextToText, GenerationConfig
@@ -42,7 +42,7 @@ def build_vlm(architecture: str, folder: Path, *, seed: int = 0) -> Path:
     tokenizer = processor.tokenizer
 
     with torch.random.fork_rng():
-        torch.manual_seed(seed)
+        torch.manual_seed(0)
         model = AutoModelForImageTextToText.from_config(config)
         _widen(model, tokenizer)
 

@@ -1,6 +1,7 @@
 """Frames that a synthetic cell holds: its digit probes, and the log of its training."""
 
 import re
+from collections.abc import Iterator
 
 import numpy as np
 import pandas as pd
@@ -13,30 +14,46 @@ def probes_of(examples: pd.DataFrame, skill: float, seed: int) -> pd.DataFrame:
 
     The final answer is what stands after ####, or the whole target.
     """
-    rng = np.random.default_rng(seed)
     rows = []
     for uid, target in zip(examples["uid"], examples["target"], strict=True):
-        before_answer = target[: target.rfind("####") + 1]
-        outside = len(re.findall(r"\d", before_answer))
-        for digit, symbol in enumerate(re.findall(r"\d", target)):
-            answer_digit = digit - outside if digit >= outside else -1
-            rows.append((uid, digit, digit + 2, answer_digit, int(symbol)))
+        rows += [(uid, *digit) for digit in _digits(target)]
     columns = ["uid", "digit", "position", "answer_digit", "target_value"]
     frame = pd.DataFrame(rows, columns=columns)
+
     target = frame["target_value"].to_numpy()
-    distance = np.abs(np.arange(10)[None, :] - target[:, None])
-    logits = -(0.3 + skill) * distance + 5 * skill * (distance == 0)
-    logits = logits + rng.normal(0, 1.2, logits.shape)
-    p = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    frame["p_target"] = p[np.arange(len(p)), target]
+    p = _distributions(target, skill, seed)  # [rows, 10]
+    each_row = np.arange(len(p))
+    frame["p_target"] = p[each_row, target]
     frame["maximum"] = p.max(axis=1)
     frame["argmax_value"] = p.argmax(axis=1)
     frame["mean"] = p @ np.arange(10)
-    for digit in range(10):
-        frame[f"p{digit}"] = p[:, digit]
-    vectors: list[list[float] | None] = [list(row) for row in p[:50]]
-    frame["vector"] = vectors + [None] * (len(p) - len(vectors))
+    for digit, share in enumerate(p.T):
+        frame[f"p{digit}"] = share
+
+    # As in a run, the first rows alone keep their vectors.
+    vectors = [*map(list, p)]
+    vectors[50:] = [None] * len(p[50:])
+    frame["vector"] = vectors
     return frame
+
+
+def _digits(target: str) -> Iterator[tuple[int, ...]]:
+    """Number, position, number in the answer and value of each digit of a target."""
+    before_answer = target[: target.rfind("####") + 1]
+    outside = len(re.findall(r"\d", before_answer))
+    for digit, symbol in enumerate(re.findall(r"\d", target)):
+        answer_digit = max(digit - outside, -1)
+        yield digit, digit + 2, answer_digit, int(symbol)
+
+
+def _distributions(target, skill: float, seed: int):
+    """Over the ten digits, for each target: [rows, 10]."""
+    rng = np.random.default_rng(seed)
+    distance = np.abs(np.arange(10) - target[:, None])
+    logits = -(0.3 + skill) * distance + 5 * skill * (distance == 0)
+    logits = logits + rng.normal(0, 1.2, logits.shape)
+    weights = np.exp(logits)
+    return weights / weights.sum(axis=1, keepdims=True)
 
 
 def train_log_of(loss: str, steps: int) -> pd.DataFrame:

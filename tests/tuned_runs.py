@@ -29,11 +29,10 @@ def tuned_run(
     run = quick_run(path, losses=LOSSES, seeds=(0, 1), **names)
     cells = []
     for content in run.rows:
-        if is_tuned(str(content["loss"])):
-            name = untuned_label(str(content["loss"]))
-            content = _tune(
-                run, content, grids[name], CHOSEN[name][int(content["seed"])]
-            )
+        loss, seed = content["loss"], content["seed"]
+        if is_tuned(loss):
+            name = untuned_label(loss)
+            content = _tune(run, content, grids[name], CHOSEN[name][seed])
         cells.append(content)
 
     manifest = read_json(path / "manifest.json") or {}
@@ -47,15 +46,8 @@ def _tune(
 ) -> dict[str, Any]:
     """Make a cell one that chose among trials of these settings; what the manifest says of it."""
     cell = run.current(content["address"])
-    places = {
-        name: cell.place(name)
-        for name in ("completions", "probes", "scores", "train_log")
-    }
-    frames = {
-        name: pd.read_parquet(place)
-        for name, place in places.items()
-        if place is not None
-    }
+    names = ("completions", "probes", "scores", "train_log")
+    frames = {name: pd.read_parquet(cell.place(name)) for name in names}
     metrics, selection = cell.metrics, cell.selection
     addresses = [f"t{at}{content['address'][2:]}" for at in range(len(grid))]
     trials = [

@@ -33,7 +33,7 @@ from ..models.loading import add_adapter, quiet_libraries
 from ..models.recipe import Recipe
 from ..plugin_system.registry import load_loss
 from ..run.process import start
-from ..training.matrix_products import fast_products
+from ..training.faster_steps import fast_products
 from ..training.stage import training_arguments
 from ..training.trainer import ObjectiveTrainer, objective_forward
 from .settings import STOCK, OverheadSettings

@@ -39,7 +39,7 @@ from ..storage.files import part_of, remove_tree, write_json, write_parquet
 from .canary import make_canary
 from .canary_texts import canary_texts, general_texts
 from .epochs import Epochs
-from .matrix_products import fast_products
+from .faster_steps import fast_products
 from .ranks import is_first
 from .sampler import LengthGroups
 from .tracking import tracking

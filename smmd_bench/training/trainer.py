@@ -9,9 +9,9 @@ labels is found when a batch is made, so that a GPU waits for nothing until the 
 """
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import contextmanager
 from copy import deepcopy
-from functools import cached_property, partial
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +35,7 @@ from ..objective.objective import (
 )
 from ..objective.output_head import causal_model, current, output_head
 from ..objective.supervised import SupervisedTargets, count_step, supervised_targets
+from .faster_steps import few_walks, trained_parameters, with_casts, without_casts
 from .ranks import let_cpu_shard, reduce_in_float32
 from .sampler import LengthGroups, RankBatches
 
@@ -102,18 +103,12 @@ def own_forward(model: Any) -> Iterator[None]:
         for module in (causal, causal.get_output_embeddings())
         if "forward" in getattr(module, "__dict__", ())
     ]
-    uncast = []
-    for layer in model.modules():
-        if not getattr(layer, "cast_input_dtype_enabled", True):
-            layer.cast_input_dtype_enabled = True
-            uncast.append(layer)
     try:
-        yield
+        with with_casts(model):
+            yield
     finally:
         for module, forward in replaced:
             module.forward = forward
-        for layer in uncast:
-            layer.cast_input_dtype_enabled = False
 
 
 def _collate_targets(
@@ -170,49 +165,9 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
 
     def train(self, *arguments: Any, **options: Any) -> Any:
         """Train as the Trainer does, with fewer operations and less host work a step."""
-        with self._few_walks(), self._without_casts():
+        autocast = self.args.bf16 and not is_sharded()  # FSDP2 has none
+        with few_walks(self), without_casts(self.model, autocast=autocast):
             return super().train(*arguments, **options)
-
-    @contextmanager
-    def _few_walks(self) -> Iterator[None]:
-        """Inside, what the Trainer calls at every step visits all modules only where it must.
-
-        A walk over the modules of a large model takes as long as several of its layers.
-        """
-        model: Any = self.model
-        model.train()
-
-        def train(mode: bool = True) -> Any:
-            return model if mode == model.training else type(model).train(model, mode)
-
-        def zero_grad(set_to_none: bool = True) -> None:
-            for parameter in self._trained:
-                parameter.grad = None
-
-        model.train, model.zero_grad = train, zero_grad
-        try:
-            yield
-        finally:
-            del model.train, model.zero_grad
-
-    def _without_casts(self) -> AbstractContextManager[None]:
-        """Inside, adapters leave the dtype of their inputs, where that changes no number."""
-        configs = getattr(self.model, "peft_config", {}).values()
-        # An adapter casts its input to its own float32, and autocast casts it back. FSDP2 has no
-        # autocast; dropout in between would draw another mask.
-        has_autocast = self.args.bf16 and not is_sharded()
-        if not configs or not has_autocast or any(c.lora_dropout for c in configs):
-            return nullcontext()
-        from peft.helpers import disable_input_dtype_casting
-
-        without: AbstractContextManager[None] = disable_input_dtype_casting(self.model)
-        return without
-
-    @cached_property
-    def _trained(self) -> list[Tensor]:
-        """The parameters that have gradients; FSDP2 makes others of them before the first step."""
-        groups = self.optimizer.param_groups
-        return [parameter for group in groups for parameter in group["params"]]
 
     def floating_point_ops(self, inputs: Any) -> int:
         """Nothing reads the Trainer's count, which walks over all parameters at every step."""
@@ -222,7 +177,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         if is_sharded():
             return super()._clip_grad_norm(model)
         limit = self.args.max_grad_norm
-        return self.accelerator.clip_grad_norm_(self._trained, limit)
+        return self.accelerator.clip_grad_norm_(trained_parameters(self), limit)
 
     def get_train_dataloader(self) -> Any:
         """The Trainer's own; of one of several processes the batches are its share of these."""
@@ -290,6 +245,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         """Run the longest micro-batch, beside room for the optimiser's moments, and forget it."""
         rows = np.argsort(self.train_dataset.lengths)[-self.micro_batch_size :]
         devices = [self.args.device] if self.args.device.type == "cuda" else []
+        trained = trained_parameters(self)
         moments: list[Tensor] = []
         # The first step must see the dropout that it has without a rehearsal.
         with torch.random.fork_rng(devices):
@@ -297,7 +253,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             # training that resumed has them.
             try:
                 if not self.optimizer.state:
-                    moments = [torch.empty_like(p) for p in 2 * self._trained]
+                    moments = [torch.empty_like(p) for p in 2 * trained]
             except torch.OutOfMemoryError as error:
                 raise self._out_of_memory() from error
 
@@ -377,10 +333,8 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     def log(self, logs: dict[str, float], *args: Any, **kwargs: Any) -> None:
         """Add the parts of the objective to a step's line."""
         if "loss" in logs:
-            cross_entropy, auxiliary = self.accelerator.reduce(
-                self._sums, "sum"
-            ).tolist()
-
+            sums = self.accelerator.reduce(self._sums, "sum")
+            cross_entropy, auxiliary = sums.tolist()
             tokens, units = map(float, self._counts.tolist())
             logs["cross_entropy"] = cross_entropy / max(tokens, 1)
             logs["tokens"], logs["units"] = tokens, units
@@ -391,7 +345,6 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
                 if self.numeric_loss.replaces_cross_entropy:
                     weight = units / tokens
                 weighted = weight * logs["auxiliary"]
-                logs["relative_auxiliary"] = weighted / max(
-                    logs["cross_entropy"], 1e-12
-                )
+                at_least = max(logs["cross_entropy"], 1e-12)
+                logs["relative_auxiliary"] = weighted / at_least
         super().log(logs, *args, **kwargs)

@@ -3,6 +3,7 @@
 import contextlib
 import io
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -35,9 +36,9 @@ def few_reports(monkeypatch):
     monkeypatch.setattr(write_reports, "names", names)
 
 
-def run_here(*arguments: object, cwd: Path | None = None, **environment: str) -> Ended:
+def run_here(line: str, *, cwd: Path | None = None, **environment: str) -> Ended:
     """Run the command in this process, which has imported most of it; figures are coarse."""
-    words = ["smmd-bench", *map(str, arguments)]
+    words = ["smmd-bench", *shlex.split(line)]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.ExitStack() as stack:
         stack.enter_context(coarse_figures())
@@ -53,9 +54,9 @@ def run_here(*arguments: object, cwd: Path | None = None, **environment: str) ->
     return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
 
 
-def call(*arguments: object, cwd: Path | None = None, **environment: str) -> Ended:
+def call(line: str, *, cwd: Path | None = None, **environment: str) -> Ended:
     """Run the command on pipes; a variable that is empty is left out."""
-    words = [COMMAND, *map(str, arguments)]
+    words = [COMMAND, *shlex.split(line)]
     variables = {k: v for k, v in {**os.environ, **environment}.items() if v}
     return subprocess.run(words, capture_output=True, text=True, cwd=cwd, env=variables)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-TINY = Path(str(files("smmd_bench.models") / "builtin" / "tiny"))
+TINY = Path(str(files("smmd_bench.models") / "builtin/tiny"))
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 README = b"---\nlicense: mit\nlanguage: en\n---\n# A model\n"
 
@@ -20,10 +20,9 @@ class Hub(ThreadingHTTPServer):
 
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
-        weights = {
-            f.name: f.read_bytes() for f in TINY.iterdir() if f.suffix != ".yaml"
-        }
-        contents = {**weights, "README.md": README, "pytorch_model.bin": b"a pickle"}
+        contents = {f.name: f.read_bytes() for f in TINY.iterdir()}
+        del contents["card.yaml"]
+        contents |= {"README.md": README, "pytorch_model.bin": b"a pickle"}
         self.repositories = {"someone/whole": contents}
         self.asked: list[str] = []
         self.address = f"http://127.0.0.1:{self.server_port}"

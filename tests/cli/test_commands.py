@@ -2,10 +2,10 @@
 
 import json
 import math
+import re
 import shutil
 import subprocess
 import sys
-from pathlib import Path
 
 import click
 import pandas as pd
@@ -16,30 +16,31 @@ from smmd_bench.cli import cli
 from smmd_bench.cli.voice import rows_of
 from smmd_bench.results.frames import read_run
 from smmd_bench.run.run_directory import RunDirectory
+from smmd_bench.storage.files import read_json, write_json
 from tests.plugin_system.loss_file import LOSS
 from tests.runs import quick_run
 
 from .conftest import run_here
 
 COMMANDS = cli.list_commands(click.Context(cli))
-JOB = ["train-eval", "--task", "arithmetic", "--losses"]
+JOB = "train-eval --task arithmetic --losses"
 
 
 def test_every_command_has_a_sentence_and_help_of_80_columns_with_examples():
-    lines = (
-        run_here("--help", COLUMNS="80")
-        .stdout.partition("Daily work:\n")[2]
-        .splitlines()
-    )
+    overview = run_here("--help", COLUMNS="80").stdout
+    _, _, commands = overview.partition("Daily work:\n")
+    lines = commands.splitlines()
     lines = [line for line in lines if line and not line.endswith(":")]
     assert [line.split()[0] for line in lines] == COMMANDS
-    assert all(line.endswith(".") and not line.endswith("...") for line in lines)
+    for line in lines:
+        assert re.search(r"[^.]\.$", line)
 
     for name in COMMANDS:
-        out = run_here(name, "--help", COLUMNS="80")
+        out = run_here(f"{name} --help", COLUMNS="80")
+        text = out.stdout
         assert out.returncode == 0, name
-        assert f"smmd-bench {name}" in out.stdout.split("Examples:")[1], name
-        assert max(map(len, out.stdout.splitlines())) <= 80, name
+        assert f"smmd-bench {name}" in text.split("Examples:")[1], name
+        assert max(map(len, text.splitlines())) <= 80, name
 
 
 @pytest.mark.parametrize(
@@ -71,53 +72,43 @@ def test_what_must_be_quick_imports_no_heavy_library(words, said, heavy):
 
 def test_flags_print_the_file_that_means_the_same(tmp_path):
     (tmp_path / "mine.py").write_text(LOSS)
-    flags = [
-        *JOB,
-        "ce,smmd[sigma=1+2],mine[lambda=1.0]",
-        "--seeds",
-        "0,1",
-        "--epochs",
-        "2",
-    ]
-    flags += [
-        "--no-base",
-        "--set",
-        "learning_rate=3e-4",
-        "--tune",
-        "learning_rate=1e-4,1e-3",
-    ]
-    text = run_here(*flags, "--plugin", "mine.py", "--print-yaml", cwd=tmp_path).stdout
+    flags = (
+        f"{JOB} ce,smmd[sigma=1+2],mine[lambda=1.0] --seeds 0,1 --epochs 2 --no-base "
+        "--set learning_rate=3e-4 --tune learning_rate=1e-4,1e-3 --plugin mine.py"
+    )
+    text = run_here(f"{flags} --print-yaml", cwd=tmp_path).stdout
     content = yaml.safe_load(text)
     assert content["losses"] == ["ce", "smmd[sigma=1+2]", "mine"]
     assert content["recipe"] == {"epochs": 2, "learning_rate": 0.0003}
+
     (tmp_path / "file.yaml").write_text(text)
-    dry = [run_here(*words, "--dry-run", "--json", cwd=tmp_path) for words in (
-        [*flags, "--plugin", "mine.py"], ["run", "file.yaml"],
-    )]  # fmt: skip
-    assert dry[0].stdout == dry[1].stdout != ""
+    by_flags, by_file = (
+        run_here(f"{words} --dry-run --json", cwd=tmp_path).stdout
+        for words in (flags, "run file.yaml")
+    )
+    assert by_flags == by_file != ""
 
 
 @pytest.mark.parametrize(
     ("losses", "note"), [("ce,smmd", ""), ("ntl", "to compare with: add it")]
 )
 def test_a_dry_run_says_what_is_to_be_done_and_writes_nothing(losses, note, tmp_path):
-    requested = ("--decoders", "mean", "--seeds", "3", "--epochs", "1")
-    out = run_here(*JOB, losses, *requested, "--dry-run", cwd=tmp_path)
+    requested = f"{JOB} {losses} --decoders mean --seeds 3 --epochs 1"
+    out = run_here(f"{requested} --dry-run", cwd=tmp_path)
     assert out.returncode == 0
     assert "N = 10" in out.stdout
     assert (
         "1 epoch, batch 64, rate 0.0005, seed 3, decoded greedily, mean; train"
         in out.stdout
     )
-    assert note in " ".join(out.stderr.split())
-    assert ("Note: " in out.stderr) == bool(note)
-    cells = json.loads(
-        run_here(*JOB, losses, "--dry-run", "--json", cwd=tmp_path).stdout
-    )["cells"]
-    assert [cell["to_do"][0] for cell in cells] == [
-        "decode",
-        *["train"] * (len(cells) - 1),
-    ]
+    notes = " ".join(out.stderr.split())
+    assert note in notes
+    assert ("Note: " in notes) == bool(note)
+
+    output = run_here(f"{JOB} {losses} --dry-run --json", cwd=tmp_path).stdout
+    base, *trained = [cell["to_do"][0] for cell in json.loads(output)["cells"]]
+    assert base == "decode"
+    assert {*trained} == {"train"}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -130,21 +121,21 @@ def test_a_dry_run_asks_once_what_is_missing(monkeypatch, tmp_path):
         return missing(run, cells)
 
     monkeypatch.setattr(RunDirectory, "missing", count)
-    assert run_here(*JOB, "ce", "--dry-run", cwd=tmp_path).returncode == 0
+    assert run_here(f"{JOB} ce --dry-run", cwd=tmp_path).returncode == 0
     assert len(asked) == 1
 
 
 @pytest.mark.usefixtures("few_reports")
-@pytest.mark.parametrize("words", [[], ["--only", "overview"]])
+@pytest.mark.parametrize("words", ["", "--only overview"])
 def test_a_report_says_that_the_code_of_a_plugin_has_changed(words, tmp_path):
     run = quick_run(tmp_path / "run").path
-    manifest = json.loads((run / "manifest.json").read_text())
+    manifest = read_json(run / "manifest.json")
     for cell in manifest["cells"]:
         if cell["loss"] == "smmd":  # as if it had come from a file
             cell |= {"plugins": {"loss smmd": "of that time"}, "engine": "vllm"}
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    write_json(run / "manifest.json", manifest)
 
-    output = " ".join(run_here("report", run, *words).stderr.split())
+    output = " ".join(run_here(f"report {run} {words}").stderr.split())
     assert (
         output.count(
             "Note: The code of the loss smmd is another one than that of the run"
@@ -153,9 +144,7 @@ def test_a_report_says_that_the_code_of_a_plugin_has_changed(words, tmp_path):
     )
     assert "ntl" not in output
     if not words:
-        assert (
-            "The code of the loss smmd" in (run / "reports" / "index.html").read_text()
-        )
+        assert "The code of the loss smmd" in (run / "reports/index.html").read_text()
         assert (
             "The code of the loss"
             in (run / "reports/tables/arithmetic_table.md").read_text()
@@ -163,21 +152,20 @@ def test_a_report_says_that_the_code_of_a_plugin_has_changed(words, tmp_path):
 
     for cell in manifest["cells"]:  # all of them first-party, and one is not any more
         cell |= {"plugins": {}, "engine": "vllm"}
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    write_json(run / "manifest.json", manifest)
     (tmp_path / "mine.py").write_text(LOSS.replace('"mine"', '"ntl"'))
-    out = run_here("report", run, *words, "--plugin", tmp_path / "mine.py")
+    out = run_here(f"report {run} {words} --plugin {tmp_path / 'mine.py'}")
     assert "The code of the loss ntl is another one" in " ".join(out.stderr.split())
 
 
 @pytest.mark.usefixtures("few_reports")
 def test_json_is_one_object_with_paths_and_rows(run_folder):
-    content = json.loads(run_here("report", run_folder, "--json").stdout)
+    content = json.loads(run_here(f"report {run_folder} --json").stdout)
     run = read_run(run_folder)
-    assert (content["run"], len(content["metrics"])) == (
-        str(run_folder),
-        len(run.metrics),
-    )
+    assert content["run"] == str(run_folder)
+    assert len(content["metrics"]) == len(run.metrics)
     assert len(content["comparisons"]) == len(run.comparisons)
+
     frame = pd.DataFrame(
         {"a": [1.5, math.nan, math.inf], "t": pd.Categorical(["x", None, "y"])}
     )
@@ -189,70 +177,71 @@ def test_json_is_one_object_with_paths_and_rows(run_folder):
 
 
 def test_show_lists_cells_then_the_examples_of_one_then_one_example(run_folder):
-    def rows(*words: object):
-        return json.loads(run_here("show", run_folder, *words, "--json").stdout)["rows"]
+    def show(words=""):
+        output = run_here(f"show {run_folder} {words} --json").stdout
+        return pd.DataFrame(json.loads(output)["rows"])
 
     run = read_run(run_folder)
-    assert [row["address"] for row in rows()] == list(run.cells["address"])
+    assert [*show()["address"]] == [*run.cells["address"]]
 
-    (smmd,) = [row for row in rows("--loss", "smmd") if row["seed"] == 1]
+    smmd = show("--loss smmd").set_index("seed").loc[1]
     address = smmd["address"]
-    first = run.metrics[run.metrics["address"] == address].iloc[0]
+    metrics = run.metrics.set_index("address")
+    first = metrics.loc[address].iloc[0]
     assert smmd["metric"] == first["metric"]
     assert smmd["value"] == first["value"]
 
-    answers = run.completions[run.completions["address"] == address]
-    of_cell = rows("--cell", address[:8], "-n", 3)
-    assert [row["completion"] for row in of_cell] == list(answers["completion"].head(3))
+    completions = run.completions.set_index("address")
+    answers = completions.loc[address, "completion"]
+    of_cell = show(f"--cell {address[:8]} -n 3")
+    assert [*of_cell["completion"]] == [*answers.head(3)]
 
-    example = rows("--uid", "test-000003", "--seed", 1)
-    assert [row["loss"] for row in example] == ["base", "ce", "ntl", "smmd"]
-    assert len({row["prompt"] for row in example}) == 1
+    example = show("--uid test-000003 --seed 1")
+    assert [*example["loss"]] == ["base", "ce", "ntl", "smmd"]
+    assert example["prompt"].nunique() == 1
 
 
 def test_compare_and_power_print_a_row_for_each_loss(run_folder):
-    unchanged = run_here("compare", run_folder, run_folder)
-    assert (unchanged.returncode, unchanged.stdout.count("0.00 [")) == (0, 7)
-    out = run_here("compare", run_folder, "--losses", "smmd[lambda=3],ce,ntl")
+    unchanged = run_here(f"compare {run_folder} {run_folder}")
+    assert unchanged.returncode == 0
+    assert unchanged.stdout.count("0.00 [") == 7
+    out = run_here(f"compare {run_folder} --losses smmd[lambda=3],ce,ntl")
     assert "SMMD against others" in out.stdout
-    assert "Needed" in run_here("power", run_folder, "--difference", "2").stdout
-    rows = json.loads(run_here("power", run_folder, "--json").stdout)["rows"]
+    assert "Needed" in run_here(f"power {run_folder} --difference 2").stdout
+    rows = json.loads(run_here(f"power {run_folder} --json").stdout)["rows"]
     assert {row["loss"] for row in rows} == {"ntl", "smmd"}
 
 
 def test_power_says_beside_the_number_that_three_seeds_are_the_least(tmp_path):
-    out = run_here("power", quick_run(tmp_path, n=100).path, "--difference", "20")
-    assert out.stdout.count("2 (take 3)") == 8
-    assert "One seed says nothing of the spread over seeds: give 3" in " ".join(
-        out.stdout.split()
-    )
+    quick_run(tmp_path, n=100)
+    output = " ".join(run_here(f"power {tmp_path} --difference 20").stdout.split())
+    assert output.count("2 (take 3)") == 8
+    assert "One seed says nothing of the spread over seeds: give 3" in output
 
 
 def test_what_a_run_names_is_never_loaded(run_folder, tmp_path):
     """A run folder may come from a stranger."""
-    marker, run = (
-        tmp_path / "loaded",
-        Path(shutil.copytree(run_folder, tmp_path / "run")),
-    )
-    (file := tmp_path / "mine.py").write_text(
-        f"import os\nos.mkdir({str(marker)!r})\n{LOSS}"
-    )
-    manifest = json.loads((run / "manifest.json").read_text())
+    marker, file = tmp_path / "loaded", tmp_path / "mine.py"
+    run = shutil.copytree(run_folder, tmp_path / "run")
+    file.write_text(f"import os\nos.mkdir({str(marker)!r})\n{LOSS}")
+    manifest = read_json(run / "manifest.json")
     manifest["experiments"] = [{"name": "theirs", "plugins": [str(file)]}]
-    (run / "manifest.json").write_text(json.dumps(manifest))
+    write_json(run / "manifest.json", manifest)
     for words in ("show RUN", "compare RUN RUN", "report RUN --only scale_errors"):
-        assert run_here(*words.replace("RUN", str(run)).split()).returncode == 0
+        assert run_here(words.replace("RUN", str(run))).returncode == 0
     assert not marker.exists()
-    run_here("show", run, "--plugin", file)
+
+    run_here(f"show {run} --plugin {file}")
     assert marker.exists()
 
 
 def test_validate_says_what_fails_with_status_1(tmp_path):
-    assert "0 failed" in run_here("validate", "ce").stdout
-    assert run_here("new", "loss", "broken", "--folder", tmp_path).returncode == 0
+    assert "0 failed" in run_here("validate ce").stdout
+    assert run_here(f"new loss broken --folder {tmp_path}").returncode == 0
     file = tmp_path / "broken.py"
     file.write_text(file.read_text().replace("@dataclass(frozen=True)\n", ""))
-    out = run_here("validate", file, "--json")
+    out = run_here(f"validate {file} --json")
     (loss,) = json.loads(out.stdout)["plugins"]
-    assert (out.returncode, loss["plugin"]) == (1, "broken")
+    assert out.returncode == 1
+    assert loss["plugin"] == "broken"
     assert any("not a dataclass" in check["detail"] for check in loss["checks"])

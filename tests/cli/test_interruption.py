@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import time
-from collections.abc import Callable
-from pathlib import Path
 
 import pandas as pd
 import psutil
@@ -17,21 +15,18 @@ from smmd_bench.results.frames import read_run
 
 from .conftest import COMMAND, call
 
-RUN = [
-    "train-eval", "--task", "arithmetic", "--losses", "ce,ntl", "--train-examples", "768",
-    "--epochs", "2", "--validation-examples", "20", "--test-examples", "20",
-    "--engine", "transformers",
-    "--executor", "local[workers=1]", "--no-base",
-]  # fmt: skip
+RUN = (
+    "train-eval --task arithmetic --losses ce,ntl --train-examples 768 --epochs 2 --no-base "
+    "--validation-examples 20 --test-examples 20 --engine transformers "
+    "--executor local[workers=1] --out"
+)
 
 
-def interrupt(
-    when: str, send: Callable[[int, int], None], cwd: Path
-) -> tuple[int, str]:
+def interrupt(when, send, cwd):
     """Start the run in a process group of its own, and send SIGINT once a line begins so; the
     status and the last line of the errors."""
     process = subprocess.Popen(
-        [COMMAND, *RUN, "--out", "run"],
+        [COMMAND, *RUN.split(), "run"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
@@ -54,13 +49,13 @@ def interrupt(
     return process.returncode, output.splitlines()[-1]
 
 
-def _terminate_in_a_step(process: int, _: int) -> None:
+def _terminate_in_a_step(process, _):
     """SIGTERM to the parent alone, when the training has begun."""
     time.sleep(3)
     os.kill(process, signal.SIGTERM)
 
 
-def _group(process: int) -> int | None:
+def _group(process):
     try:
         return os.getpgid(process)
     except ProcessLookupError:
@@ -78,11 +73,13 @@ def test_a_run_that_is_interrupted_three_times_ends_as_any_other(tmp_path):
     result = interrupt("start engine: 0 of 1", os.killpg, tmp_path)
     assert result == (130, f"Interrupted{kept}")
 
-    ended = call(*RUN, "--out", "run", "--json", cwd=tmp_path)
+    ended = call(f"{RUN} run --json", cwd=tmp_path)
     assert ended.returncode == 0, ended.stderr
     content = json.loads(ended.stdout)
-    assert (content["worked"], content["failed"], content["skipped"]) == (True, {}, {})
-    undisturbed = call(*RUN, "--out", "whole", "--quiet", cwd=tmp_path)
+    assert content["worked"] is True
+    assert content["failed"] == {}
+    assert content["skipped"] == {}
+    undisturbed = call(f"{RUN} whole --quiet", cwd=tmp_path)
     assert undisturbed.returncode == 0, undisturbed.stderr
     first, other = read_run(tmp_path / "run"), read_run(tmp_path / "whole")
     pd.testing.assert_frame_equal(first.metrics, other.metrics)

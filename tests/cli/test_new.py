@@ -1,7 +1,6 @@
 """What `smmd-bench new` writes works, is clean, and passes its own tests."""
 
 import gzip
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -17,10 +16,11 @@ BIN = Path(sys.executable).parent
 KINDS = ("task", "loss", "report")
 
 
-def run(*command: str | Path, cwd: Path, **more: str) -> str:
-    words, environment = [str(word) for word in command], {**os.environ, **more}
+def run(line, cwd):
+    """Run a command of this environment; what it prints."""
+    command, *words = line.split()
     out = subprocess.run(
-        words, cwd=cwd, capture_output=True, text=True, env=environment
+        [BIN / command, *words], cwd=cwd, capture_output=True, text=True
     )
     assert out.returncode == 0, out.stdout + out.stderr
     return out.stdout
@@ -28,32 +28,25 @@ def run(*command: str | Path, cwd: Path, **more: str) -> str:
 
 def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
     for kind in KINDS:
-        assert run_here("new", kind, f"my_{kind}", cwd=tmp_path).returncode == 0
+        assert run_here(f"new {kind} my_{kind}", cwd=tmp_path).returncode == 0
     lines = [f'{{"Problem": "{at}?", "label": "{at}"}}' for at in range(60)]
     (tmp_path / "n.jsonl.gz").write_bytes(gzip.compress("\n".join(lines).encode()))
     lines = ["Problem\tlabel", *(f"{at}?\ta, {at}" for at in range(60))]
     (tmp_path / "words.tsv").write_text("\n".join(lines))
     for file in ("n.jsonl.gz", "words.tsv"):
-        words = ("new", "task", f"my_{file.partition('.')[0]}", "--from", file)
-        assert run_here(*words, cwd=tmp_path).returncode == 0
-    rules = ["--isolated", "--line-length", "100", "--quiet"]
-    run(
-        BIN / "ruff",
-        "check",
-        *rules,
-        "--select",
-        "E,F,W,I,UP,B,N,RUF,SIM,PT",
-        ".",
-        cwd=tmp_path,
-    )
-    run(BIN / "ruff", "format", "--check", *rules, ".", cwd=tmp_path)
-    lean = ["-p", "no:hypothesispytest"]  # three seconds of imports
-    passed = run(
-        BIN / "python", "-m", "pytest", "-q", "-W", "error", *lean, ".", cwd=tmp_path
-    )
+        name = file.partition(".")[0]
+        words = f"new task my_{name} --from {file}"
+        assert run_here(words, cwd=tmp_path).returncode == 0
+
+    rules = "--isolated --line-length 100 --quiet ."
+    run(f"ruff check --select E,F,W,I,UP,B,N,RUF,SIM,PT {rules}", tmp_path)
+    run(f"ruff format --check {rules}", tmp_path)
+    # hypothesis takes three seconds of imports
+    passed = run("python -m pytest -q -W error -p no:hypothesispytest .", tmp_path)
     assert passed.splitlines()[-1].startswith("17 passed")
-    files = [part for kind in KINDS for part in ("--plugin", f"my_{kind}.py")]
-    listed = run(BIN / "smmd-bench", "ls", *files, cwd=tmp_path)
+
+    files = "".join(f" --plugin my_{kind}.py" for kind in KINDS)
+    listed = run(f"smmd-bench ls{files}", tmp_path)
     for kind in KINDS:
         assert f"my_{kind} " in listed
 
@@ -81,14 +74,18 @@ FILES = [
 ]
 
 
+def new_task(folder, header, row, more):
+    """Write a task for a file of 50 rows."""
+    lines = [header, *map(row.format, range(50))]
+    (folder / "a.csv").write_text("\n".join(lines))
+    return run_here(f"new task mine --from a.csv {more}", cwd=folder)
+
+
 @pytest.mark.parametrize(("header", "row", "more", "said"), FILES)
 def test_columns_have_usual_names_or_are_named_and_the_choice_is_printed(
     header, row, more, said, tmp_path
 ):
-    (tmp_path / "a.csv").write_text("\n".join([header, *map(row.format, range(50))]))
-    out = run_here(
-        "new", "task", "mine", "--from", "a.csv", *more.split(), cwd=tmp_path
-    )
+    out = new_task(tmp_path, header, row, more)
     assert out.returncode == 0, out.stderr
     assert said in out.stdout
 
@@ -120,11 +117,9 @@ UNKNOWN = [
 @pytest.mark.parametrize(("header", "more", "said"), UNKNOWN)
 def test_a_column_is_never_guessed(header, more, said, tmp_path):
     row = ",".join(["{0}"] * len(header.split(",")))
-    (tmp_path / "a.csv").write_text("\n".join([header, *map(row.format, range(50))]))
-    out = run_here(
-        "new", "task", "mine", "--from", "a.csv", *more.split(), cwd=tmp_path
-    )
-    assert (out.returncode, said in out.stderr) == (2, True), out.stderr
+    out = new_task(tmp_path, header, row, more)
+    assert out.returncode == 2, out.stderr
+    assert said in out.stderr, out.stderr
     assert [path.name for path in tmp_path.iterdir()] == ["a.csv"]
 
 
@@ -135,7 +130,7 @@ def test_a_task_of_a_file_has_the_rows_of_table(tmp_path):
     frame = pd.DataFrame(places, columns=["Question", "answer", "split"])
     frame["answer"] = frame["answer"].astype("float32")
     frame.to_parquet(tmp_path / "a.parquet")
-    out = run_here("new", "task", "as_code", "--from", "a.parquet", cwd=tmp_path)
+    out = run_here("new task as_code --from a.parquet", cwd=tmp_path)
     assert out.returncode == 0, out.stderr
     load_plugin_file(tmp_path / "as_code.py")
     table = load_task(f"table[path={tmp_path}/a.parquet,question=Question,split=split]")
@@ -166,6 +161,7 @@ def test_a_task_of_a_file_has_the_rows_of_table(tmp_path):
 )
 def test_a_name_that_cannot_be_is_refused_and_nothing_is_written(words, said, tmp_path):
     (tmp_path / "there.py").write_text("mine")
-    out = run_here("new", *words.split(), cwd=tmp_path)
-    assert (out.returncode, said in out.stderr) == (2, True), out.stderr
+    out = run_here(f"new {words}", cwd=tmp_path)
+    assert out.returncode == 2, out.stderr
+    assert said in out.stderr, out.stderr
     assert {path.name for path in tmp_path.rglob("*")} == {"there.py"}

@@ -2,12 +2,11 @@
 
 import json
 from fractions import Fraction
-from pathlib import Path
 
 import pandas as pd
 import pytest
 
-from .conftest import Ended, run_here
+from .conftest import run_here
 
 pytestmark = pytest.mark.usefixtures("few_reports")
 TASK = "arithmetic[level=easy]"
@@ -20,10 +19,8 @@ FIRST, SECOND = range(0, 12), range(4, 19)
 def folder(tmp_path_factory):
     """A folder with ce.jsonl and smmd.csv, made from what `smmd-bench sample` prints."""
     folder = tmp_path_factory.mktemp("score")
-    printed = call(
-        folder, "sample", TASK, "--split", "test", "-n", str(COUNT), "--json"
-    ).stdout.splitlines()
-    examples = [json.loads(line) for line in printed]
+    printed = call(folder, f"sample {TASK} --split test -n {COUNT} --json").stdout
+    examples = [json.loads(line) for line in printed.splitlines()]
     for example in examples:
         example["wrong"] = str(Fraction(example["target"]) + 1)
 
@@ -41,24 +38,21 @@ def folder(tmp_path_factory):
     return folder
 
 
-def call(folder: Path, *arguments: str) -> Ended:
-    return run_here(*arguments, cwd=folder, SMMD_BENCH_CACHE=str(folder / "cache"))
+def call(folder, line):
+    return run_here(line, cwd=folder, SMMD_BENCH_CACHE=str(folder / "cache"))
 
 
-def score(folder: Path, *files: str, **options: str) -> Ended:
-    arguments = [f"--predictions={file}" for file in files]
-    arguments += [
-        f"--{name.replace('_', '-')}={value}" if value else f"--{name}"
-        for name, value in options.items()
-    ]
-    return call(folder, "score", "--task", TASK, "--limit", str(COUNT), *arguments)
+SCORE = (
+    f"score --task {TASK} --limit {COUNT} --predictions ce.jsonl --predictions smmd.csv"
+)
 
 
 def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing_to_do(
     folder,
 ):
-    first = score(folder, "ce.jsonl", "smmd.csv")
-    assert (first.returncode, first.stderr) == (0, "")
+    first = call(folder, SCORE)
+    assert first.returncode == 0
+    assert first.stderr == ""
     assert "ce.jsonl: 20 completions by uid." in first.stdout
     assert "smmd.csv: 20 completions by position." in first.stdout
     (run_folder,) = (folder / "runs").iterdir()
@@ -70,22 +64,20 @@ def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing
     for name in ("tables/arithmetic_table.tex", "figures/overview.png", "index.html"):
         assert (run_folder / "reports" / name).exists()
 
-    again = score(folder, "ce.jsonl", "smmd.csv")
+    again = call(folder, SCORE)
     assert again.returncode == 0
     assert f"Nothing to do: runs/{run_folder.name} is complete." in again.stdout
     assert "+15.0" in again.stdout
 
 
 def test_quiet_says_where_the_results_are_and_json_what_they_are(folder):
-    quiet = score(folder, "ce.jsonl", "smmd.csv", out="said", quiet="")
+    quiet = call(folder, f"{SCORE} --out said --quiet")
     assert quiet.returncode == 0
     assert quiet.stderr == ""
     named = [line.split(":")[0] for line in quiet.stdout.splitlines()]
     assert named == ["Tables", "Figures", "Page"]
 
-    content = json.loads(
-        score(folder, "ce.jsonl", "smmd.csv", out="said", json="").stdout
-    )
+    content = json.loads(call(folder, f"{SCORE} --out said --json").stdout)
     assert content["run"] == "said"
     assert content["worked"] is False
     assert content["failed"] == {}

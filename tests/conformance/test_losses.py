@@ -1,7 +1,5 @@
 """Each defect of a loss is found by the check that is for it; the losses here have none."""
 
-from typing import Any
-
 import pytest
 import torch
 
@@ -74,7 +72,7 @@ def spec(module=Good):
     )()
 
 
-def states(loss: Any) -> dict[str, str]:
+def states(loss):
     return {finding.check: finding.state for finding in run_checks(LOSS_CHECKS, loss)}
 
 

@@ -2,7 +2,6 @@
 
 import itertools
 from dataclasses import dataclass
-from typing import Any, ClassVar
 
 import pandas as pd
 import pytest
@@ -11,7 +10,6 @@ from smmd_bench.conformance.checks import run_checks
 from smmd_bench.conformance.reports import REPORT_CHECKS
 from smmd_bench.contracts import Artefact
 from smmd_bench.plugin_system.registry import load, names
-from smmd_bench.results.frames import RunFrames
 
 NOT_IN_THE_SPECIMEN = {
     "decoding_table", "lambda_sensitivity", "ntl_lambda_scan", "regression_table", "sweep",
@@ -24,14 +22,14 @@ _calls = itertools.count()
 class Good:
     """How many metrics a run has."""
 
-    name: ClassVar[str] = "good"
-    title: ClassVar[str] = "Good"
-    paper: ClassVar[str] = "not in the paper"
+    name = "good"
+    title = "Good"
+    paper = "not in the paper"
 
-    def skip(self, run: RunFrames) -> str | None:
+    def skip(self, run):
         return "no metrics" if run.metrics.empty else None
 
-    def build(self, run: RunFrames) -> Artefact:
+    def build(self, run):
         return Artefact("A count.", pd.DataFrame({"n": [len(run.metrics)]}))
 
 
@@ -56,7 +54,7 @@ def change_the_run(self, run):
     return Good.build(self, run)
 
 
-def states(report: Any) -> dict[str, str]:
+def states(report):
     return {
         finding.check: finding.state
         for finding in run_checks(REPORT_CHECKS, report, None)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from fractions import Fraction
 from itertools import count
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -110,7 +109,7 @@ def _in_this_process(monkeypatch):
     monkeypatch.setattr(tasks, "digests_elsewhere", tasks.digests)
 
 
-def states(task: Any) -> dict[str, str]:
+def states(task):
     return {finding.check: finding.state for finding in check_task(task)}
 
 

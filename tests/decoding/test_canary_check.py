@@ -32,8 +32,7 @@ def rows(values):
 
 def of_size(direction, size):
     """The direction with this root mean square."""
-    scaled: Vector = direction * size / np.sqrt(np.mean(direction**2))
-    return scaled
+    return direction * size / np.sqrt(np.mean(direction**2))
 
 
 def a_canary(*rivals):
@@ -127,25 +126,26 @@ def test_a_long_sequence_is_judged_by_itself():
     """The tokens that a stale prefix cache moves are few among all."""
     lengths = [10] * 20 + [MANY]
 
-    def values(off):
-        return tuple((off - 1.0,) * length for length in lengths)
+    def values(short, long):
+        offsets = [short] * 20 + [long]
+        pairs = zip(offsets, lengths, strict=True)
+        return tuple((off - 1.0,) * length for off, length in pairs)
 
     ids = tuple((1,) * (length + 1) for length in lengths)
-    canary = Canary(ids, values(0), rounded=values(NOISE))
+    canary = Canary(ids, values(0, 0), rounded=values(NOISE, NOISE))
     checkpoint = Checkpoint("epoch 3", "full", Path("here"), canary)
 
-    stale = [*values(0)[:-1], values(3 * NOISE)[-1]]
-
+    stale = values(0, 3 * NOISE)
     with pytest.raises(RuntimeError, match="epoch 3"):
         check_canary(checkpoint, stale, "bfloat16")
 
-    spread = values(2 * NOISE)
+    spread = values(2 * NOISE, 2 * NOISE)
     check_canary(checkpoint, spread, "bfloat16")
 
     # As if the long sequence rounded nothing.
-    rounded = (*values(NOISE)[:-1], values(0)[-1])
-    lucky = replace(canary, rounded=rounded)
-    check_canary(replace(checkpoint, canary=lucky), spread, "bfloat16")
+    lucky = replace(canary, rounded=values(NOISE, 0))
+    checkpoint = replace(checkpoint, canary=lucky)
+    check_canary(checkpoint, spread, "bfloat16")
 
 
 def test_a_session_may_give_more_tokens_than_the_canary_scores():

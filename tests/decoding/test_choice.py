@@ -5,7 +5,6 @@ import dataclasses
 import pytest
 
 from smmd_bench.decoding.selection import find_trained_cell, select_weights
-from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run.run_directory import RunDirectory
 from tests.run.finished_cells import PLAIN, claim, decode, rate, train
 
@@ -21,14 +20,14 @@ def run(tmp_path):
     return directory
 
 
-def tuned_cell(experiment: Experiment = TUNED):
-    (cell,) = [cell for cell in experiment.cells if cell.grid]
+def tuned_cell():
+    (cell,) = [cell for cell in TUNED.cells if cell.grid]
     return cell
 
 
-def validate(run, *right, cell=None):
+def validate(run, *right):
     """Train the trials, each with so many right answers, and choose."""
-    cell = cell or tuned_cell()
+    cell = tuned_cell()
     for trial, count in zip(cell.trials, right, strict=False):
         train(run, trial, right=count)
     select_weights(cell, run.path)
@@ -50,12 +49,10 @@ def test_the_best_in_validation_is_chosen_and_of_equals_the_first(run, right, ch
 
 def test_nothing_is_chosen_before_every_trial_is_validated(run):
     tuned = validate(run, 1, 3)
-    assert (tuned.choice, tuned.home, tuned.tested, tuned.receipt) == (
-        None,
-        None,
-        None,
-        None,
-    )
+    assert tuned.choice is None
+    assert tuned.home is None
+    assert tuned.tested is None
+    assert tuned.receipt is None
     assert run.missing([tuned_cell()]) == {tuned_cell(): "decode"}
     with pytest.raises(RuntimeError, match="is chosen yet"):
         find_trained_cell(tuned_cell(), run.path)

@@ -7,8 +7,8 @@ from smmd_bench.contracts import Checkpoint, Example
 from smmd_bench.decoding.decode import decode_checkpoint
 from smmd_bench.encoding.data import expand
 from smmd_bench.encoding.prompts import encode_examples, encode_prompts, images_of
-from smmd_bench.errors import UserError
 from smmd_bench.models.tokenizers import load_processor
+from tests.conftest import expect_user_error
 
 pytestmark = pytest.mark.engine
 
@@ -24,19 +24,17 @@ def test_a_row_holds_the_example_its_completion_and_its_attributes(tiny, open_se
     prompts = encode_prompts(tiny.tokenizer, ["3+4=", "12+34="])
     completions = session.generate(prompts, base, max_new_tokens=5)
 
-    assert frame["uid"].tolist() == ["a", "b"]
-    assert frame["target"].tolist() == ["7", "46"]
-    assert frame["completion"].tolist() == [
-        completion.text for completion in completions
-    ]
-    assert frame["completion_tokens"].tolist() == [
-        len(c.token_ids) for c in completions
-    ]
-    assert frame["prompt_tokens"].tolist() == [4, 6]
-    assert (frame["operations"][0], frame["level"][1]) == (1, "hard")
+    assert [*frame["uid"]] == ["a", "b"]
+    assert [*frame["target"]] == ["7", "46"]
+    assert [*frame["completion"]] == [c.text for c in completions]
+    lengths = [len(c.token_ids) for c in completions]
+    assert [*frame["completion_tokens"]] == lengths
+    assert [*frame["prompt_tokens"]] == [4, 6]
+    assert frame["operations"][0] == 1
+    assert frame["level"][1] == "hard"
 
     clash = [Example("a", "3+4=", "7", None, attributes={"target": 1})]
-    with pytest.raises(UserError, match="attribute 'target'"):
+    with expect_user_error("attribute 'target'"):
         decode_checkpoint(session, base, clash, tiny.tokenizer, 2)
 
 
@@ -56,16 +54,13 @@ def test_a_frame_names_the_image_and_counts_its_tokens(tiny_vlm, open_session, t
     prompts = encode_examples(tokenizer, processor, mixed)
     images = images_of(mixed)
     completions = session.generate(prompts, base, max_new_tokens=4, images=images)
-    assert frame["completion"].tolist() == [
-        completion.text for completion in completions
-    ]
+    assert [*frame["completion"]] == [c.text for c in completions]
 
-    rows = [
-        expand(processor, ids, e.images) for ids, e in zip(prompts, mixed, strict=True)
-    ]
-    assert frame["prompt_tokens"].tolist() == [
-        row["input_ids"].shape[1] for row in rows
-    ]
+    lengths = []
+    for ids, example in zip(prompts, mixed, strict=True):
+        row = expand(processor, ids, example.images)
+        lengths.append(row["input_ids"].shape[1])
+    assert [*frame["prompt_tokens"]] == lengths
 
     # Examples without images need no processor.
     assert images_of([text]) is None

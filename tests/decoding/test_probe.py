@@ -56,7 +56,6 @@ def test_every_numeric_token_of_a_target_has_a_row(
     tiny_checkpoints, open_session, kind
 ):
     tiny = tiny_checkpoints(kind)
-    vocabulary = numeric_vocabulary(tiny.tokenizer)
     frame = probed(open_session(tiny.base), tiny)
     columns = ["uid", "digit", "answer_digit", "target_value"]
     expected = pd.DataFrame(ROWS[kind], columns=columns)
@@ -64,21 +63,31 @@ def test_every_numeric_token_of_a_target_has_a_row(
     pd.testing.assert_frame_equal(frame[columns], expected, check_dtype=False)
     assert frame.loc[frame["uid"] == "1-9=", "position"].tolist() == [1]
 
-    # Of the last token: the softmax after the true prefix.
-    row = frame.iloc[-1]
-    (ids,) = encode_prompts(tiny.tokenizer, ["2+2="])
-    (target_ids,) = encode_targets(tiny.tokenizer, ["4 or 40"])
-    prefix = ids + target_ids[: row["position"]]
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_the_last_token_is_probed_after_the_true_prefix(
+    tiny_checkpoints, open_session, kind
+):
+    tiny = tiny_checkpoints(kind)
+    tokenizer = tiny.tokenizer
+    row = probed(open_session(tiny.base), tiny).iloc[-1]
+
+    (ids,) = encode_prompts(tokenizer, ["2+2="])
+    (target_ids,) = encode_targets(tokenizer, ["4 or 40"])
+    ids += target_ids[: row["position"]]
     model = load_model(tiny.base, "float32")
-    p = softmax(model, vocabulary, input_ids=torch.tensor([prefix]))
-    values = vocabulary.values.numpy()
+    vocabulary = numeric_vocabulary(tokenizer)
+    p = softmax(model, vocabulary, input_ids=torch.tensor([ids]))
     np.testing.assert_allclose(row["vector"], p, atol=1e-6)
 
-    assert row["argmax_value"] == values[p.argmax()]
+    values = vocabulary.values.numpy()
+    likeliest = p.argmax()
+    assert row["argmax_value"] == values[likeliest]
 
     (target,) = np.flatnonzero(values == row["target_value"])
-    numbers = row[["p_target", "maximum", "mean"]].tolist()
-    assert numbers == pytest.approx([p[target], p.max(), p @ values], abs=1e-3)
+    numbers = row[["p_target", "maximum", "mean"]]
+    expected = [p[target], p[likeliest], p @ values]
+    assert [*numbers] == pytest.approx(expected, abs=1e-3)
 
 
 @pytest.mark.parametrize("kind", ROWS)

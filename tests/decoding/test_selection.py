@@ -7,16 +7,16 @@ import pandas as pd
 import pytest
 
 from smmd_bench.decoding.selection import select
-from smmd_bench.errors import UserError
 from smmd_bench.models.recipe import training_settings
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.scoring.deciding import selecting_metrics
+from tests.conftest import expect_user_error
 from tests.run.finished_cells import PLAIN, completions, trained_cell
 
 UNREADABLE = "no number"
 
 
-def validation(*epochs: list[str]) -> pd.DataFrame:
+def validation(*epochs):
     """The answers of each epoch to four sums, which are 1, 2, 3 and 4."""
     frames = [
         completions(4).assign(completion=answers, epoch=number)
@@ -25,7 +25,7 @@ def validation(*epochs: list[str]) -> pd.DataFrame:
     return pd.concat(frames)
 
 
-def selected(*epochs: list[str], **recipe):
+def selected(*epochs, **recipe):
     experiment = dataclasses.replace(PLAIN, recipe={**PLAIN.recipe, **recipe})
     (cell,) = [cell for cell in experiment.cells if not cell.is_base]
     return select(cell, validation(*epochs))
@@ -33,10 +33,8 @@ def selected(*epochs: list[str], **recipe):
 
 def test_the_first_metric_selects_whatever_the_error_is():
     choice = selected(["1", "2", "9", "900"], ["1", "3", "4", "5"])
-    assert (choice["metric"], choice["ties"]) == (
-        "exact_match",
-        ["mean_absolute_error"],
-    )
+    assert choice["metric"] == "exact_match"
+    assert choice["ties"] == ["mean_absolute_error"]
     assert choice["best_epoch"] == 1
 
 
@@ -73,10 +71,8 @@ def test_the_recipe_names_the_metric_and_the_first_one_breaks_its_ties():
     assert selected(exact, close)["best_epoch"] == 1
 
     choice = selected(exact, close, select_by="mean_absolute_error")
-    assert (choice["metric"], choice["ties"]) == (
-        "mean_absolute_error",
-        ["exact_match"],
-    )
+    assert choice["metric"] == "mean_absolute_error"
+    assert choice["ties"] == ["exact_match"]
     assert choice["best_epoch"] == 2
 
     halves = ["1.5", "2.5", "3.5", "4.5"]
@@ -87,9 +83,7 @@ def test_the_recipe_names_the_metric_and_the_first_one_breaks_its_ties():
 
 
 def test_a_metric_that_the_task_lacks_is_refused_by_name():
-    with pytest.raises(
-        UserError, match="arithmetic has no metric 'mae' to select epochs by"
-    ):
+    with expect_user_error("arithmetic has no metric 'mae' to select epochs by"):
         selected(["1"] * 4, select_by="mae")
 
 

@@ -15,6 +15,7 @@ from smmd_bench.run.comparison import measure_cells
 from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.training.stage import train_cell
+from tests.conftest import silent
 
 pytestmark = pytest.mark.engine
 FEW = {"train_examples": 4, "validation_examples": 2, "test_examples": 3, "epochs": 1}
@@ -35,12 +36,12 @@ def cells_of(task, loss, model, *, base=True, **recipe):
 def train(cells, run):
     """Train the cells."""
     for cell in cells:
-        train_cell(cell, run, lambda *_: None)
+        train_cell(cell, run, silent)
 
 
 def decode(cells, run):
     """The errors of the cells that fail."""
-    return decode_cells(cells, run, lambda *_: None)
+    return decode_cells(cells, run, silent)
 
 
 @pytest.fixture(scope="module")
@@ -105,14 +106,13 @@ def test_cells_with_other_limits_on_pixels_and_text_are_decoded_with_their_own(
 ):
     """Each has a canary, made with its own limits: a session with another's would not pass."""
     folder = tiny_vlm("qwen2_5_vl")
-    limits = [
+    cells = []
+    for task, limit in (
         ("arithmetic[level=easy]", None),
         ("clock_time", None),
         ("clock_time", 56 * 56),
-    ]
-    cells = [
-        cells_of(task, "ce", folder, max_pixels=limit)[0] for task, limit in limits
-    ]
+    ):
+        cells += cells_of(task, "ce", folder, max_pixels=limit)[:1]
     train(cells, tmp_path)
     starts = []
 
@@ -125,8 +125,8 @@ def test_cells_with_other_limits_on_pixels_and_text_are_decoded_with_their_own(
 
     folders = [cell.stored(tmp_path) for cell in cells]
     frames = [pd.read_parquet(stored.place("completions")) for stored in folders]
-    tokens = [frame["prompt_tokens"].median() for frame in frames[1:]]
-    assert tokens[0] == tokens[1] + 12  # 16 tokens of an image, and 4
+    _, plain, limited = (frame["prompt_tokens"].median() for frame in frames)
+    assert plain == limited + 12  # 16 tokens of an image, and 4
     assert ["image" in frame for frame in frames] == [False, True, True]
 
     for cell, stored in zip(cells, folders, strict=True):
@@ -178,5 +178,5 @@ def test_decoders_leave_beams_of_pictures(tiny_vlm, tmp_path):
     for _, log_p in beams.groupby("uid")["log_probability"]:
         assert np.exp(log_p).sum() <= 1 + 1e-6
         assert log_p.is_monotonic_decreasing
-    assert measure_cells([cell], tmp_path, lambda *_: None) == {}
+    assert measure_cells([cell], tmp_path, silent) == {}
     assert "number_mass" in pd.read_parquet(cell.stored(tmp_path).place("scores"))

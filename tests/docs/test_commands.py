@@ -54,7 +54,7 @@ def test_a_documented_command_has_options_and_losses_that_exist(line, tmp_path):
             registry.load_loss(spec)
 
 
-def _make(path: Path) -> None:
+def _make(path):
     """Something of this name, where a command names a file or a folder."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.suffix == ".py":
@@ -72,13 +72,13 @@ def test_commands_that_take_no_run_work_in_order(tmp_path, monkeypatch):
     for name in ("examples", "experiments"):
         (tmp_path / name).symlink_to(ROOT / name)
     for line in RUN:
-        outcome = call(shlex.split(line), tmp_path)
+        outcome = call(line, tmp_path)
         assert outcome.status == 0, f"{line}: {outcome.output}"
         if "--print-yaml" in line:
             (tmp_path / "experiment.yaml").write_text(outcome.stdout, encoding="utf-8")
 
 
-PAGE = (ROOT / "docs" / "tasks.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/tasks.md").read_text(encoding="utf-8")
 SAMPLES = [text for _, text in blocks(PAGE) if text.startswith("$ smmd-bench sample")]
 
 
@@ -86,15 +86,14 @@ SAMPLES = [text for _, text in blocks(PAGE) if text.startswith("$ smmd-bench sam
 def test_a_sample_is_what_the_command_prints(sample, tmp_path):
     command, *expected = sample.rstrip().splitlines()
     (tmp_path / "tests").symlink_to(ROOT / "tests")
-    outcome = call(
-        shlex.split(command)[2:], tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache")
-    )
+    words = command.removeprefix("$ smmd-bench ")
+    outcome = call(words, tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache"))
     printed = outcome.output.rstrip().splitlines()
     assert [_without_folders(line) for line in expected] == [
         _without_folders(p) for p in printed
     ]
 
 
-def _without_folders(line: str) -> str:
+def _without_folders(line):
     """A picture's path differs by cache folder and library versions; its end does not."""
     return "/".join(Path(line).parts[-2:]) if line.endswith(".png") else line.rstrip()

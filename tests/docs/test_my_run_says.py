@@ -2,19 +2,18 @@
 
 import ast
 import re
-from pathlib import Path
 
 import pytest
 
 from .documents import ROOT
 
-PAGE = (ROOT / "docs" / "my-run-says.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs/my-run-says.md").read_text(encoding="utf-8")
 FIRST_CELLS = re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)
 QUOTES = [quote for cell in FIRST_CELLS for quote in re.findall("`([^`]+)`", cell)]
 FOLDERS = ("smmd_bench", "plugins", "tasks", "reports")
 
 
-def texts_of(file: Path) -> list[str]:
+def texts_of(file):
     """The texts of a file's code, with `…` for what an f-string fills in."""
     texts = []
     for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):

@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import re
-from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -17,7 +16,7 @@ from smmd_bench.storage.cell import FOLDERS
 from .documents import ROOT, anchors, documents, links
 
 
-def page(name: str) -> str:
+def page(name):
     return (ROOT / name).read_text(encoding="utf-8")
 
 
@@ -49,16 +48,20 @@ def test_every_setting_of_a_recipe_is_on_its_page():
 
 def test_the_pipeline_by_hand_is_that_of_the_command(tmp_path, monkeypatch, capsys):
     """It trains and decodes in this process."""
-    text = page("docs/architecture.md").partition("## The pipeline by hand")[2]
-    (block,) = re.findall(r"```python\n(.*?)```", text.partition("\n## ")[0], re.DOTALL)
-    assert 30 <= len(block.splitlines()) <= 60
+    _, _, text = page("docs/architecture.md").partition("## The pipeline by hand")
+    section, _, _ = text.partition("\n## ")
+    (block,) = re.findall(r"```python\n(.*?)```", section, re.DOTALL)
+    assert 30 <= block.count("\n") <= 60
+
     monkeypatch.chdir(tmp_path)
     exec(compile(block, "docs/architecture.md", "exec"), {})
     assert "mean_absolute_error" in capsys.readouterr().out
+
     run = read_run("runs/by-hand")
     assert [*run.cells["status"]] == ["done"] * 3
-    assert (tmp_path / "runs" / "by-hand" / "reports" / "index.html").is_file()
-    folders = {path.parent.name for path in (tmp_path / "runs" / "by-hand").glob("*/*")}
+    assert (run.path / "reports/index.html").is_file()
+    files = run.path.glob("*/*")
+    folders = {file.parent.name for file in files}
     assert folders == {*FOLDERS, "reports"} - {"beams"}
 
 
@@ -102,7 +105,7 @@ def test_every_path_of_the_code_that_a_page_names_is_there():
 
 
 def test_every_page_of_the_documentation_can_be_reached_from_the_readme():
-    seen: set[Path] = set()
+    seen = set()
     todo = [ROOT / "README.md"]
     while todo:
         page = todo.pop()
@@ -124,7 +127,7 @@ ROWS = [
 ]
 
 
-def fit(value: float, questions: int) -> str:
+def fit(value, questions):
     """How a printed percentage comes from a whole number of right answers, if it does."""
     scaled = value * questions / 100
     if any(

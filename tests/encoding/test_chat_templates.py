@@ -7,13 +7,12 @@ import transformers
 
 from smmd_bench.contracts import Answer, Example
 from smmd_bench.encoding.prompts import encode_prompts
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.checked_task import take_examples
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.scoring.score import value_of
 from smmd_bench.storage.text_rows import read_rows
 
-from ..conftest import DATA
+from ..conftest import DATA, expect_user_error
 
 
 @pytest.mark.parametrize(
@@ -30,7 +29,7 @@ def test_a_chat_template_that_fails_is_named(template, words):
     folder = next((DATA / "tokenizers").glob("*/tokenizer_config.json")).parent
     tokenizer = transformers.AutoTokenizer.from_pretrained(folder)
     tokenizer.chat_template = template
-    with pytest.raises(UserError, match=f"The chat template of .*{words}"):
+    with expect_user_error(f"The chat template of .*{words}"):
         encode_prompts(tokenizer, ["1 + 1"], chat=True)
 
 
@@ -49,15 +48,11 @@ class Broken:
 
 
 def test_what_a_task_raises_while_it_reads_is_named():
-    with pytest.raises(
-        UserError, match=r"broken.examples\('train'\) raises ValueError \(could not"
-    ):
+    with expect_user_error(r"broken.examples\('train'\) raises ValueError \(could not"):
         take_examples(Broken(), "train", 0)
-    with pytest.raises(
-        UserError, match="broken, 'a': its prompt or target holds half a surrogate"
-    ):
+    with expect_user_error("broken, 'a': its prompt or target holds half a surrogate"):
         take_examples(Broken(), "test", 0)
-    with pytest.raises(UserError, match=r"broken.parse raises ValueError .* for 'two'"):
+    with expect_user_error(r"broken.parse raises ValueError .* for 'two'"):
         value_of(Broken(), "two")
 
 
@@ -72,10 +67,10 @@ def test_half_a_surrogate_pair_in_a_file_is_named_with_its_row(tmp_path, text):
         ("a.json", f"[{', '.join(rows)}]"),
     ):
         (tmp_path / name).write_text(content)
-        with pytest.raises(UserError, match="row 2 holds half a surrogate pair"):
+        with expect_user_error("row 2 holds half a surrogate pair"):
             read_rows(tmp_path / name)
 
     (tmp_path / "table.jsonl").write_text("\n".join(rows))
-    with pytest.raises(UserError, match="row 2 holds half a surrogate pair"):
+    with expect_user_error("row 2 holds half a surrogate pair"):
         take_examples(load_task(f"table[path={tmp_path / 'table.jsonl'}]"), "test", 0)
     assert json.loads(rows[0])["question"].endswith("\U0001f600")

@@ -2,7 +2,6 @@
 
 import copy
 
-import pytest
 import torch
 
 import smmd_bench as sb
@@ -13,8 +12,8 @@ from smmd_bench.encoding.prompts import (
     encode_prompts,
     encode_targets,
 )
-from smmd_bench.errors import UserError
 from smmd_bench.models.tokenizers import load_processor
+from tests.conftest import expect_user_error
 
 from ..tiny_vlms import each
 
@@ -83,18 +82,14 @@ def test_a_chat_template_makes_the_prompt_a_users_turn(tiny):
 
 
 def test_what_cannot_be_encoded_is_refused(tiny):
-    with pytest.raises(
-        UserError, match=r"Training example 3 has \d+ tokens, more than"
-    ):
+    with expect_user_error(r"Training example 3 has \d+ tokens, more than"):
         TokenisedExamples(SUMS, tiny.tokenizer, 5)
-    with pytest.raises(
-        UserError, match="has no chat template: leave out chat_template=true"
-    ):
+    with expect_user_error("has no chat template: leave out chat_template=true"):
         encode_prompts(tiny.tokenizer, ["2+3"], chat=True)
 
     tokenizer = copy.deepcopy(tiny.tokenizer)
     tokenizer.eos_token = None
-    with pytest.raises(UserError, match="has no end-of-sequence token"):
+    with expect_user_error("has no end-of-sequence token"):
         encode_targets(tokenizer, ["1"])
 
 
@@ -103,14 +98,16 @@ def test_a_row_is_the_prompt_with_its_picture_and_the_target_alone_is_supervised
     tiny_vlm, architecture, times
 ):
     processor = load_processor(tiny_vlm(architecture))
-    data = TokenisedExamples(times, processor.tokenizer, 256, processor=processor)
+    tokenizer = processor.tokenizer
+    data = TokenisedExamples(times, tokenizer, 256, processor=processor)
     for number, example in enumerate(times):
         row = data[number]
         (prompt,) = encode_image_prompts(processor, [example.prompt], [1])
-        (target,) = encode_targets(processor.tokenizer, [example.target])
+        (target,) = encode_targets(tokenizer, [example.target])
         expected = expand(processor, prompt + target, example.images)
-        assert torch.equal(row["input_ids"], expected["input_ids"])
+        ids = expected["input_ids"]
+        assert torch.equal(row["input_ids"], ids)
 
         unsupervised = data.lengths[number] - len(target)
-        labels = row["labels"][0]
+        (labels,) = row["labels"]
         assert labels.tolist() == [-100] * unsupervised + target

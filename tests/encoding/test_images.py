@@ -4,7 +4,7 @@ import pytest
 from PIL import Image
 
 from smmd_bench.encoding.images import check_images, image_size, read_image
-from smmd_bench.errors import UserError
+from tests.conftest import expect_user_error
 
 from ..broken_pictures import torn_png
 from ..tiny_vlms import draw_picture
@@ -28,7 +28,7 @@ def test_a_picture_broken_beyond_its_header_and_a_folder_are_named(tmp_path):
     path = torn_png(tmp_path / "a.png")
     assert image_size(path) == (400, 400)
     for unreadable in (path, tmp_path):
-        with pytest.raises(UserError, match=f"The image {unreadable} cannot be read"):
+        with expect_user_error(f"The image {unreadable} cannot be read"):
             read_image(unreadable)
 
 
@@ -38,5 +38,5 @@ def test_all_are_read_once_and_the_first_fault_is_named(tmp_path):
     assert steps == [("check images", 100, 150), ("check images", 150, 150)]
 
     good[2].unlink()
-    with pytest.raises(UserError, match=f"{good[2]} does not exist"):
+    with expect_user_error(f"{good[2]} does not exist"):
         check_images(good)

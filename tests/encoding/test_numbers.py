@@ -8,9 +8,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from smmd_bench.encoding.numbers import numeric_vocabulary
-from smmd_bench.errors import UserError
 
-from ..conftest import TOKENIZERS
+from ..conftest import TOKENIZERS, expect_user_error
 
 DIGITS = list("0123456789")
 
@@ -40,7 +39,7 @@ def tekken():
     package = pytest.importorskip(
         "mistral_common", reason="mistral_common comes with vLLM"
     )
-    file = Path(package.__file__).parent / "data" / "tekken_240911.json"
+    file = Path(package.__file__).parent / "data/tekken_240911.json"
     if not file.is_file():
         pytest.skip(f"this mistral_common ships no {file.name}")
     from mistral_common.tokens.tokenizers.tekken import SpecialTokenPolicy, Tekkenizer
@@ -69,10 +68,8 @@ def test_the_integers_that_a_tokenizer_has(name, n):
     vocabulary = numeric_vocabulary(tokenizer)
     assert spellings(tokenizer) == [str(value) for value in range(n)]
     assert vocabulary.values.tolist() == list(range(n))
-    assert (vocabulary.token_ids.dtype, vocabulary.values.dtype) == (
-        torch.int64,
-        torch.float64,
-    )
+    assert vocabulary.token_ids.dtype == torch.int64
+    assert vocabulary.values.dtype == torch.float64
 
 
 def test_numbers_longer_than_any_emitted_token_are_out():
@@ -97,10 +94,8 @@ def marked(marker, more_tokens, *parts, **options):
 
 def test_tokens_with_a_space_and_bytes_are_out():
     every_byte = [f"<0x{i:02X}>" for i in range(256)]
-    splitter = pre_tokenizers.Metaspace()
-    sentencepiece = marked(
-        "▁", every_byte, splitter, decoders.Metaspace(), byte_fallback=True
-    )
+    parts = (pre_tokenizers.Metaspace(), decoders.Metaspace())
+    sentencepiece = marked("▁", every_byte, *parts, byte_fallback=True)
 
     assert sentencepiece.tokenize("7") == ["▁7"]
 
@@ -130,14 +125,18 @@ def test_the_float_rule_keeps_finite_ascii_spellings_in_order():
     assert set(spellings(tokenizer, "float")) == {*map(str, range(1000)), "1e5", "007"}
 
     vocabulary = numeric_vocabulary(tokenizer, "float")
-    assert torch.equal(vocabulary.values, vocabulary.values.sort().values)
+    values = vocabulary.values
+    assert values.tolist() == sorted(values.tolist())
 
-    sevens = vocabulary.token_ids[vocabulary.values == 7].tolist()
-    assert sevens == sorted(tokenizer.convert_tokens_to_ids(["7", "007"]))
+    sevens = vocabulary.token_ids[values == 7]
+    expected = tokenizer.convert_tokens_to_ids(["7", "007"])
+    assert sevens.tolist() == sorted(expected)
 
+
+def test_the_float_rule_leaves_out_what_no_number_spells():
     few = bpe(["7", "1_0", "1e999", "-3", ".5", "<0x37>", "nan"])
     assert numeric_vocabulary(few, "float").values.tolist() == [-3, 0.5, 7]
-    with pytest.raises(UserError, match="Unknown rule 'flot': did you mean float"):
+    with expect_user_error("Unknown rule 'flot': did you mean float"):
         numeric_vocabulary(few, "flot")
 
 

@@ -7,8 +7,8 @@ from transformers import AutoModelForImageTextToText
 
 from smmd_bench.encoding.data import expand, pad_rows
 from smmd_bench.encoding.prompts import encode_image_prompts, expanded_lengths
-from smmd_bench.errors import UserError
 from smmd_bench.models.tokenizers import load_processor
+from tests.conftest import expect_user_error
 
 from ..tiny_vlms import ARCHITECTURES, draw_picture
 
@@ -69,10 +69,8 @@ def test_a_row_is_the_processors_own_and_its_length_is_known_from_the_header(
 def test_a_padded_batch_is_the_processors_own(processor, pictures, side):
     texts = [TEXT, "Time?", "The hour, please:", ""]
     prompts = encode_image_prompts(processor, texts, [1] * 4)
-    rows = [
-        expand(processor, ids, [path])
-        for ids, path in zip(prompts, pictures, strict=True)
-    ]
+    pairs = zip(prompts, pictures, strict=True)
+    rows = [expand(processor, ids, [path]) for ids, path in pairs]
     batch = pad_rows(rows, processor.tokenizer.pad_token_id, side)
     expected = process(processor, texts, pictures, padding=True, padding_side=side)
     # theirs begins at the row's first column on the right
@@ -126,7 +124,8 @@ def test_chats_have_the_picture_in_the_users_turn(processor, pictures):
     (ids,) = encode_image_prompts(processor, [f" {TEXT} "], [1], chat=True)
     text = processor.tokenizer.decode(ids)
     assert ids.count(processor.image_token_id) == 1
-    assert text.index(processor.image_token) < text.index(TEXT) < len(text) - len(TEXT)
+    place = text.index(TEXT)
+    assert text.index(processor.image_token) < place < len(text) - len(TEXT)
 
     turn = {
         "role": "user",
@@ -145,11 +144,7 @@ def test_chats_have_the_picture_in_the_users_turn(processor, pictures):
 @pytest.mark.parametrize("chat", [False, True])
 def test_a_placeholder_in_a_text_is_refused_by_the_examples_name(processor, chat):
     texts = [TEXT, f"What is {processor.image_token}?"]
-    with pytest.raises(
-        UserError, match=r"^Example b has 2 placeholders .* for 1 images"
-    ):
+    with expect_user_error(r"^Example b has 2 placeholders .* for 1 images"):
         encode_image_prompts(processor, texts, [1, 1], chat=chat, uids=["a", "b"])
-    with pytest.raises(
-        UserError, match=r"^Prompt 1 has 1 placeholders .* for 0 images"
-    ):
+    with expect_user_error(r"^Prompt 1 has 1 placeholders .* for 0 images"):
         encode_image_prompts(processor, texts, [1, 0], chat=chat)

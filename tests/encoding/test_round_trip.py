@@ -15,10 +15,9 @@ from smmd_bench.encoding.prompts import (
     encode_targets,
     require_round_trip,
 )
-from smmd_bench.errors import UserError
 from smmd_bench.models.tokenizers import load_tokenizer
 
-from ..conftest import TOKENIZERS
+from ..conftest import TOKENIZERS, expect_user_error
 
 TEXT = "What is 123 + 45?\nAnswer: "
 
@@ -27,8 +26,8 @@ def byte_level(name="triple"):
     return AutoTokenizer.from_pretrained(TOKENIZERS / name)
 
 
-def check(tokenizer, prompt=TEXT, target="168", rows=10**6, chat=False):
-    examples = [Example("e1", prompt, target, None)]
+def check(tokenizer, rows=10**6, chat=False):
+    examples = [Example("e1", TEXT, "168", None)]
     require_round_trip(
         examples, tokenizer, None, chat=chat, embeddings=rows, model="./model"
     )
@@ -75,19 +74,17 @@ def test_a_tokenizer_that_changes_the_text_is_refused():
     changes = ({"spaces": "lose"}, {"normalizer": normalizers.Lowercase()},
                {"normalizer": normalizers.Replace("1", "7")})  # fmt: skip
     for change in changes:
-        with pytest.raises(
-            UserError, match="does not give back the prompt of example e1"
-        ):
+        with expect_user_error("does not give back the prompt of example e1"):
             check(of_words(**change))
 
 
 def test_ids_beyond_the_embedding_are_refused():
     tokenizer = byte_level()
-    with pytest.raises(UserError, match=r"embedding has 20 rows"):
+    with expect_user_error(r"embedding has 20 rows"):
         check(tokenizer, rows=20)
 
     tokenizer.add_special_tokens({"pad_token": "<new>"})
-    with pytest.raises(UserError, match=rf"gives the id {len(tokenizer) - 1}"):
+    with expect_user_error(rf"gives the id {len(tokenizer) - 1}"):
         check(tokenizer, rows=len(tokenizer) - 1)
 
     check(tokenizer, rows=len(tokenizer))
@@ -117,7 +114,7 @@ def test_the_files_of_a_tokenizer_count_not_the_class_of_the_architecture(tmp_pa
     assert len(numeric_vocabulary(tokenizer)) == 1000
 
     check(tokenizer)
-    with pytest.raises(UserError, match="prompt of example e1"):
+    with expect_user_error("prompt of example e1"):
         check(lossy)
 
 

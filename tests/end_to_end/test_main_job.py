@@ -27,6 +27,7 @@ def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(
     out, text = finished
     assert "full fine-tuning, 2 epochs" in text.splitlines()[1]
     assert "train 512, validation 60, test 80" in text.splitlines()[1]
+
     for what in (
         "train ce seed 0",
         "train smmd seed 0",
@@ -39,7 +40,8 @@ def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(
         word in text
         for word in ("Did the loss help?", "SMMD", "Acc (%)", "MAE", "Verdict")
     )
-    assert text.rstrip().endswith(str(out / "reports" / "index.html"))
+    assert text.rstrip().endswith(str(out / "reports/index.html"))
+
     served = [[cell["loss"] for cell in request] for request in requests(out)]
     assert ["base"] in served
     # each by one engine
@@ -47,28 +49,30 @@ def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(
 
 
 def test_every_stage_leaves_its_files(finished):
-    for (_, loss), cell in cells(finished[0]).items():
+    run, _ = finished
+    for (_, loss), cell in cells(run).items():
         decoded = {"completions.parquet", "probes.parquet", "decode.json"}
-        assert {file.name for file in cell.decoded.iterdir()} == decoded
-        assert {f.name for f in cell.measured.iterdir()} == {
-            "scores.parquet",
-            "metrics.json",
-        }
-        expected = {"receipt.json", "canaries.json"}
-        if loss == "base":
-            assert {file.name for file in cell.trained.iterdir()} == expected
-            continue
-        assert {file.name for file in cell.trained.iterdir()} == expected | {
-            "log.parquet",
-            "epochs",
-        }
-        scores = [line["exact_match"] for line in cell.selection["epochs"]]
-        # the best epoch is the one that validates best
-        best = 1 + scores.index(max(scores))
-        assert [file.name for file in cell.checkpoint.parent.iterdir()] == [str(best)]
+        assert names(cell.decoded) == decoded
+        assert names(cell.measured) == {"scores.parquet", "metrics.json"}
+        trained = {"receipt.json", "canaries.json"}
+        if loss != "base":
+            trained |= {"log.parquet", "epochs"}
+        assert names(cell.trained) == trained
 
-    assert not list(finished[0].rglob("*.part"))
-    assert not (finished[0] / "failed").exists()
+    assert not list(run.rglob("*.part"))
+    assert not (run / "failed").exists()
+
+
+def names(folder):
+    return {file.name for file in folder.iterdir()}
+
+
+def test_the_epoch_that_validates_best_is_kept(finished):
+    for (_, loss), cell in cells(finished[0]).items():
+        if loss != "base":
+            scores = [line["exact_match"] for line in cell.selection["epochs"]]
+            best = 1 + scores.index(max(scores))
+            assert names(cell.checkpoint.parent) == {str(best)}
 
 
 def test_the_frames_of_the_run(finished):
@@ -139,7 +143,7 @@ def test_killed_at_any_stage_it_finishes_the_rest_with_the_same_results(
     assert not list(out.rglob("*.part"))
 
 
-SOURCE = (Path(__file__).parents[2] / "examples" / "own_loss.py").read_text(
+SOURCE = (Path(__file__).parents[2] / "examples/own_loss.py").read_text(
     encoding="utf-8"
 )
 BROKEN = {"raises": "1 / 0", "diverges": "loss * float('nan')"}

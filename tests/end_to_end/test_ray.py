@@ -48,11 +48,13 @@ def test_ray_gives_what_local_gives_though_tasks_are_killed(
     killer.join()
     assert process.returncode == 0, output
     assert len(killed) == 2
-    tables = sorted(path.name for path in (local / "reports" / "tables").glob("*.csv"))
+
+    tables = sorted(path.name for path in (local / "reports/tables").glob("*.csv"))
     assert "arithmetic_table.csv" in tables
+
     for name in tables:
         by_ray, by_local = (
-            (run / "reports" / "tables" / name).read_text() for run in (ray, local)
+            (run / "reports/tables" / name).read_text() for run in (ray, local)
         )
         assert by_ray == by_local, name
     lines = [

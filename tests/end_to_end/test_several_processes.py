@@ -43,11 +43,13 @@ def test_a_run_in_two_processes_that_is_killed_goes_on_bit_for_bit(
     )
     _, alive = psutil.wait_procs(workers, timeout=20)
     assert alive == []
+
     (state, *_) = killed.glob("train/.*.part/training/checkpoint-*/trainer_state.json")
     seconds = read_json(state)["log_history"][0]["seconds"]
     finish(f"{words} --out", killed)
     # the first epoch stays
     assert sb.read_run(killed).train_log["seconds"].iloc[0] == seconds
+
     finish(
         f"{ASKED} --set method={method} --out".replace("gpus_per_cell=2,", ""), alone
     )
@@ -97,6 +99,7 @@ def test_a_process_that_dies_ends_the_training_in_a_sentence(smmd_bench, tmp_pat
     time.sleep(8)
     victim.kill()
     output, _ = process.communicate(timeout=120)
+
     assert process.returncode == 1
     assert (
         "process 1 of the training failed: the process was killed by SIGKILL" in output

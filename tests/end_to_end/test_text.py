@@ -73,6 +73,7 @@ def test_summaries_are_trained_scored_and_compared(finish, tmp_path):
         *(tmp_path / "run", "--data-dir", DATA),
     )
     assert "no CE to compare with" in output.stdout
+
     run = sb.read_run(tmp_path / "run")
     assert set(run.metrics["metric"]) == {
         "rouge1",
@@ -81,12 +82,13 @@ def test_summaries_are_trained_scored_and_compared(finish, tmp_path):
         "truncation_rate",
     }
     assert set(run.selection["selection_metric"]) == {"rougeL"}
+
     compared = run.comparisons.set_index(["loss", "metric"])
     assert compared.loc[("smmd", "rougeL"), "against_loss"] == "base"
     assert compared["p"].notna().all()
     counts = cells(run.path)["tiny", "smmd"].receipt["numeric_targets"]
     assert counts["tokens"] > counts["numeric"] == counts["covered"] == 15
-    tables = {file.stem for file in (run.path / "reports" / "tables").glob("*.md")}
+    tables = {file.stem for file in (run.path / "reports/tables").glob("*.md")}
     assert "samsum_table" in tables
     assert not tables & {"scale_errors", "digit_distribution"}
 
@@ -120,7 +122,7 @@ def build_backbone(architecture, folder):
     # transformers may read it in another class there
     tokenizer = load_tokenizer(folder)
     model = AutoModelForCausalLM.from_config(config)
-    lines = (DATA / "gsm8k" / "train.jsonl").read_text(encoding="utf-8").splitlines()
+    lines = (DATA / "gsm8k/train.jsonl").read_text(encoding="utf-8").splitlines()
     questions = [f"Question: {json.loads(line)['question']}\nAnswer:" for line in lines]
     examples = [Example(question, question, " 7", None) for question in questions]
     data = TokenisedExamples(examples, tokenizer, 2048)
@@ -160,37 +162,52 @@ def gsm8k(finish, checkpoints, tmp_path_factory):
     return out
 
 
-@pytest.mark.parametrize(
-    ("name", "n"), [("qwen2", 10), ("smollm3", 1000), ("llama", 1000)]
-)
-def test_a_backbone_goes_through_every_step(gsm8k, checkpoints, name, n):
+@pytest.mark.parametrize("name", BACKBONES)
+def test_a_test_of_transfer_stands_beside_its_source_in_an_engine(
+    gsm8k, checkpoints, name
+):
     model = str(checkpoints[name])
-    run = sb.read_run(gsm8k)
-    sessions = [request for request in requests(gsm8k) if request[0]["model"] == model]
-    served = [(cell["task"], cell["loss"]) for request in sessions for cell in request]
-    assert sorted(served) == sorted(itertools.product(["gsm8k", "svamp"], LOSSES))
-    for request in sessions:  # a test of transfer beside its source
-        assert {*Counter(cell["loss"] for cell in request).values()} == {2}
-    assert any(len(request) > 2 for request in sessions)  # several losses in one engine
+    sizes, served = [], []
+    for request in requests(gsm8k):
+        if request[0]["model"] == model:
+            sizes.append(len(request))
+            served += [(cell["task"], cell["loss"]) for cell in request]
+            by_loss = Counter(cell["loss"] for cell in request)
+            assert set(by_loss.values()) == {2}
 
+    expected = itertools.product(["gsm8k", "svamp"], LOSSES)
+    assert sorted(served) == sorted(expected)
+    assert max(sizes) > 2  # several losses in one engine
+
+
+@pytest.mark.parametrize("name", BACKBONES)
+def test_a_canary_tells_apart_every_loss_and_epoch(gsm8k, name):
     canaries = {}
     for loss in LOSSES:
         cell = cells(gsm8k)[name, loss]
         assert [line["n"] for line in cell.selection["epochs"]] == [4, 4]
         assert cell.receipt["kind"] == "lora"
-        for epoch, canary in read_json(cell.trained / "canaries.json")[
-            "epochs"
-        ].items():
+        epochs = read_json(cell.trained / "canaries.json")["epochs"]
+        for epoch, canary in epochs.items():
             canaries[loss, epoch] = np.concatenate(canary["log_probabilities"])
 
     assert len(canaries) == 2 * len(LOSSES)
-    for pair in itertools.combinations(canaries, 2):  # a canary tells them apart
+    for pair in itertools.combinations(canaries, 2):
         first, second = (canaries[key] for key in pair)
         assert np.abs(first - second).max() > LARGEST["float32"], pair
 
+
+@pytest.mark.parametrize(
+    ("name", "n"), [("qwen2", 10), ("smollm3", 1000), ("llama", 1000)]
+)
+def test_the_cells_of_a_backbone_have_completions_and_probes(
+    gsm8k, checkpoints, name, n
+):
+    model = str(checkpoints[name])
+    run = sb.read_run(gsm8k)
     table = run.cells[run.cells.model == model]
-    assert (table.status == "done").all()
-    assert (table[table.task == "svamp"].trained_on == "gsm8k").all()
+    assert set(table.status) == {"done"}
+    assert set(table[table.task == "svamp"].trained_on) == {"gsm8k"}
 
     for address in table.address:
         cell = run.current(address)

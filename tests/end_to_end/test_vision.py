@@ -15,38 +15,56 @@ from .conftest import cells
 pytestmark = pytest.mark.engine
 
 
-def test_the_built_in_vision_model_reads_clocks_above_chance(finish, tmp_path):
-    out, reports = tmp_path / "run", tmp_path / "run" / "reports"
-    words = (
-        "train-eval --task clock_time --losses ce,smmd --train-examples 144 "
-        "--epochs 1 --validation-examples 36 --test-examples 144 --out"
-    )
-    text = finish(words, out).stdout
+CLOCKS = (
+    "train-eval --task clock_time --losses ce,smmd --train-examples 144 "
+    "--epochs 1 --validation-examples 36 --test-examples 144 --out"
+)
+
+
+@pytest.fixture(scope="module")
+def clocks(finish, tmp_path_factory):
+    """The run of the built-in vision model, and what it printed."""
+    out = tmp_path_factory.mktemp("clocks") / "run"
+    return out, finish(CLOCKS, out).stdout
+
+
+def test_the_built_in_vision_model_reads_clocks_above_chance(clocks, finish):
+    out, text = clocks
     assert text.startswith(
         "Models: tiny-vl (built in) (float32, Qwen2Tokenizer, N = 10)"
     )
-    assert "Nothing to do" in finish(words, out).stdout
-    data = sb.read_run(out).manifest["data"]["clock_time"]
-    assert data["identity"]["test"]["source"] == "synthetic"
-    assert {"CE", "SMMD"} <= {
-        *pd.read_csv(reports / "tables" / "clock_table.csv")["Loss"]
-    }
-    assert "synthetic" in (reports / "tables" / "clock_table.md").read_text()
+    assert "Nothing to do" in finish(CLOCKS, out).stdout
+
     values = cells(out)["tiny-vl", "base"].metrics["metrics"]
     assert values["exact_match"]["low"] > 10  # percent; chance is 0.7
     assert values["time_gap_wrapped"]["value"] < 170  # minutes; chance is 180
 
-    for cell in cells(out).values():
+
+def test_every_cell_has_the_picture_of_each_completion_and_probes_of_four_digits(
+    clocks,
+):
+    for cell in cells(clocks[0]).values():
         frame = pd.read_parquet(cell.place("completions"))
         assert len(frame) == 144
         assert all(Path(file).is_file() for file in frame["image"])
         assert set(pd.read_parquet(cell.place("probes"))["digit"]) == {0, 1, 2, 3}
 
+
+def test_the_reports_of_drawn_clocks_say_that_they_are_synthetic(clocks):
+    out, _ = clocks
+    data = sb.read_run(out).manifest["data"]["clock_time"]
+    assert data["identity"]["test"]["source"] == "synthetic"
+
+    reports = out / "reports"
+    table = pd.read_csv(reports / "tables/clock_table.csv")
+    assert {"CE", "SMMD"} <= {*table["Loss"]}
+    assert "synthetic" in (reports / "tables/clock_table.md").read_text()
+
     figures = {file.stem for file in (reports / "figures").glob("*.png")}
     assert {"digit_distribution", "dataset_samples"} <= figures
     assert not {"digit_probe", "error_histogram", "signed_errors"} & figures
     # 12 of the clocks show 5, which are too few for a figure; the others are of numbers
-    assert (reports / "tables" / "digit_probe.csv").is_file()
+    assert (reports / "tables/digit_probe.csv").is_file()
 
 
 @pytest.mark.slow
@@ -66,14 +84,19 @@ def test_the_architectures_of_the_backbones(finish, tmp_path):
         assert described[cell.address]["engine"] == engine
         assert len(pd.read_parquet(cell.place("completions"))) == 6
         assert cell.metrics is not None
-        if loss != "base":  # adapters are of the language model alone
-            with safe_open(
-                cell.checkpoint / "adapter_model.safetensors", "pt"
-            ) as adapter:
-                keys = list(adapter.keys())
-            assert keys
-            assert all("language_model" in key for key in keys)
-            assert not [key for key in keys if "vision" in key or "visual" in key]
+        if loss != "base":
+            require_adapter_of_language(cell.checkpoint)
 
     assert {name for name, _ in cells(run)} == set(ARCHITECTURES)
     assert "mllama is decoded with transformers, not vllm: " in output.stdout
+
+
+def require_adapter_of_language(folder):
+    """Require that an adapter is of the language model alone."""
+    with safe_open(folder / "adapter_model.safetensors", "pt") as adapter:
+        keys = [*adapter.keys()]
+    assert keys
+    for key in keys:
+        assert "language_model" in key
+        assert "vision" not in key
+        assert "visual" not in key

@@ -14,10 +14,10 @@ from smmd_bench.plugins.engines.vllm import CPU_HEADS, VllmEngine
 from smmd_bench.encoding.data import expand
 from smmd_bench.encoding.images import read_image
 from smmd_bench.encoding.prompts import expanded_lengths
-from smmd_bench.errors import UserError
 from smmd_bench.models.loading import load_model
 from smmd_bench.training.canary import make_canary
 from smmd_bench.training.canary_texts import BLOCK, CACHED, CanaryTexts
+from tests.conftest import expect_user_error
 
 from ..tiny_vlms import ARCHITECTURES, draw_picture
 from .cases import build_variants, open_sessions, text_case, vision_case
@@ -80,14 +80,16 @@ def test_probabilities_are_the_softmax_over_the_chosen_tokens(case, kind):
     model = load_model(folder, "float32")
     if kind == "lora":
         model = PeftModel.from_pretrained(model, checkpoint.path).eval()
-    logits = case.first_logits(model)[:, case.numbers]
+    numbers = case.numbers
+    logits = case.first_logits(model)[:, numbers]
     expected = logits.double().softmax(-1)
-    reversed_case = replace(case, numbers=case.numbers[::-1])
+    reversed_case = replace(case, numbers=numbers[::-1])
 
     for session in case.sessions.values():
         probabilities = case.probe(session, checkpoint)
         np.testing.assert_allclose(probabilities, expected, atol=1e-4)
-        backwards = reversed_case.probe(session, checkpoint)[:, ::-1]
+        reversed_probabilities = reversed_case.probe(session, checkpoint)
+        backwards = np.fliplr(reversed_probabilities)
         np.testing.assert_allclose(probabilities, backwards, atol=1e-6)
 
 
@@ -109,6 +111,7 @@ def test_probabilities_of_more_tokens_than_vllm_takes_are_asked_for_in_parts(
         for name in ("transformers", "vllm")
     )
     np.testing.assert_allclose(by_vllm, by_transformers, atol=1e-5)
+
     assert counts[-1] == (5, 5)
     assert max(done for done, _ in counts) == 5
 
@@ -175,7 +178,7 @@ def test_a_prompt_that_leaves_no_room_is_refused(case):
     for session in case.sessions.values():
         assert len(two.decode(session, base, 256 - length)) == 2
         message = rf"Prompt 1 has {length} tokens.*256.*max_model_length"
-        with pytest.raises(UserError, match=message):
+        with expect_user_error(message):
             two.decode(session, base, 257 - length)
 
 
@@ -215,10 +218,8 @@ def test_the_finish_reason_says_why_and_progress_counts_up_to_all(case):
     counts = []
     for session in case.sessions.values():
         for completion in case.decode(session, base, 1):
-            assert (completion.finish_reason, len(completion.token_ids)) == (
-                "length",
-                1,
-            )
+            assert completion.finish_reason == "length"
+            assert len(completion.token_ids) == 1
 
         counts.clear()
         completions = case.decode(
@@ -289,13 +290,15 @@ def test_an_answer_is_of_the_picture_as_it_is_now(case, tmp_path):
 @of_vision
 def test_rows_with_and_without_pictures_go_together(case):
     base = case.checkpoints["base"]
-    first, last = case.tokenizer(["1+2=", "Say 3:"])["input_ids"]
-    texts = replace(case, prompts=[first, last], images=None)
+    texts = case.tokenizer(["1+2=", "Say 3:"])["input_ids"]
+    of_texts = replace(case, prompts=texts, images=None)
+    first, last = texts
     prompts = [first, *case.prompts, last]
-    mixed = replace(case, prompts=prompts, images=[[], *case.images, []])
+    images = [[], *case.images, []]
+    mixed = replace(case, prompts=prompts, images=images)
 
     for session in case.sessions.values():
-        of_first, of_last = texts.decode(session, base, 4)
+        of_first, of_last = of_texts.decode(session, base, 4)
         of_pictures = case.decode(session, base, 4)
         together = mixed.decode(session, base, 4)
         assert together == [of_first, *of_pictures, of_last]

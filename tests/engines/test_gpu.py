@@ -26,6 +26,7 @@ from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.run.preflight import preflight
 from smmd_bench.training.canary import make_canary
 from smmd_bench.training.canary_texts import general_texts
+from tests.conftest import expect_user_error, silent
 
 GIB = 1 << 30
 
@@ -85,7 +86,7 @@ def test_what_a_card_cannot_run_is_refused_before_it_starts(
         VllmEngine().require(tmp_path, settings, 1)
     else:
         with (
-            pytest.raises(UserError, match=refused),
+            expect_user_error(refused),
             VllmEngine().open(tmp_path, settings),
         ):
             pass
@@ -99,24 +100,24 @@ def test_the_batch_invariant_mode_is_for_hopper_and_another_engine_to_keys(
         VllmEngine(),
         EngineSettings(),
     )
-    with pytest.raises(
-        UserError, match=r"compute capability 9\.0 or more: leave batch_invariant"
-    ):
+    with expect_user_error(r"compute capability 9\.0 or more: leave batch_invariant"):
         engine.require(tmp_path, settings, 1)
     monkeypatch.setattr(module, "_on_cpu", lambda: False)
     engine.require(tmp_path, settings, 1)  # the host that plans may have no GPU
     card(8, 9)
-    with pytest.raises(UserError, match="batch-invariant mode"):
+    with expect_user_error("batch-invariant mode"):
         engine.require(tmp_path, settings, 1)
     card(9, 0)
     engine.require(tmp_path, settings, 1)
     assert engine.identity() == {**plain.identity(), "batch_invariant": True}
+
     with module._environment({"VLLM_BATCH_INVARIANT": "1"}, cpu=False, exact=True):
         assert os.environ["VLLM_BATCH_INVARIANT"] == "1"
     assert "VLLM_BATCH_INVARIANT" not in os.environ
+
     monkeypatch.setattr(module, "_MODES", {"batch_invariant": False})
     with (
-        pytest.raises(UserError, match="one for a process"),
+        expect_user_error("one for a process"),
         engine.open(tmp_path, settings),
     ):
         pass
@@ -126,8 +127,8 @@ def test_nothing_is_trained_that_a_card_cannot_decode(card):
     recipe = {"method": "lora", "train_examples": 4}
     cells = Experiment(tasks=("arithmetic",), losses=("ce",), recipe=recipe).cells
     card(9, 0)
-    with pytest.raises(UserError, match=ADAPTERS):
-        preflight(cells, lambda *_: None)
+    with expect_user_error(ADAPTERS):
+        preflight(cells, silent)
 
 
 def test_heads_that_do_not_divide_by_the_gpus_are_refused_with_the_largest_number_that_does(
@@ -136,8 +137,8 @@ def test_heads_that_do_not_divide_by_the_gpus_are_refused_with_the_largest_numbe
     (cell, *_) = cells = Experiment(tasks=("arithmetic",), losses=("ce",)).cells
     card(9, 0)
     message = r"cannot split the 4 attention heads of tiny over 3 GPUs: give gpus_per_cell=2 to"
-    with pytest.raises(UserError, match=message):
-        preflight(cells, lambda *_: None, gpus=3)
+    with expect_user_error(message):
+        preflight(cells, silent, gpus=3)
     VllmEngine().require(cell.card.folder, cell.engine_settings, 4)
 
 
@@ -155,15 +156,21 @@ def attend_in_tf32(module, query, key, value, mask, scaling, **_):
     """Causal attention with the ten bits of mantissa that TF32 keeps of each factor."""
 
     def rounded(x):
-        return (x.contiguous().view(torch.int32) & ~0x1FFF).view(torch.float32)
+        bits = x.contiguous().view(torch.int32)
+        return (bits & ~0x1FFF).view(torch.float32)
 
-    key, value = (
-        x.repeat_interleave(query.shape[1] // x.shape[1], 1) for x in (key, value)
-    )
+    # A key and a value serve several heads of the query.
+    heads = query.shape[1] // key.shape[1]
+    key = key.repeat_interleave(heads, 1)
+    value = value.repeat_interleave(heads, 1)
+
     scores = rounded(query) @ rounded(key).mT * scaling
-    future = torch.ones(scores.shape[-2:]).triu(1).bool()
-    p = scores.masked_fill(future, -torch.inf).softmax(-1)
-    return (rounded(p) @ rounded(value)).transpose(1, 2).contiguous(), None
+    future = torch.ones(scores.shape[-2:])
+    future = future.triu(1).bool()
+    masked = scores.masked_fill(future, -torch.inf)
+    p = masked.softmax(-1)
+    attended = rounded(p) @ rounded(value)
+    return attended.transpose(1, 2).contiguous(), None
 
 
 @pytest.mark.engine

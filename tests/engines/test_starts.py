@@ -13,8 +13,8 @@ from smmd_bench.plugins.engines.vllm import VllmEngine
 
 from smmd_bench.contracts import Checkpoint
 from smmd_bench.encoding.prompts import expanded_lengths
-from smmd_bench.errors import UserError
 from smmd_bench.models.tokenizers import load_processor
+from tests.conftest import expect_user_error
 
 from .cases import SETTINGS, build_variants, vision_case
 
@@ -37,7 +37,7 @@ def test_an_engine_leaves_the_process_as_it_was_and_after_a_failed_swap_answers_
         assert decode(tiny.checkpoints["full1"])
         with pytest.raises(ValueError, match="adapters=True"):
             decode(tiny.checkpoints["lora1"])
-        with pytest.raises(UserError, match=r"'missing'.*has no \*\.safetensors"):
+        with expect_user_error(r"'missing'.*has no \*\.safetensors"):
             decode(missing)
         decode(tiny.checkpoints["base"])
         with pytest.raises(Exception, match="header"):
@@ -60,9 +60,8 @@ def test_vllm_finds_weights_below_a_folder_whose_name_is_a_pattern(tiny, tmp_pat
         for name in ("full1", "lora1", "base"):
             checkpoint = tiny.checkpoints[name]
             path = shutil.copytree(checkpoint.path, odd / name, dirs_exist_ok=True)
-            completions = session.generate(
-                prompts, replace(checkpoint, path=path), max_new_tokens=2
-            )
+            moved = replace(checkpoint, path=path)
+            completions = session.generate(prompts, moved, max_new_tokens=2)
             assert len(completions) == 2
 
 

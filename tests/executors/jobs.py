@@ -24,6 +24,20 @@ def run(executor, jobs, folder, *, hear=lambda what: None, follow=lambda result:
     return failures, words
 
 
+def unlike_jobs(**works):
+    """A job that dies, one that fails and one that works."""
+    return [job("dies", dies=True), job("fails", fails=True), job("works", **works)]
+
+
+def require_ends(failures):
+    """Require the end of each of the unlike jobs."""
+    assert failures["dies"].startswith(
+        "the process was killed by SIGKILL (out of memory?), see "
+    )
+    assert failures["fails"] == "as it was told to"
+    assert failures["works"] is None
+
+
 def steps(words):
     """When jobs began and ended, of all that they said."""
     return [word for word in words if word in ("began", "ended")]

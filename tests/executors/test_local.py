@@ -8,10 +8,10 @@ import psutil
 import pytest
 
 from smmd_bench.contracts import Resources
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load
+from tests.conftest import expect_user_error
 
-from .jobs import job, steps
+from .jobs import job, require_ends, steps, unlike_jobs
 from .jobs import run as run_jobs
 
 
@@ -72,14 +72,9 @@ def test_the_visible_gpus_keep_their_names(monkeypatch):
 
 
 def test_a_job_that_dies_stops_no_other(tmp_path):
-    jobs = [job("dies", dies=True), job("fails", fails=True), job("works", seconds=2)]
-    failures, words = run("local", jobs, tmp_path)
-    failure = failures.pop("dies")
-    assert failure.startswith(
-        "the process was killed by SIGKILL (out of memory?), see "
-    )
-    assert failures == {"fails": "as it was told to", "works": None}
-    start_again = words.index(f"dies: {failure}; it runs again, alone.")
+    failures, words = run("local", unlike_jobs(seconds=2), tmp_path)
+    require_ends(failures)
+    start_again = words.index(f"dies: {failures['dies']}; it runs again, alone.")
     assert steps(words[start_again:])[-2:] == ["ended", "began"]
 
 
@@ -90,7 +85,7 @@ def test_a_job_that_says_nothing_for_too_long_stops_no_other(tmp_path, monkeypat
         "the process said nothing for too long (--stall) and was"
     )
     assert failures == {"works": None}
-    assert "worker_stub.py" in (tmp_path / "logs" / "train-hangs.log").read_text()
+    assert "worker_stub.py" in (tmp_path / "logs/train-hangs.log").read_text()
 
 
 def test_jobs_that_follow_from_a_result_are_run(tmp_path):
@@ -117,6 +112,7 @@ def test_no_job_outlives_the_run(tmp_path):
         [sys.executable, "-c", code, str(tmp_path)], stdout=subprocess.PIPE, text=True
     )
     assert process.stdout is not None
+
     started = 0
     while started < 2:
         started += process.stdout.readline() == "began\n"
@@ -124,7 +120,8 @@ def test_no_job_outlives_the_run(tmp_path):
     process.kill()
     process.wait()
     gone, alive = psutil.wait_procs(children, timeout=10)
-    assert (len(gone), alive) == (2, [])
+    assert len(gone) == 2
+    assert alive == []
     process.stdout.close()
 
 
@@ -144,5 +141,5 @@ def test_no_job_outlives_the_run(tmp_path):
     ],
 )
 def test_an_option_that_makes_no_sense_is_refused(spec, reason):
-    with pytest.raises(UserError, match=reason):
+    with expect_user_error(reason):
         load("executors", spec)

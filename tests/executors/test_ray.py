@@ -8,10 +8,10 @@ import pytest
 from smmd_bench.plugins.executors import ray as executor_module
 
 from smmd_bench.contracts import JobQueue, Resources
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load
+from tests.conftest import expect_user_error, silent
 
-from .jobs import job, run, steps
+from .jobs import job, require_ends, run, steps, unlike_jobs
 
 ray = pytest.importorskip("ray")
 pytestmark = [
@@ -60,12 +60,8 @@ def test_jobs_run_side_by_side_each_with_what_it_needs(executor, tmp_path):
 
 
 def test_a_job_that_fails_or_dies_stops_no_other(executor, tmp_path):
-    jobs = [job("dies", dies=True), job("fails", fails=True), job("works", seconds=1)]
-    failures, _ = run(executor, jobs, tmp_path)
-    assert failures.pop("dies").startswith(
-        "the process was killed by SIGKILL (out of memory?), see "
-    )
-    assert failures == {"fails": "as it was told to", "works": None}
+    failures, _ = run(executor, unlike_jobs(seconds=1), tmp_path)
+    require_ends(failures)
 
 
 def test_a_job_begins_again_when_its_node_dies(cluster, executor, tmp_path):
@@ -89,9 +85,7 @@ def test_a_job_begins_again_when_its_node_dies(cluster, executor, tmp_path):
 
 
 def test_nothing_goes_on_when_the_run_is_ended(executor, tmp_path):
-    results = executor.run(
-        JobQueue([job("a"), job("b", seconds=60)]), tmp_path, lambda *_: None
-    )
+    results = executor.run(JobQueue([job("a"), job("b", seconds=60)]), tmp_path, silent)
     assert next(results).job.label == "a"
     while not (running := stubs()):
         time.sleep(0.1)
@@ -112,14 +106,12 @@ def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_
 def test_more_gpus_than_a_node_has_are_refused_at_once(executor):
     nodes = [{"CPU": 4.0, "GPU": 2.0, "memory": 2.0**33}]
     assert executor_module._options(job("a", Resources(1)), nodes)["num_gpus"] == 1
-    with pytest.raises(UserError, match="a needs 3 GPUs, and no node has more than 2"):
+    with expect_user_error("a needs 3 GPUs, and no node has more than 2"):
         executor_module._options(job("a", Resources(3)), nodes)
 
 
 def test_a_cluster_that_is_not_there_is_the_users_error():
     if ray.is_initialized():
         ray.shutdown()
-    with pytest.raises(
-        UserError, match=r"There is no Ray cluster at .*:1 .* `ray start"
-    ):
+    with expect_user_error(r"There is no Ray cluster at .*:1 .* `ray start"):
         _ = load("executors", "ray[address=127.0.0.1:1]").slots

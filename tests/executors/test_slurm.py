@@ -8,10 +8,10 @@ import pytest
 from smmd_bench.plugins.executors.slurm import SlurmExecutor, Work
 
 from smmd_bench.contracts import JobQueue
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load
+from tests.conftest import expect_user_error, silent
 
-from .jobs import job, run
+from .jobs import job, require_ends, run, unlike_jobs
 
 pytest.importorskip("submitit")
 pytestmark = pytest.mark.filterwarnings(
@@ -20,32 +20,24 @@ pytestmark = pytest.mark.filterwarnings(
 
 
 def test_a_job_that_fails_or_dies_stops_no_other_and_all_say_what_they_do(tmp_path):
-    jobs = [
-        job("dies", dies=True),
-        job("fails", fails=True),
-        job("works", place="gsm8k"),
-    ]
-    failures, words = run(
-        load("executors", "slurm[cluster=local,jobs=2]"), jobs, tmp_path
-    )
-    assert failures.pop("dies").startswith(
-        "the process was killed by SIGKILL (out of memory?), see "
-    )
-    assert failures == {"fails": "as it was told to", "works": None}
-    assert [word for word in words if "gsm8k: " in word][1:] == [
-        "gsm8k: began",
-        "gsm8k: ended",
-    ]
-    assert (tmp_path / "logs" / "train-works.log").exists()
+    executor = load("executors", "slurm[cluster=local,jobs=2]")
+    failures, words = run(executor, unlike_jobs(place="gsm8k"), tmp_path)
+    require_ends(failures)
+    steps = [word for word in words if "gsm8k: " in word][1:]
+    assert steps == ["gsm8k: began", "gsm8k: ended"]
+    assert (tmp_path / "logs/train-works.log").exists()
     assert not list((tmp_path / "logs").glob("*.events"))
 
 
 def test_a_preempted_job_is_queued_again(tmp_path, monkeypatch):
     sent = []
     submit = SlurmExecutor._submit
-    monkeypatch.setattr(
-        SlurmExecutor, "_submit", lambda *call: sent.append(submit(*call)) or sent[-1]
-    )
+
+    def note_and_submit(*call):
+        sent.append(submit(*call))
+        return sent[-1]
+
+    monkeypatch.setattr(SlurmExecutor, "_submit", note_and_submit)
 
     def preempt(what):
         if what == "began" and len(sent) == 1:
@@ -63,11 +55,11 @@ def test_a_preempted_job_is_queued_again(tmp_path, monkeypatch):
 def test_nothing_goes_on_when_the_run_is_ended(tmp_path):
     executor = load("executors", "slurm[cluster=local]")
     jobs = JobQueue([job("a"), job("b", seconds=60)])
-    results = executor.run(jobs, tmp_path, lambda *_: None)
+    results = executor.run(jobs, tmp_path, silent)
     assert next(results).job.label == "a"
     results.close()
     time.sleep(5)
-    assert "ended" not in (tmp_path / "logs" / "train-b.events").read_text()
+    assert "ended" not in (tmp_path / "logs/train-b.events").read_text()
 
 
 def test_what_slurm_gets(tmp_path, monkeypatch):
@@ -82,8 +74,10 @@ def test_what_slurm_gets(tmp_path, monkeypatch):
     place = "partition=gpu,gpus_per_cell=2,hours=8,cluster=local"
     spec = f"slurm[{place},options=qos=a --gpus-per-node=0]"
     work = load("executors", spec)._submit(job("a"), tmp_path)
+
     assert isinstance(work, Work)
-    assert (settings["timeout_min"], settings["slurm_partition"]) == (480, "gpu")
+    assert settings["timeout_min"] == 480
+    assert settings["slurm_partition"] == "gpu"
     assert settings["gpus_per_node"] == 0  # this job asks for none
     assert settings["slurm_additional_parameters"] == {
         "qos": "a",
@@ -92,12 +86,8 @@ def test_what_slurm_gets(tmp_path, monkeypatch):
 
 
 def test_mistakes_are_one_sentence(tmp_path, monkeypatch):
-    with pytest.raises(
-        UserError, match="options=qos: give NAME=VALUE, parted by spaces"
-    ):
+    with expect_user_error("options=qos: give NAME=VALUE, parted by spaces"):
         load("executors", "slurm[options=qos]")
     monkeypatch.setenv("PATH", str(tmp_path))  # no sbatch
-    with pytest.raises(
-        UserError, match=r"Slurm does not take a .* on a machine that has sbatch"
-    ):
+    with expect_user_error(r"Slurm does not take a .* on a machine that has sbatch"):
         run(load("executors", "slurm"), [job("a")], tmp_path)

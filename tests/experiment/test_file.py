@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench.errors import UserError
 from smmd_bench.experiment.file import experiment_file
 from smmd_bench.models.card_content import backbones
 from smmd_bench.plugin_system.registry import load_loss, load_task
+from tests.conftest import expect_user_error
 
 PRESETS = Path(__file__).parents[2] / "experiments"
 PARTS = """
@@ -24,16 +24,20 @@ parts:
 def test_a_file_has_one_experiment_or_parts_that_take_what_stands_above_them():
     read = experiment_file("tasks: [arithmetic]\nlosses: [ce]\n", "x.yaml")
     (experiment,) = read.experiments
-    assert (read.name, read.folder_name) == (None, experiment.name)
+    assert read.name is None
+    assert read.folder_name == experiment.name
     assert read.cells == experiment.cells
+
     read = experiment_file(PARTS, "x.yaml")
     assert read.folder_name == "both"
-    assert [e.tasks[0].partition("[")[0] for e in read.experiments] == [
-        "arithmetic",
-        "clock_time",
-    ]
-    assert [e.seeds for e in read.experiments] == [(0, 1), (2,)]
-    assert len(read.cells) == (1 + 2 * 2) + (1 + 1)
+    first, second = read.experiments
+    assert first.tasks == ("arithmetic",)
+    assert second.tasks[0].partition("[")[0] == "clock_time"
+    assert first.seeds == (0, 1)
+    assert second.seeds == (2,)
+    cells = [len(experiment.cells) for experiment in read.experiments]
+    assert cells == [1 + 2 * 2, 1 + 1]
+    assert len(read.cells) == sum(cells)
 
 
 def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp_path):
@@ -42,14 +46,16 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp
     arithmetic = "{tasks: [arithmetic], losses: [ce]}"
     read = experiment_file(f"name: n\nparts: [{arithmetic}, {optional}]", "x.yaml")
     assert {cell.task for cell in read.cells} > {"gsm8k"}
+
     plan, reasons = read.drop_missing()
     assert plan.experiments == read.experiments[:1]
     assert reasons["gsm8k[source=corpus]"].startswith(
         f"The data folder {tmp_path} has no gsm8k/"
     )
-    with pytest.raises(UserError, match="has no gsm8k/"):
+
+    with expect_user_error("has no gsm8k/"):
         experiment_file(f"name: n\nparts: [{optional}]", "x.yaml").drop_missing()
-    with pytest.raises(UserError, match="has no gsm8k/"):
+    with expect_user_error("has no gsm8k/"):
         experiment_file(
             "tasks: ['gsm8k[source=corpus]']\nlosses: [ce]", "x.yaml"
         ).drop_missing()
@@ -80,7 +86,7 @@ def test_an_optional_part_is_left_out_where_its_data_is_missing(monkeypatch, tmp
     ],
 )
 def test_mistakes_are_one_sentence(text, words):
-    with pytest.raises(UserError, match=words):
+    with expect_user_error(words):
         experiment_file(text, "x.yaml")
 
 
@@ -110,9 +116,7 @@ def test_one_training_is_not_tested_in_two_ways_in_one_folder():
     text += (
         "  - {tasks: [arithmetic], losses: [ce, ntl], recipe: {test_examples: 50}}\n"
     )
-    with pytest.raises(
-        UserError, match=r" base is asked for twice, .* folders of their own"
-    ):
+    with expect_user_error(r" base is asked for twice, .* folders of their own"):
         experiment_file(text.replace("ce, ntl", "ce"), "x.yaml").drop_missing()
     two_epochs = text.replace("test_examples: 50", "epochs: 9")
     assert len(experiment_file(two_epochs, "x.yaml").drop_missing()[0].cells) == 4

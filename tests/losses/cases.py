@@ -10,6 +10,7 @@ from transformers import AutoTokenizer
 
 from smmd_bench.contracts import NumericTargets, NumericVocabulary
 from smmd_bench.encoding.numbers import numeric_vocabulary
+from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.plugin_system.registry import load_loss
 
 from ..conftest import TOKENIZERS
@@ -73,6 +74,13 @@ def assert_same_with_gradient(actual, expected, logits, **tolerances):
     (expected_gradient,) = torch.autograd.grad(expected, logits)
     torch.testing.assert_close(gradient, expected_gradient, **tolerances)
     return gradient
+
+
+def require_agreement(spec, vocabulary, logits, labels, authors_loss):
+    """Require that the auxiliary of a loss is what the authors' package gives."""
+    out = numeric_objective(load_loss(spec).bind(vocabulary), logits, labels)
+    expected = authors_loss(logits, labels)
+    torch.testing.assert_close(out.auxiliary, expected, rtol=1e-5, atol=1e-6)
 
 
 def value(loss, targets):

@@ -6,6 +6,8 @@ them a comma ends a number.
 """
 
 import itertools
+import math
+import statistics
 
 import pytest
 import torch
@@ -24,6 +26,7 @@ from .cases import (
     numbers,
     random_logits,
 )
+from .test_ntil import number_terms
 
 TEXT = "Of 123 and 8, -9.05 is 7. So 3-45 = 6789 or 12345.67 or 0.625"
 TARGETS = [
@@ -90,25 +93,14 @@ def raft_terms(digits, **support):
 
 
 def ntil_terms(tokenizer, vocabulary, logits, text):
-    """Of each run of single digits; without noise, at the default temperature 0.1."""
-    digits = torch.tensor(tokenizer.convert_tokens_to_ids(list("0123456789")))
-    values = torch.arange(10)
+    """Of each run of single digits; without noise."""
+    loss = load_loss("ntil[noise=0]")
+    ids = tokenizer.convert_tokens_to_ids(list("0123456789"))
     for run in digit_runs(tokenizer.tokenize(text)):
-        emd, X, Y = 0.0, 0.0, 0.0
-        for passed, (at, digit) in enumerate(run, start=1):
-            more = len(run) - passed
-            x = logits[at, digits]
-            distance = (values - digit).abs()
-            emd = emd + 1.2**more * (x.softmax(-1) * distance).sum()
-            sharp = (x / 0.1).softmax(-1)
-            X = X + 10.0**more * (sharp * values).sum()
-            Y += 10.0**more * digit
-
-        high = torch.clamp(X, min=Y) + 1
-        low = torch.clamp(X, max=Y) + 1
-        relative = (high - low) / high
-        magnitude = (high / low).log()
-        yield emd + 0.2 * relative + 0.2 * magnitude
+        places, digits = zip(*run, strict=True)
+        x = logits[[*places]][:, ids]
+        emd, sequence = number_terms(loss, x, digits, places)
+        yield sum(emd) + sequence
 
 
 def digit_runs(tokens):
@@ -221,12 +213,12 @@ def test_the_weights_of_del_are_those_of_the_places(text, weights):
     """At equal logits every digit costs the same but for its weight."""
     tokenizer, vocabulary, labels = encoded("digit", text)
     loss = load_loss("del").bind(vocabulary)
-    logits = torch.zeros(1, labels.shape[1], len(tokenizer), dtype=torch.float64)
+    logits = torch.zeros(*labels.shape, len(tokenizer), dtype=torch.float64)
     out = numeric_objective(loss, logits, labels)
-    each = torch.tensor(2.0, dtype=torch.float64).log().item() / 10  # p sums to 1
-    assert out.auxiliary.item() == pytest.approx(
-        each * sum(weights) / len(weights), rel=1e-9
-    )
+
+    each = math.log(2) / 10  # p sums to 1
+    expected = each * statistics.fmean(weights)
+    assert out.auxiliary.item() == pytest.approx(expected, rel=1e-9)
 
 
 numbers_as_written = st.builds(

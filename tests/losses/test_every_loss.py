@@ -8,11 +8,11 @@ import pytest
 import torch
 
 from smmd_bench.contracts import Loss, NumericLoss
-from smmd_bench.errors import UserError
 from smmd_bench.experiment.cell import _plugin_identity
 from smmd_bench.objective.objective import numeric_objective
 from smmd_bench.plugin_system.parameters import canonical
 from smmd_bench.plugin_system.registry import load_loss, names
+from tests.conftest import expect_user_error
 
 from .cases import (
     DIGITS,
@@ -83,7 +83,7 @@ def test_parameters_that_came_later_are_in_no_address_at_their_defaults():
     ],
 )
 def test_a_bad_parameter_is_the_users_error(spec, complaint):
-    with pytest.raises(UserError, match=complaint):
+    with expect_user_error(complaint):
         load_loss(spec)
 
 

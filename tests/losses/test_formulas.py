@@ -120,21 +120,25 @@ def test_oll_is_exact_and_keeps_its_gradient_where_a_wrong_value_has_all_mass(
     values, lead, dtype
 ):
     bound = bind(values, "oll")
+    ids = bound.token_ids
+    wrong, right = ids[7], ids[2]
     generator = torch.Generator().manual_seed(0)
-    logits = torch.randn(1, 1, 3 * len(values), generator=generator).to(dtype)
-    logits[..., bound.token_ids[7]] = lead
+    logits = torch.randn(1, 1, 3 * len(values), generator=generator)
+    logits = logits.to(dtype)
+    logits[..., wrong] = lead
     logits.requires_grad_()
-    out = numeric_objective(bound, logits, bound.token_ids[2].reshape(1, 1))
+    auxiliary = numeric_objective(bound, logits, right.reshape(1, 1)).auxiliary
 
-    x = logits[0, 0, bound.token_ids].tolist()
+    x = logits[0, 0, ids].tolist()
+    log_z = log_sum_exp(x)
     expected = 0.0
     for i in range(len(x)):
         others_of_i = x[:i] + x[i + 1 :]
-        minus_log_wrong = log_sum_exp(x) - log_sum_exp(others_of_i)
+        minus_log_wrong = log_z - log_sum_exp(others_of_i)
         expected += abs(i - 2) * minus_log_wrong
 
-    assert out.auxiliary.item() == pytest.approx(expected, rel=1e-5)
-    (gradient,) = torch.autograd.grad(out.auxiliary, logits)
+    assert auxiliary.item() == pytest.approx(expected, rel=1e-5)
+    (gradient,) = torch.autograd.grad(auxiliary, logits)
     assert bool(gradient.isfinite().all())
-    slope = gradient[..., bound.token_ids[7]].item()
+    slope = gradient[..., wrong].item()
     assert slope == pytest.approx(7 - 2, rel=1e-2)

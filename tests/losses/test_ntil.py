@@ -69,16 +69,15 @@ def number_terms(loss, logits, digits, noise_keys):
 
     for x, digit, key in zip(logits, digits, noise_keys, strict=True):
         place -= 1
-        distance = (x.softmax(-1) * (values - digit).abs()).sum()
-        emd.append((1 + loss.tau) ** place * distance)
-        if loss.noise:
-            x = x + loss.noise * gumbel(key)
-        soft = (x / loss.temperature).softmax(-1)
-        if loss.hard:
-            hard = torch.nn.functional.one_hot(soft.argmax(), 10)
-            soft = hard + (soft - soft.detach())
-        X = X + 10.0**place * (values * soft).sum()
-        Y = Y + 10.0**place * digit
+        distances = (values - digit).abs()
+        distance = (x.softmax(-1) * distances).sum()
+        weight = (1 + loss.tau) ** place
+        emd.append(weight * distance)
+        soft = sharpened(loss, x, key)
+        expected_digit = (values * soft).sum()
+        power = 10.0**place
+        X = X + power * expected_digit
+        Y = Y + power * digit
 
     Y = torch.tensor(Y, dtype=torch.float64)
     high = torch.maximum(X, Y) + loss.epsilon
@@ -86,6 +85,17 @@ def number_terms(loss, logits, digits, noise_keys):
     relative = (X - Y).abs() / high
     magnitude = torch.log(high / low)
     return emd, loss.alpha * relative + loss.beta * magnitude
+
+
+def sharpened(loss, x, key):
+    """The distribution over a digit that its number is read from."""
+    if loss.noise:
+        x = x + loss.noise * gumbel(key)
+    soft = (x / loss.temperature).softmax(-1)
+    if not loss.hard:
+        return soft
+    hard = torch.nn.functional.one_hot(soft.argmax(), 10)
+    return hard + (soft - soft.detach())
 
 
 tokens = st.one_of(
@@ -147,9 +157,8 @@ def test_the_noise_follows_the_example_and_the_step_and_nothing_else():
     bound = bind(DIGITS, "ntil")
 
     def with_key(key, **changes):
-        return value(
-            bound, replace(targets, key=torch.full_like(targets.row, key), **changes)
-        )
+        keys = torch.full_like(targets.row, key)
+        return value(bound, replace(targets, key=keys, **changes))
 
     assert with_key(1) == with_key(1) != with_key(2)
     moved = {"row": targets.row + 3, "position": targets.position + 11}

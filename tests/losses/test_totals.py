@@ -27,17 +27,19 @@ def test_the_controls_weight_numeric_tokens_more_and_change_no_other(name, weigh
     """DFT by the probability, too, which is held constant: its gradient is that of 1 - p."""
     bound = bind(DIGITS, f"{name}[lambda={weight}]")
     logits, labels = batch(bound.token_ids)
-    losses = F.cross_entropy(logits.flatten(0, 1), labels.flatten(), reduction="none")
-    numeric = torch.isin(labels.flatten(), bound.token_ids)
-    p = (-losses).exp()
-    weights = p[numeric].detach() if name == "numeric_dft" else 1
-    cross_entropy = losses.sum() / (labels != -100).sum()
-    auxiliary = (weights * losses[numeric]).mean()
+    flat_labels = labels.flatten()
+    losses = F.cross_entropy(logits.flatten(0, 1), flat_labels, reduction="none")
+    numeric = losses[torch.isin(flat_labels, bound.token_ids)]
+    auxiliary = numeric.mean()
     if name == "numeric_dft":
-        other = (1 - p[numeric]).mean()
-        auxiliary = auxiliary.detach() + other - other.detach()
+        p = (-numeric).exp()
+        value = (p * numeric).mean()
+        slope = (1 - p).mean()
+        auxiliary = value.detach() + slope - slope.detach()
 
     out = numeric_objective(bound, logits, labels)
+    tokens = (labels != -100).sum()
+    cross_entropy = losses.sum() / tokens
     assert_same_with_gradient(out.total, cross_entropy + weight * auxiliary, logits)
 
 
@@ -58,22 +60,26 @@ def test_gce_is_that_of_soft_targets(spec, share_of_all, added):
     logits, labels = batch(ids)
     out = numeric_objective(bound, logits, labels)
 
-    x = logits[labels != -100]  # [T, V]
-    y = labels[labels != -100]  # [T]
+    is_supervised = labels != -100
+    x = logits[is_supervised]  # [T, V]
+    y = labels[is_supervised]  # [T]
     index = bound.vocabulary.index_of(y)
     numeric = index >= 0
+    at_numbers = x[numeric]
     rows = [gaussian(DIGITS, i, 0.5) for i in index[numeric].tolist()]
     q = torch.tensor(rows, dtype=torch.float64)
-    q_of_all_tokens = torch.zeros(len(q), V, dtype=torch.float64).index_copy(1, ids, q)
-    over_numeric = F.cross_entropy(x[numeric][:, ids], q)
-    over_all = F.cross_entropy(x[numeric], q_of_all_tokens)
+    q_of_all_tokens = torch.zeros_like(at_numbers).index_copy(1, ids, q)
+    over_numeric = F.cross_entropy(at_numbers[:, ids], q)
+    over_all = F.cross_entropy(at_numbers, q_of_all_tokens)
     gce = over_numeric + share_of_all * (over_all - over_numeric)
     assert out.auxiliary.item() == pytest.approx(gce.item())
 
     losses = F.cross_entropy(x, y, reduction="none")
-    torch.testing.assert_close(out.cross_entropy, losses.mean())
+    cross_entropy = losses.mean()
+    torch.testing.assert_close(out.cross_entropy, cross_entropy)
     if added is None:
-        expected = (losses[~numeric].sum() + gce * len(q)) / len(y)
+        others = losses[~numeric]
+        expected = (others.sum() + gce * len(q)) / len(y)
     else:
-        expected = losses.mean() + added * gce
+        expected = cross_entropy + added * gce
     assert out.total.item() == pytest.approx(expected.item())

@@ -7,12 +7,11 @@ import pandas as pd
 import pytest
 
 import smmd_bench as sb
-from smmd_bench.errors import UserError
 from smmd_bench.maintenance.merge import merge_runs
 from smmd_bench.run.comparison import write_comparisons
 from smmd_bench.storage.files import read_json
 from tests.changed_runs import changed, with_manifest, without
-from tests.conftest import read_files
+from tests.conftest import expect_user_error, read_files
 from tests.runs import parts_of, write_run
 
 
@@ -28,7 +27,7 @@ def halves(tmp_path_factory):
         shutil.rmtree(half.path / "compare")
         parts.append(half.path)
 
-    weights = next((parts[0] / "train").iterdir()) / "epochs" / "4"
+    weights = next((parts[0] / "train").iterdir()) / "epochs/4"
     weights.mkdir(parents=True)
     (weights / "model.safetensors").write_bytes(b"weights")
     return [complete.path, *parts]
@@ -87,17 +86,18 @@ def test_again_it_is_brought_up_to_date_and_another_folder_is_left_alone(
     )
     merge_runs([first, second], out)
     files = read_files(out)
+
     assert merge_runs([first, second], out) == out
     assert read_files(out) == files
     assert wrote == [True, False]
-    with pytest.raises(UserError, match="not made from these runs"):
+    with expect_user_error("not made from these runs"):
         merge_runs([first], out)
 
 
 def test_scored_predictions_are_not_merged_with_trained_losses(halves, tmp_path):
     _, first, second = halves
     scored = with_manifest(sb.read_run(second), tmp_path / "scored", predictions=[])
-    with pytest.raises(UserError, match="share no table"):
+    with expect_user_error("share no table"):
         merge_runs([first, scored.path], tmp_path / "mixed")
 
 
@@ -131,7 +131,7 @@ def test_two_results_for_one_cell_are_refused(halves, out, tmp_path, change, sai
     other = changed(
         sb.read_run(halves[1]), tmp_path / "other", "cell", change, loss="ce"
     )
-    with pytest.raises(UserError, match=said):
+    with expect_user_error(said):
         merge_runs([halves[1], other.path], out)
     assert not out.exists()
 
@@ -140,10 +140,10 @@ def test_other_weights_and_a_run_without_cells_are_refused(halves, out, tmp_path
     other = write_run(
         tmp_path / "b", losses=("ce",), seeds=(0, 1), weights="of another machine"
     )
-    with pytest.raises(UserError, match="they test other weights"):
+    with expect_user_error("they test other weights"):
         merge_runs([halves[1], other.path], out)
     empty = with_manifest(other, tmp_path / "empty", cells=[])
-    with pytest.raises(UserError, match="has no cells"):
+    with expect_user_error("has no cells"):
         merge_runs([halves[1], empty.path], out)
     assert not out.exists()
 

@@ -31,6 +31,7 @@ from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.run_directory import Outcome, lacks_weights
 from smmd_bench.scoring import statistics
 from smmd_bench.storage.files import FORMAT, read_json, write_json
+from tests.conftest import separate_plugins, silent
 
 PLUGINS = Path(__file__).parent / "plugins"
 EDITED = {"toy_task.py": "SHIFT = 0", "mine.py": "STRENGTH = 0"}
@@ -94,14 +95,18 @@ class Asked:
 
     def alone(self, loss: str, task: str) -> list[Cell]:
         """One cell of it, after those that it needs."""
-        plain = "ce" if loss == "base" else untuned_label(loss)
+        is_base = loss == "base"
+        plain = "ce" if is_base else untuned_label(loss)
         tune = self.tune if is_tuned(loss) else ()
-        narrowed = dataclasses.replace(
-            self, losses=(plain,), base=loss == "base", tune=tune
-        )
-        rows = [c for c in narrowed.experiment.cells if c.trial is None]
-        (cell,) = [c for c in rows if c.loss == loss and c.task == task]
-        return [*cell.owner.trials, *([cell.source] if cell.source else []), cell]
+        narrowed = dataclasses.replace(self, losses=(plain,), base=is_base, tune=tune)
+        cells = narrowed.experiment.cells
+        (cell,) = [
+            cell
+            for cell in cells
+            if (cell.loss, cell.task, cell.trial) == (loss, task, None)
+        ]
+        sources = [cell.source] if cell.source else []
+        return [*cell.owner.trials, *sources, cell]
 
     @property
     def fails(self) -> bool:
@@ -122,9 +127,8 @@ class Workshop:
         self.world = World()
         self.patch = pytest.MonkeyPatch()
         folder.mkdir(parents=True)
-        plugins = {group: {**loaded} for group, loaded in registry._from_files.items()}
-        self.patch.setattr(registry, "_from_files", plugins)
-        self.patch.setattr(registry, "_files", [*registry._files])
+        self.stack = contextlib.ExitStack()
+        self.stack.enter_context(separate_plugins())
         for name in (*EDITED, "edge.py"):
             shutil.copy(PLUGINS / name, folder / name)
             registry.load_plugin_file(folder / name)
@@ -173,17 +177,16 @@ class Workshop:
     def close(self) -> None:
         """Make all as it was before."""
         self.patch.undo()
-        for loader in (registry.load_task, registry.load_loss, registry.load_engine):
-            loader.cache_clear()
+        self.stack.close()
         registry.engine_identity.cache_clear()
 
 
 def run(asked: Asked, folder: Path, *, restore: bool = False) -> Outcome:
     """`train-eval --extend`, without its reports."""
     plan = ExperimentFile(None, (asked.experiment,))
-    silent = contextlib.nullcontext(lambda *_: None)
-    how: dict[str, Any] = {"executor": "inprocess", "extend": True, "restore": restore}
-    return run_file(plan, folder, lambda: silent, **how)
+    progress = contextlib.nullcontext(silent)
+    how = {"executor": "inprocess", "extend": True, "restore": restore}
+    return run_file(plan, folder, lambda: progress, **how)
 
 
 def make_fresh(workshop: Workshop, folder: Path, held, rounding) -> RunFrames:
@@ -249,7 +252,7 @@ def _plain(frame: pd.DataFrame) -> pd.DataFrame:
 
 def report_files(folder: Path) -> dict[str, bytes]:
     """The bytes of the tables that a copy of the folder gives, without what is only history."""
-    copy = folder.parent / "copy" / "run"
+    copy = folder.parent / "copy/run"
     shutil.copytree(
         folder, copy, ignore=shutil.ignore_patterns("reports", ".lock", "logs")
     )

@@ -17,7 +17,7 @@ from smmd_bench.results.frames import read_run
 from smmd_bench.storage.cell import StoredCell
 from smmd_bench.storage.files import write_text
 
-from ..conftest import read_files
+from ..conftest import expect_user_error, read_files
 from .folders import Asked, Killed, killed_at, run
 from .test_folder import ManyCommands
 
@@ -191,7 +191,7 @@ def test_what_nothing_is_made_from_repeats_nothing_where_it_is_damaged(
 ):
     commands.train_eval("one", BOTH)
     damage(commands, f"{file}.parquet")
-    with pytest.raises(UserError, match=f"{file}.parquet is damaged .* delete it"):
+    with expect_user_error(f"{file}.parquet is damaged .* delete it"):
         getattr(read_run(commands.root / "one"), frame)
     assert not run(BOTH, commands.root / "one").worked
 

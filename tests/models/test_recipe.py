@@ -1,7 +1,7 @@
 import pytest
 
-from smmd_bench.errors import UserError
 from smmd_bench.models.recipe import checked_settings
+from tests.conftest import expect_user_error
 
 
 def test_settings_are_read_by_the_type_of_their_field():
@@ -30,9 +30,8 @@ def test_settings_are_read_by_the_type_of_their_field():
     ],
 )
 def test_a_bad_setting_is_one_sentence(name, value, message):
-    with pytest.raises(UserError) as error:
+    with expect_user_error(message):
         checked_settings({name: value})
-    assert message in str(error.value)
 
 
 def test_lora_targets_may_stand_with_spaces_commas_or_plus_signs():
@@ -44,5 +43,5 @@ def test_lora_targets_may_stand_with_spaces_commas_or_plus_signs():
 
 @pytest.mark.parametrize("values", [None, 3, ["epochs"]])
 def test_settings_are_a_mapping(values):
-    with pytest.raises(UserError, match="recipe must be a mapping"):
+    with expect_user_error("recipe must be a mapping"):
         checked_settings(values)

@@ -83,17 +83,24 @@ def test_narrow_weights_give_narrow_gradients_near_the_wide_ones(
     leaves = leaves_of(hidden, weight, trainable)
     loss = bind(name)
     out = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V)
+    total = out.total
 
-    wide = [leaf.detach().double().requires_grad_() for leaf in (hidden, weight)]
-    logits = wide[0] @ wide[1].T
+    wide_hidden, wide_weight = map(widen, (hidden, weight))
+    logits = wide_hidden @ wide_weight.T
     expected, *_ = literal(loss, logits, labels)
 
-    assert out.total.dtype == torch.float32
-    torch.testing.assert_close(out.total.double(), expected, rtol=2e-2, atol=0)
+    assert total.dtype == torch.float32
+    torch.testing.assert_close(total.double(), expected, rtol=2e-2, atol=0)
 
-    narrow_gradients = gradients(out.total, *leaves)
-    wide_gradients = gradients(expected, *wide[: len(leaves)])
+    narrow_gradients = gradients(total, *leaves)
+    wide_leaves = leaves_of(wide_hidden, wide_weight, trainable)
+    wide_gradients = gradients(expected, *wide_leaves)
     require_near(narrow_gradients, wide_gradients, dtype)
+
+
+def widen(leaf):
+    """A leaf of its values in float64."""
+    return leaf.detach().double().requires_grad_()
 
 
 @trainable_or_not
@@ -103,18 +110,19 @@ def test_under_autocast_products_are_narrow_and_gradients_wide(trainable):
     loss = bind("smmd")
 
     with torch.autocast("cpu", torch.bfloat16):
-        out = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V)
+        total = of_hidden(loss, hidden, weight, labels, chunk_elements=4 * V).total
         logits = F.linear(hidden, weight).float()
         plain = numeric_objective(loss, logits, labels)
 
     expected, *_ = literal(loss, logits, labels)
 
-    assert out.total.dtype == torch.float32
-    assert_same((out.total,), (expected,), rtol=1e-3, atol=1e-3)
-    assert_same((plain.total,), (expected,), rtol=1e-3, atol=1e-3)
+    assert total.dtype == torch.float32
+    for result in (total, plain.total):
+        torch.testing.assert_close(result, expected, rtol=1e-3, atol=1e-3)
 
+    narrow_gradients = gradients(total, *leaves)
     wide_gradients = gradients(expected, *leaves)
-    require_near(gradients(out.total, *leaves), wide_gradients, torch.float32)
+    require_near(narrow_gradients, wide_gradients, torch.float32)
 
 
 def leaves_of(hidden, weight, trainable):

@@ -12,7 +12,3 @@ def tiny_settings(**changes):
         "batch_size": 2, "length": 16,
     }  # fmt: skip
     return OverheadSettings(**{**values, **changes})
-
-
-def silent(what, done, total):
-    """Progress for nobody."""

@@ -74,6 +74,7 @@ def test_completions_are_scored_with_the_lowest_versions(lowest, tmp_path):
     assert {n: Version(v) for n, v in scores.items()} == {
         n: Version(v) for n, v in FLOORS.items()
     }
+
     file = tmp_path / "answers.jsonl"
     answers = answers_of(problems(40, 0), 0.6, 1).assign(id=range(40))
     answers[["id", "completion"]].to_json(file, orient="records", lines=True)

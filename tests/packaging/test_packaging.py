@@ -42,7 +42,7 @@ def folder(tmp_path_factory):
 @pytest.fixture(scope="module")
 def installed(wheel, folder):
     """Runs a command of an environment with both wheels, far from the source tree."""
-    example = build_wheel(ROOT / "examples" / "smmd-bench-celsius", folder / "wheel")
+    example = build_wheel(ROOT / "examples/smmd-bench-celsius", folder / "wheel")
     return command_runner(fresh_environment(folder / "venv", wheel, example), folder)
 
 
@@ -66,6 +66,7 @@ def test_a_fresh_environment_finds_every_plugin_and_has_the_command(installed, f
     assert all(
         Path(f).is_relative_to(folder) for f in installed("python", "-c", code).split()
     )
+
     listed = json.loads(installed("smmd-bench", "ls", "--json"))
     errors = {
         (g, plugin["name"]): plugin["error"] for g in GROUPS for plugin in listed[g]
@@ -86,7 +87,8 @@ def test_the_plugins_of_the_example_keep_their_contracts_and_make_a_run(
         "--engine", "transformers", "--train-examples", "64", "--epochs", "1",
         "--validation-examples", "16", "--test-examples", "16", "--out", "run",
     )  # fmt: skip
-    assert list((folder / "run" / "reports" / "tables").glob("*.csv"))
+    assert list((folder / "run/reports/tables").glob("*.csv"))
+
     metrics = read_run(folder / "run").metrics
     assert set(metrics["loss"]) == {"base", "ce", "squared_emd"}
     assert metrics["value"][metrics["metric"] == "exact_match"].between(0, 100).all()

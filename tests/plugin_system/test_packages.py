@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 import smmd_bench
-from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.provenance import library_versions
 from smmd_bench.plugin_system import registry
 from smmd_bench.plugin_system.listing import listing
 from smmd_bench.run.cell_json import describe_cells
+from tests.conftest import expect_user_error
 
 from .loss_file import LOSS
 
@@ -25,7 +25,7 @@ def install(tmp_path, monkeypatch):
     """Install packages with one loss each, as pip does."""
     caches = (registry.points, registry._registered, registry.load_loss)
 
-    def install(package: str, *, entry_point: str, name: str | None = None) -> None:
+    def install(package, *, entry_point, name=None):
         metadata = tmp_path / f"{package}-1.5.dist-info"
         metadata.mkdir()
         (metadata / "METADATA").write_text(
@@ -52,9 +52,7 @@ def test_a_plugin_with_the_name_of_a_first_party_one_is_refused_with_its_package
     install,
 ):
     install("mylab", entry_point="ce")
-    with pytest.raises(
-        UserError, match=r"loss 'ce' of smmd-bench cannot be used: mylab 1\.5 names"
-    ):
+    with expect_user_error(r"loss 'ce' of smmd-bench cannot be used: mylab 1\.5 names"):
         registry.load_loss("ce")
 
     assert registry.load_loss("smmd").name == "smmd"
@@ -71,17 +69,13 @@ def test_a_plugin_with_the_name_of_a_first_party_one_is_refused_with_its_package
 def test_two_packages_with_plugins_of_one_name_are_refused(install):
     install("mylab", entry_point="huber")
     install("theirs", entry_point="huber")
-    with pytest.raises(
-        UserError, match=r"of mylab cannot be used: theirs 1\.5 names one so, too"
-    ):
+    with expect_user_error(r"of mylab cannot be used: theirs 1\.5 names one so, too"):
         registry.load_loss("huber")
 
 
 def test_a_class_with_the_name_of_a_first_party_one_is_refused(install):
     install("mylab", entry_point="huber", name="ce")
-    with pytest.raises(
-        UserError, match="of mylab cannot be used: its class has the name 'ce'"
-    ):
+    with expect_user_error("of mylab cannot be used: its class has the name 'ce'"):
         registry.load_loss("huber")
     assert type(registry.load_loss("ce")).__module__ == "smmd_bench.plugins.losses.ce"
 
@@ -115,6 +109,7 @@ def test_a_harness_of_another_clone_is_refused_with_both_folders(tmp_path):
         capture_output=True,
         check=False,
     )
+
     assert out.returncode == 2, out.stderr
     assert f"smmd_bench comes from {tmp_path}, and its " in out.stderr
     assert f"from {harness.parent}: unset PYTHONPATH" in out.stderr

@@ -2,8 +2,8 @@ from importlib.util import find_spec
 
 import pytest
 
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system import registry
+from tests.conftest import expect_user_error
 
 from .loss_file import LOSS
 
@@ -48,7 +48,7 @@ def test_a_plugin_file_takes_the_place_of_what_was_loaded(tmp_path):
 def test_a_bad_plugin_file_is_one_sentence(tmp_path, name, source, message):
     if source is not None:
         (tmp_path / name).write_text(source)
-    with pytest.raises(UserError, match=message):
+    with expect_user_error(message):
         registry.load_plugin_file(tmp_path / name)
 
 

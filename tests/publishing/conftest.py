@@ -89,7 +89,7 @@ REPORTS = (
 @pytest.fixture(scope="package")
 def run(tmp_path_factory):
     """The run, published; a completion of it holds HTML."""
-    folder = tmp_path_factory.mktemp("publish") / "runs" / "mine"
+    folder = tmp_path_factory.mktemp("publish") / "runs/mine"
     write_run(folder, tasks=("arithmetic", "clock_time"), n=N, steps=20, resamples=20)
     run = sb.read_run(folder)
     completions = run.current(run.cells["address"].iloc[1]).place("completions")

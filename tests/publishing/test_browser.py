@@ -37,7 +37,7 @@ def open_page(browser, run):
         page.on("console", lambda message: wrong.append(message.text))
         page.on("pageerror", lambda error: wrong.append(str(error)))
         page.on("request", note_request)
-        page.goto((run.path / "reports" / "index.html").as_uri())
+        page.goto((run.path / "reports/index.html").as_uri())
         page.wait_for_selector("#examples tbody tr")
         return page
 

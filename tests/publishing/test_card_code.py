@@ -1,6 +1,5 @@
 """The code of an exported model's card gives the run's answers, with a chat template or without."""
 
-import json
 import re
 import shutil
 
@@ -10,6 +9,7 @@ from PIL import Image
 
 from smmd_bench.models.card_content import builtin_folder
 from smmd_bench.results.frames import read_run
+from smmd_bench.storage.files import read_json, write_json
 from tests.in_process import call
 
 pytestmark = pytest.mark.engine
@@ -27,9 +27,9 @@ def model(tmp_path_factory):
     folder = tmp_path_factory.mktemp("model") / "chatty"
     shutil.copytree(builtin_folder("builtin/tiny"), folder)
     (folder / "chat_template.jinja").write_text(TEMPLATE)
-    defaults = json.loads((folder / "generation_config.json").read_text())
+    defaults = read_json(folder / "generation_config.json")
     defaults |= {"do_sample": True, "temperature": 2.0, "repetition_penalty": 3.0}
-    (folder / "generation_config.json").write_text(json.dumps(defaults))
+    write_json(folder / "generation_config.json", defaults)
     settings = {"learning_rate": 5e-4, "batch_size": 32, "micro_batch_size": 32}
     (folder / "card.yaml").write_text(
         yaml.safe_dump({"label": "chatty", "recipe": settings})
@@ -37,40 +37,27 @@ def model(tmp_path_factory):
     return folder
 
 
-def train(model, out, chat, *words, task="arithmetic[level=easy,operations=1]"):
+def train(model, out, chat, method, task="arithmetic[level=easy,operations=1]"):
     """A short run with the transformers engine."""
-    small = (
-        "--train-examples=256 --epochs=1 --validation-examples=20 --test-examples=40"
+    words = (
+        f"train-eval --task={task} --losses=smmd --no-base --model={model} --out={out} "
+        "--train-examples=256 --epochs=1 --validation-examples=20 --test-examples=40 "
+        "--engine=transformers --executor=in_process "
+        f"--set=chat_template={chat} --method={method}"
     )
-    command = [
-        "train-eval",
-        f"--task={task}",
-        "--losses=smmd",
-        f"--model={model}",
-        f"--out={out}",
-    ]
-    how = [
-        "--engine=transformers",
-        "--executor=in_process",
-        f"--set=chat_template={chat}",
-    ]
-    call([*command, *small.split(), *how, "--no-base", *words], out.parent)
+    call(words, out.parent)
     return read_run(out)
 
 
 def exported_answer(folder, monkeypatch, base):
     """The function that the card of folder's only exported cell defines, run beside its weights."""
-    call(["export", "run", "--out=out"], folder)
+    call("export run --out=out", folder)
     (exported,) = (folder / "out").iterdir()
     (code,) = CODE.findall((exported / "README.md").read_text())
     monkeypatch.chdir(exported)
+    code = code.replace('BASE = "chatty"', f'BASE = "{base}"')
     names = {}
-    exec(
-        compile(
-            code.replace('BASE = "chatty"', f'BASE = "{base}"'), "README.md", "exec"
-        ),
-        names,
-    )
+    exec(compile(code, "README.md", "exec"), names)
     return names["answer"]
 
 
@@ -79,7 +66,7 @@ def exported_answer(folder, monkeypatch, base):
 def test_the_code_of_the_card_gives_the_runs_answers(
     model, tmp_path, monkeypatch, method, chat
 ):
-    run = train(model, tmp_path / "run", chat, f"--method={method}")
+    run = train(model, tmp_path / "run", chat, method)
     answer = exported_answer(tmp_path, monkeypatch, model)
 
     completions = run.completions
@@ -92,10 +79,8 @@ def test_the_code_of_the_card_gives_the_runs_answers(
 
 def test_the_code_of_a_card_with_pictures_gives_the_runs_answers(tmp_path, monkeypatch):
     task = "chartqa[charts=plain]"
-    run = train("builtin/tiny-vl", tmp_path / "run", "true", "--method=full", task=task)
+    run = train("builtin/tiny-vl", tmp_path / "run", "true", "full", task)
     answer = exported_answer(tmp_path, monkeypatch, "")
-    completions = run.completions
-    requested = zip(completions["prompt"], completions["image"], strict=True)
-    assert [answer(text, Image.open(file)) for text, file in requested] == [
-        *completions["completion"]
-    ]
+    for row in run.completions.itertuples():
+        picture = Image.open(row.image)
+        assert answer(row.prompt, picture) == row.completion

@@ -75,6 +75,7 @@ def test_long_texts_are_cut_and_summaries_have_no_category(tmp_path, monkeypatch
         resamples=20,
     )
     rows = embedded_examples(sb.read_run(tmp_path))["rows"]
+
     assert {len(row[2]) for row in rows} == {12}
     assert {category for row in rows for category in row[5]} == {-1}
 
@@ -96,10 +97,11 @@ def test_the_first_rows_have_small_copies_of_the_pictures_that_are_there(
 
     assert pictured
     for uri in pictured:
-        kind, _, content = uri.partition(",")
+        kind, content = uri.split(",")
         assert kind == "data:image/webp;base64"
-        file = io.BytesIO(base64.b64decode(content))
-        assert Image.open(file).size == (200, 150)
+        content = base64.b64decode(content)
+        picture = Image.open(io.BytesIO(content))
+        assert picture.size == (200, 150)
 
     shutil.rmtree(tmp_path / "pictures")
     embedded = embedded_examples(sb.read_run(tmp_path))

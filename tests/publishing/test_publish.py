@@ -18,7 +18,7 @@ from .conftest import HOSTILE, REPORTS, publish
 
 @pytest.fixture(scope="module")
 def page(run):
-    return (run.path / "reports" / "index.html").read_text()
+    return (run.path / "reports/index.html").read_text()
 
 
 def files(run):
@@ -48,7 +48,7 @@ def test_every_report_has_its_files_and_one_that_fails_has_none(run):
 
 
 def test_the_same_run_elsewhere_gives_the_same_bytes(run, tmp_path):
-    folder = tmp_path / "elsewhere" / "runs" / run.path.name
+    folder = tmp_path / "elsewhere/runs" / run.path.name
     shutil.copytree(run.path, folder, ignore=shutil.ignore_patterns("reports"))
     copy = sb.read_run(folder)
     publish(copy, REPORTS[:3])
@@ -80,20 +80,20 @@ def test_the_page_escapes_what_reports_and_models_say(page):
     ):
         assert text in page
     assert "<img src=x" not in page
+
     (data,) = re.findall(r' id="data">(.*?)</script>', page)
     rows = json.loads(gzip.decompress(base64.b64decode(data)))["rows"]
     assert any(HOSTILE in row[4] for row in rows)
 
 
 def test_the_page_needs_nothing_from_a_network_and_runs_its_own_script_alone(page):
-    assert (
-        re.findall(r"(?:src|href)=\"(?!data:|#|tables/|figures/)[^\"]*\"", page) == []
-    )
+    assert not re.search(r"(?:src|href)=\"(?!data:|#|tables/|figures/)", page)
     assert not re.search(r"<link|@import|url\(|fetch\(|https?://", page)
     assert "default-src 'none'" in page
     (script,) = re.findall(r"<script>(.*?)</script>", page, re.DOTALL)
-    digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
-    assert re.findall(r"'sha256-([^']+)'", page) == [digest]
+    digest = hashlib.sha256(script.encode()).digest()
+    (allowed,) = re.findall(r"'sha256-([^']+)'", page)
+    assert base64.b64decode(allowed) == digest
 
 
 def test_the_contents_lead_to_every_part(page):

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system import registry
 from smmd_bench.publishing import write_reports as module
 from smmd_bench.publishing.write_reports import write_reports, write_some_reports
+from tests.conftest import expect_user_error
 from tests.in_process import call
 from tests.runs import write_run
 
@@ -91,7 +91,7 @@ def test_each_report_is_made_and_one_that_fails_leaves_the_others(run, only, plu
 
 def test_files_of_people_stay_and_those_of_a_report_that_skips_now_go(run, only):
     only("arithmetic_table", "math_table")
-    tables = run / "reports" / "tables"
+    tables = run / "reports/tables"
     tables.mkdir(parents=True)
     (tables / "by_hand.csv").write_text("by hand")
     (tables / "math_table.csv").write_text("of an earlier state")
@@ -129,22 +129,15 @@ def test_a_name_of_the_papers_is_that_of_its_report(run, only, names):
     ],
 )
 def test_what_cannot_be_made_is_one_sentence(run, only, words):
-    with pytest.raises(UserError, match=words):
+    with expect_user_error(words):
         write_some_reports(run, [only])
 
 
 def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
     run, plugin, tmp_path
 ):
-    words = [
-        "--only",
-        "undrawn,table2",
-        "--format",
-        "latex,png",
-        "--plugin",
-        str(plugin),
-    ]
-    result = call(["report", "run", *words], tmp_path)
+    words = f"report run --only undrawn,table2 --format latex,png --plugin {plugin}"
+    result = call(words, tmp_path)
     assert result.status == 1
     errors = result.stderr.splitlines()
     assert "Failed: report undrawn: ValueError" in result.stderr
@@ -156,8 +149,8 @@ def test_a_figure_that_cannot_be_saved_fails_the_command_and_keeps_the_others(
 
 
 def test_an_unknown_format_is_named_and_a_figure_of_two_panels_has_both(tmp_path):
-    with pytest.raises(UserError, match="Unknown format 'doc'"):
-        call(["report", "run", "--format", "doc"], tmp_path)
+    with expect_user_error("Unknown format 'doc'"):
+        call("report run --format doc", tmp_path)
     assert module.find_reports(["figure3"]) == [
         "lambda_sensitivity",
         "sigma_sensitivity",
@@ -166,14 +159,12 @@ def test_an_unknown_format_is_named_and_a_figure_of_two_panels_has_both(tmp_path
 
 def test_columns_of_tables_are_chosen_and_an_unknown_one_is_named(run, tmp_path):
     files = contents(run)
-    words = ["report", "run", "--only", "table2", "--format", "csv", "--columns"]
-    result = call([*words, "Acc (%),Loss,Loss"], tmp_path)
+    words = "report run --only table2 --format csv --columns"
+    result = call(f"{words} 'Acc (%),Loss,Loss'", tmp_path)
     assert result.status == 0
     assert result.stdout.startswith("Acc (%),Loss\n")
-    with pytest.raises(
-        UserError, match=r"Unknown column 'Acc': did you mean Acc \(%\)"
-    ):
-        call([*words, "Acc"], tmp_path)
+    with expect_user_error(r"Unknown column 'Acc': did you mean Acc \(%\)"):
+        call(f"{words} Acc", tmp_path)
     assert contents(run) == files  # a table of some columns takes no place
 
 
@@ -186,7 +177,7 @@ def test_a_run_of_a_plugin_that_is_not_here_has_no_report(run):
         write_reports,
         lambda folder: write_some_reports(folder, ["verdict"]),
     ):
-        with pytest.raises(UserError, match=error):
+        with expect_user_error(error):
             report(run)
     assert not (run / "reports").exists()
 
@@ -206,9 +197,9 @@ def test_two_runs_make_one_report_in_a_folder_of_its_own(tmp_path):
             n=9,
             resamples=9,
         )
-    with pytest.raises(UserError, match="--out"):
-        call(["report", "one", "two"], tmp_path)
+    with expect_user_error("--out"):
+        call("report one two", tmp_path)
 
-    result = call(["report", "one", "two", "--out", "both", "--json"], tmp_path)
+    result = call("report one two --out both --json", tmp_path)
     metrics = json.loads(result.stdout)["metrics"]
     assert {row["task"] for row in metrics} == {"arithmetic", "gsm8k"}

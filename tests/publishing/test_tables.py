@@ -116,8 +116,8 @@ def test_columns_that_do_not_fit_are_named_and_no_number_is_broken():
     columns = [f"Col {at}" for at in range(6)]
     table.loc[0, columns] = "9.5 [9.25, 9.75]"
     text = rendered(table)
-    lines = text.splitlines()
-    assert max(map(len, lines)) <= 100
+    widths = [len(line) for line in text.splitlines()]
+    assert max(widths) <= 100
     assert "Seeds" in text
 
     words = " ".join(text.split())
@@ -152,6 +152,7 @@ def test_latex_is_booktabs_with_special_letters_escaped_and_bold_cells():
     assert r"\begin{table*}" in to_latex(wide(5), "C.", "tab:x")
     assert r"\caption{50 \% of x\_1 \& more: $\pm$}" in text
     assert r"\label{tab:x}" in text
+
     rules = (r"\begin{tabular}{lrr}", r"\toprule", r"\midrule", r"\bottomrule")
     rows = (r"\textbf{50\%} & 43.4 [42.4, 44.4] & 9 \\", r"a\textbar{}b\_c & -- & 2 \\")
     assert [part for part in (*rules, *rows) if part not in text] == []
@@ -177,6 +178,7 @@ def test_latex_has_each_model_once_over_its_rows_and_notes_below():
         r" & y & CE \\", r"b & y & CE \\",
     ]  # fmt: skip
     assert text.startswith("% \\usepackage{booktabs,graphicx,multirow}")
+
     below = text.partition(r"\end{tabular}}")[2]
     assert r"{\footnotesize Intervals have 95 \%. $\Delta$ is paired.}" in below
     assert "footnotesize" not in to_latex(frame, "C.", "tab:x")

@@ -1,7 +1,6 @@
 """A run folder whose cells have real (tiny, random) adapters, and questions of our own."""
 
 import shutil
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -69,11 +68,8 @@ def checkpoints(tmp_path_factory):
 def mmlu(tmp_path_factory):
     """A data folder with questions of our own in the hub's layout: 2 a subject, 5 shots."""
     folder = tmp_path_factory.mktemp("data")
-    write_mmlu(folder / "mmlu" / "cais" / "mmlu")
+    write_mmlu(folder / "mmlu/cais/mmlu")
     return folder
-
-
-MakeRun = Callable[..., Path]
 
 
 @pytest.fixture

@@ -31,25 +31,31 @@ def test_what_is_percent_already_stays_as_it_is():
     metrics = {"sample_len": 2, "f1,none": 61.5, "exact_match,none": 0.5}
     f1, exact = evaluate.rows_of(metrics, samples)
 
-    assert (f1["value"], f1["unit"]) == (61.5, "")
-    assert (exact["value"], exact["unit"]) == (50.0, "percent")
+    assert f1["value"] == 61.5
+    assert f1["unit"] == ""
+    assert exact["value"] == 50.0
+    assert exact["unit"] == "percent"
 
 
 def test_a_comparison_is_paired_by_question_and_leaves_out_those_that_changed():
-    samples = pd.DataFrame({"subtask": [*"aaabb"], "doc_id": [0, 1, 2, 0, 1]})
-    samples["doc_hash"] = [*"vwxyz"]
-    samples["acc"] = samples["rouge1"] = [1.0, 1.0, 1.0, 0.0, 0.0]
-    reverse = samples.iloc[::-1]
-    scores = [1.0, 0.0, 0.0, 1.0, 0.0]
-    other = reverse.assign(acc=scores, rouge1=scores)
+    rows = zip(
+        "aaabb", [0, 1, 2, 0, 1], "vwxyz", [1.0, 1.0, 1.0, 0.0, 0.0], strict=True
+    )
+    samples = pd.DataFrame(rows, columns=["subtask", "doc_id", "doc_hash", "acc"])
+    other = samples.iloc[::-1].assign(acc=[1.0, 0.0, 0.0, 1.0, 0.0])
 
     comparison = compare(samples, other, "acc")
-
     assert comparison["difference"] == pytest.approx(20)
     assert comparison["low"] <= 20 <= comparison["high"]
-    assert (comparison["b"], comparison["c"], comparison["n"]) == (2, 1, 5)
-    assert "p" not in compare(samples, other, "rouge1")
+    counts = [comparison[name] for name in ("b", "c", "n")]
+    assert counts == [2, 1, 5]
 
-    comparison = compare(samples, other.assign(doc_hash=[*"z?x?v"]), "acc")
-    assert (comparison["n"], comparison["left_out"]) == (3, 2)
-    assert compare(samples, other.assign(doc_hash="-"), "acc") == {}
+    rouge = [frame.rename(columns={"acc": "rouge1"}) for frame in (samples, other)]
+    assert "p" not in compare(*rouge, "rouge1")
+
+    some_changed = other.assign(doc_hash=[*"z?x?v"])
+    comparison = compare(samples, some_changed, "acc")
+    assert comparison["n"] == 3
+    assert comparison["left_out"] == 2
+    all_changed = other.assign(doc_hash="-")
+    assert compare(samples, all_changed, "acc") == {}

@@ -2,16 +2,13 @@
 
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 import yaml
 
-from smmd_bench.contracts import JobQueue, JobResult, Progress
-from smmd_bench.errors import UserError
+from smmd_bench.contracts import JobResult
 from smmd_bench.models.cards import model_card
 from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.regression import evaluate
@@ -29,7 +26,7 @@ from smmd_bench.run.run_directory import Outcome, record_failure
 from smmd_bench.storage.data_files import VARIABLE
 from smmd_bench.storage.files import read_json, write_json
 from tests.cli.conftest import call as call_cli
-from tests.conftest import DATA, LIBRARY_WARNINGS
+from tests.conftest import DATA, LIBRARY_WARNINGS, expect_user_error, silent
 
 from .conftest import SHORT
 
@@ -42,9 +39,7 @@ class Here:
     died = False
     slots = 1
 
-    def run(
-        self, queue: JobQueue, folder: Path, progress: Progress
-    ) -> Iterator[JobResult]:
+    def run(self, queue, folder, progress):
         while (job := queue.take()) is not None:
             request = json.loads(json.dumps(job.request(folder)))
             if not self.died:
@@ -67,10 +62,10 @@ def call(run, losses=(), suite=SUITE, engine="transformers", limit=None):
     evaluations = plan(
         find_targets(run, losses)[0], find_suites([suite], None), engine, limit
     )
-    return regress(run, evaluations, lambda *_: None)
+    return regress(run, evaluations, silent)
 
 
-def samples_of(run: Path, engine: str = "transformers") -> dict[str, pd.DataFrame]:
+def samples_of(run, engine="transformers"):
     frame = read_run(run).regression
     rows = frame[frame["engine"] == engine]
     samples = {}
@@ -97,7 +92,7 @@ def test_the_base_once_and_every_selected_checkpoint(make_run, checkpoints):
     assert targets[0].path == targets[1].base == str(checkpoints.base)
     assert not notes
     assert losses_of(find_targets(run, ["base", "smmd"])[0]) == ["base", "smmd"]
-    with pytest.raises(UserError, match=r"has the loss 'smd': did you mean smmd\?"):
+    with expect_user_error(r"has the loss 'smd': did you mean smmd\?"):
         find_targets(run, ["smd"])
 
 
@@ -117,7 +112,7 @@ def test_a_cell_without_weights_or_scores_is_named_and_left_out(make_run):
     assert "is pending" in notes[1]
 
 
-def update(file: Path, **content: Any) -> None:
+def update(file, **content):
     """Write other values into a JSON file."""
     write_json(file, {**(read_json(file) or {}), **content})
 
@@ -125,18 +120,17 @@ def update(file: Path, **content: Any) -> None:
 def test_a_model_that_has_changed_is_refused(make_run, checkpoints):
     run = make_run()
     name = str(checkpoints.base)
-    update(run / "manifest.json", models={name: dict(model_card(name).identity)})
+    manifest = run / "manifest.json"
+    update(manifest, models={name: dict(model_card(name).identity)})
 
     assert len(find_targets(run)[0]) == 3
 
-    update(run / "manifest.json", models={name: {"digest": "of other weights"}})
-    with pytest.raises(
-        UserError, match=r"has changed since .*: put the old files back"
-    ):
+    update(manifest, models={name: {"digest": "of other weights"}})
+    with expect_user_error(r"has changed since .*: put the old files back"):
         find_targets(run, ["smmd"])
 
-    update(run / "manifest.json", predictions=1)
-    with pytest.raises(UserError, match="holds no checkpoint"):
+    update(manifest, predictions=1)
+    with expect_user_error("holds no checkpoint"):
         find_targets(run)
 
 
@@ -155,7 +149,7 @@ def test_mmlu_has_57_subjects_five_shots_and_its_groups_and_samsum_no_shots(
 
     monkeypatch.setenv(VARIABLE, str(DATA))
     assert find_suites(["samsum"], None)[0].shots == 0
-    with pytest.raises(UserError, match="samsum takes none"):
+    with expect_user_error("samsum takes none"):
         find_suites(["samsum"], 5)
 
 
@@ -165,28 +159,24 @@ def test_a_copy_may_lie_anywhere_near_and_other_questions_are_other_data(
 ):
     monkeypatch.setenv(VARIABLE, str(tmp_path))
     folder = tmp_path / place
-    shutil.copytree(mmlu / "mmlu" / "cais" / "mmlu", folder, dirs_exist_ok=True)
-    _, identity = mmlu_folder()
-
-    assert mmlu_folder() == (folder, identity)
+    shutil.copytree(mmlu / "mmlu/cais/mmlu", folder, dirs_exist_ok=True)
+    place, identity = mmlu_folder()
+    assert place == folder
 
     name = "test-00000-of-00001.parquet"
     shutil.copy(folder / "astronomy" / name, folder / "anatomy" / name)
-    assert mmlu_folder()[1] != identity
+    _, other_identity = mmlu_folder()
+    assert other_identity != identity
 
     for file in folder.rglob("*.parquet"):
         file.unlink()
-    with pytest.raises(
-        UserError, match=f"has no .*hf download {REPOSITORY} .*{REVISION}"
-    ):
+    with expect_user_error(f"has no .*hf download {REPOSITORY} .*{REVISION}"):
         mmlu_folder()
 
 
 @pytest.mark.slow
 def test_an_unknown_suite_gets_the_nearest_names():
-    with pytest.raises(
-        UserError, match="Unknown suite 'helaswag': did you mean hellaswag"
-    ):
+    with expect_user_error("Unknown suite 'helaswag': did you mean hellaswag"):
         find_suites(["helaswag"], None)
 
 
@@ -218,17 +208,17 @@ def test_a_suite_that_fails_leaves_the_others(make_run, executor, monkeypatch):
     run = make_run(losses=())
     copy = shutil.copytree(mmlu_folder()[0], run.parent / "copy")
     monkeypatch.setenv(VARIABLE, str(copy))
-    (copy / "anatomy" / "test-00000-of-00001.parquet").write_text("no Parquet")
+    (copy / "anatomy/test-00000-of-00001.parquet").write_text("no Parquet")
     suites = find_suites([SUITE, "mmlu_virology"], None)
     evaluations = plan(find_targets(run)[0], suites, "transformers", 1)
-    outcome = regress(run, evaluations, lambda *_: None)
+    outcome = regress(run, evaluations, silent)
     (error,) = outcome.failed.values()
 
     assert "lm-eval cannot run mmlu_anatomy" in error
     assert read_run(run).regression["suite"].tolist() == ["mmlu_virology"]
 
 
-def by_hand(base: Path, adapter: Path, data: Path) -> Any:
+def by_hand(base, adapter, data):
     """MMLU with lm-eval's HFLM, the data given by a group file of our own."""
     import lm_eval
     from lm_eval import simple_evaluate
@@ -242,7 +232,7 @@ def by_hand(base: Path, adapter: Path, data: Path) -> Any:
         "aggregate_metric_list": [{"metric": "acc", "weight_by_size": True}],
     }  # fmt: skip
     (data / "by_hand.yaml").write_text(yaml.safe_dump(content))
-    files = Path(lm_eval.__file__).parent / "tasks" / "mmlu" / "default"
+    files = Path(lm_eval.__file__).parent / "tasks/mmlu/default"
     manager = TaskManager(include_path=[str(files), str(data)], include_defaults=False)
     model = PeftModel.from_pretrained(
         AutoModelForCausalLM.from_pretrained(base), adapter
@@ -259,7 +249,7 @@ def test_adapters_equal_lm_eval_by_hand(make_run, checkpoints, executor, mmlu):
     run = make_run()
     call(run, losses=("base", "smmd"), suite="mmlu", limit=2)
     hand = by_hand(
-        checkpoints.base, checkpoints.adapters["smmd"], mmlu / "mmlu" / "cais" / "mmlu"
+        checkpoints.base, checkpoints.adapters["smmd"], mmlu / "mmlu/cais/mmlu"
     )
     frame = read_run(run).regression
     rows = frame[frame["loss"] == "smmd"].set_index("name")
@@ -310,9 +300,9 @@ def test_vllm_answers_as_transformers(make_run, executor):
 def test_samsum_from_the_command_line_and_nothing_the_second_time(make_run, mmlu):
     run = make_run(losses=("smmd",))
     (mmlu / "samsum").mkdir(exist_ok=True)
-    shutil.copy(DATA / "samsum" / "test.json", mmlu / "samsum" / "test.json")
-    suites = ("--suite", f"{SUITE},samsum", "--limit", "2", "--data-dir", mmlu)
-    command = call_cli("regress", run, *suites)
+    shutil.copy(DATA / "samsum/test.json", mmlu / "samsum/test.json")
+    words = f"regress {run} --suite {SUITE},samsum --limit 2 --data-dir {mmlu}"
+    command = call_cli(words)
 
     assert command.returncode == 0, command.stdout + command.stderr
     assert "2 checkpoints x mmlu_anatomy, samsum with transformers" in command.stdout
@@ -323,4 +313,4 @@ def test_samsum_from_the_command_line_and_nothing_the_second_time(make_run, mmlu
         "rouge2",
         "rougeL",
     }
-    assert "Nothing to do" in call_cli("regress", run, *suites).stdout
+    assert "Nothing to do" in call_cli(words).stdout

@@ -1,5 +1,7 @@
 """Dataset samples: the pictures that are drawn."""
 
+from itertools import product
+
 import numpy as np
 import pytest
 from PIL import Image
@@ -25,14 +27,12 @@ def test_pictures_are_those_of_examples_that_are_spread_over_the_test_split(
     sizes = artefact.data.groupby("task", observed=True).size()
     assert sizes.tolist() == [4, 4, 4]
 
-    names = [
-        f"{task}-{at}.png"
-        for task in ("clock_time", "chartqa")
-        for at in (6, 18, 31, 43)
-    ]
-    for drawn, name in zip(pictures(artefact.figure), names, strict=True):
-        with Image.open(run.path / "pictures" / name) as picture:
-            assert np.array_equal(drawn, np.asarray(picture))
+    examples = product(("clock_time", "chartqa"), (6, 18, 31, 43))
+    drawn = pictures(artefact.figure)
+    for pixels, (task, at) in zip(drawn, examples, strict=True):
+        file = run.path / "pictures" / f"{task}-{at}.png"
+        with Image.open(file) as picture:
+            assert np.array_equal(pixels, np.asarray(picture))
 
 
 @pytest.mark.parametrize("torn", [True, False])

@@ -8,7 +8,7 @@ import pytest
 from smmd_bench.plugin_system.registry import load
 from smmd_bench.publishing import tables
 
-FOLDER = Path(__file__).parent.parent / "data" / "golden"
+FOLDER = Path(__file__).parent.parent / "data/golden"
 
 GOLDENS = {
     "arithmetic_paper_model": ("arithmetic_table", "arithmetic"),

@@ -11,10 +11,10 @@ import yaml
 from smmd_bench.reports._paper import read_rows
 
 ROOT = Path(__file__).parents[2]
-TABLES = yaml.safe_load((ROOT / "reports" / "paper.yaml").read_text(encoding="utf-8"))[
+TABLES = yaml.safe_load((ROOT / "reports/paper.yaml").read_text(encoding="utf-8"))[
     "tables"
 ]
-PRINTED = pd.read_csv(ROOT / "tests" / "data" / "paper_values.csv").fillna("")
+PRINTED = pd.read_csv(ROOT / "tests/data/paper_values.csv").fillna("")
 KEYS = ["model", "task", "loss"]
 IN_TEXT = {"unfiltered_train", "unfiltered_test"}
 
@@ -42,7 +42,8 @@ def test_a_table_has_the_papers_numbers_and_no_others(table):
             if metric not in names_and_text and value is not None:
                 values[*key, metric] = value
 
-    printed = PRINTED[PRINTED["table"] == table]
-    printed = printed.set_index([*KEYS, "metric"])["value"]
+    printed = PRINTED.query("table == @table")
+    printed = printed.set_index([*KEYS, "metric"])
     assert printed.index.is_unique
-    assert values == printed.to_dict()
+    expected = printed["value"].to_dict()
+    assert values == expected

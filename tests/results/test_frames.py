@@ -6,9 +6,9 @@ import sys
 import pandas as pd
 import pytest
 
-from smmd_bench.errors import UserError
 from smmd_bench.results.frames import read_run
 from tests.changed_runs import NO_MEMORY, changed, without
+from tests.conftest import expect_user_error
 from tests.in_process import call
 from tests.runs import parts_of, quick_run
 
@@ -43,6 +43,7 @@ def test_the_experiments_order_of_models_tasks_and_losses_is_kept(tmp_path):
         tmp_path, models=("z/b", "a/a"), tasks=tasks, losses=("smmd", "ntl", "ce")
     )
     cells = run.cells
+
     assert list(cells["model"].unique()) == ["z/b", "a/a"]
     assert tuple(cells["task"].unique()) == tasks
     assert list(cells["loss"].unique()) == losses
@@ -52,7 +53,9 @@ def test_the_experiments_order_of_models_tasks_and_losses_is_kept(tmp_path):
 def test_cross_entropy_of_other_seeds_is_the_noise(tmp_path):
     run = quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0, 1, 2))
     (pair,) = run.noise[run.noise["metric"] == "exact_match"].to_dict("records")
-    assert (pair["loss"], pair["against_loss"], pair["seed"]) == ("ce", "ce", 1)
+    assert pair["loss"] == "ce"
+    assert pair["against_loss"] == "ce"
+    assert pair["seed"] == 1
     assert (
         pair["against"]
         == run.cells.query("loss == 'ce' and seed == 0")["address"].item()
@@ -82,12 +85,12 @@ def test_parameters_and_changed_settings_are_columns_of_the_cells(tmp_path):
     assert cells["lambda"].dropna().tolist() == [3, 5, 5, 1]
     assert cells.loc["smmd", "sigma"].item() == "2"
     assert cells.loc[("smmd[lambda=1,sigma=1+2]", 0), "sigma"] == "1+2"
+
     epochs = cells["epochs"].dropna()
-    assert (epochs[epochs == 2].index.tolist(), len(epochs)) == (
-        [("smmd[lambda=5]", 1)],
-        6,
-    )
+    assert epochs[epochs == 2].index.tolist() == [("smmd[lambda=5]", 1)]
+    assert len(epochs) == 6
     assert "save_minutes" not in cells
+
     table = run.cells.merge(run.metrics).pivot_table("value", "lambda", "metric")
     metrics = run.metrics.query("loss == 'smmd' and metric == 'exact_match'")[
         "value"
@@ -95,30 +98,43 @@ def test_parameters_and_changed_settings_are_columns_of_the_cells(tmp_path):
     assert table.loc[3, "exact_match"] == metrics
 
 
-def test_the_verdict_is_a_frame_and_in_the_json_of_report(run, tmp_path):
+def test_the_cells_of_verdict_and_comparisons_are_plain_values(run):
+    for frame in (run.verdict.astype("object"), run.comparisons):
+        assert not any(isinstance(cell, list | tuple) for cell in frame.to_numpy().flat)
+
+
+def test_the_verdict_is_a_frame_of_differences_and_of_flips_of_exact_match(run):
     verdict = run.verdict
     assert set(verdict["verdict"]) <= {"better", "worse", "cannot tell", "seeds differ"}
-    for frame in (verdict.astype("object"), run.comparisons):
-        assert not any(isinstance(cell, list | tuple) for cell in frame.to_numpy().flat)
-    metrics = run.metrics.query("metric == 'exact_match'")
-    values = metrics.groupby("loss", observed=True)["value"].mean()
     exact = verdict.query("metric == 'exact_match'").set_index("loss")
-    assert exact.loc["smmd", "value"] == pytest.approx(values["smmd"])
-    assert exact.loc["smmd", "against_value"] == pytest.approx(values["ce"])
     difference = exact["value"] - exact["against_value"]
-    assert exact["difference"].tolist() == pytest.approx(difference.tolist())
+    assert [*exact["difference"]] == pytest.approx([*difference])
+
+    smmd = exact.loc["smmd"]
+    metrics = run.metrics.query("metric == 'exact_match'")
+    by_loss = metrics.groupby("loss", observed=True)
+    means = by_loss["value"].mean()
+    assert smmd["value"] == pytest.approx(means["smmd"])
+    assert smmd["against_value"] == pytest.approx(means["ce"])
+
     wide = run.completions.pivot_table("exact", ["seed", "uid"], "loss", observed=True)
-    assert exact.loc["smmd", "gained"] == (wide["smmd"] > wide["ce"]).sum()
-    assert exact.loc["smmd", "lost"] == (wide["smmd"] < wide["ce"]).sum()
+    gained = wide["smmd"] > wide["ce"]
+    lost = wide["smmd"] < wide["ce"]
+    assert smmd["gained"] == gained.sum()
+    assert smmd["lost"] == lost.sum()
+
     of_errors = verdict.query("metric != 'exact_match'")
     assert of_errors[["gained", "lost"]].isna().all(axis=None)
-    copy = shutil.copytree(run.path, tmp_path / "run")
-    command = ["report", str(copy), "--only", "verdict", "--format", "csv", "--json"]
-    in_json = json.loads(call(command, tmp_path).stdout)["verdict"]
-    assert [row["verdict"] for row in in_json] == verdict["verdict"].tolist()
-    assert [in_json[0][name] for name in ("gained", "lost")] == [
-        *verdict.iloc[0][["gained", "lost"]]
-    ]
+
+
+def test_the_verdict_is_in_the_json_of_report(run, tmp_path):
+    shutil.copytree(run.path, tmp_path / "run")
+    command = "report run --only verdict --format csv --json"
+    content = json.loads(call(command, tmp_path).stdout)
+    in_json = pd.DataFrame(content["verdict"])
+    columns = ["verdict", "gained", "lost"]
+    assert [*in_json["verdict"]] == [*run.verdict["verdict"]]
+    assert [*in_json.loc[0, columns]] == [*run.verdict.loc[0, columns]]
 
 
 def test_a_selection_has_one_selected_epoch_a_cell(run):
@@ -182,7 +198,7 @@ def test_a_cell_that_another_has_replaced_is_not_shown(run, tmp_path):
 
 
 def test_a_folder_that_is_no_run_is_refused(tmp_path):
-    with pytest.raises(UserError, match=r"is not a run folder: it .* Give the folder"):
+    with expect_user_error(r"is not a run folder: it .* Give the folder"):
         read_run(tmp_path)
 
 

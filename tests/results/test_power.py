@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from smmd_bench.errors import UserError
 from smmd_bench.results.power import LARGER, SEEDS, planned_power
 from smmd_bench.scoring.crossed import fit_cells
 from smmd_bench.scoring.gain import smallest_by_t
+from tests.conftest import expect_user_error
 from tests.runs import quick_run
 
 
@@ -17,30 +17,35 @@ def pilot(tmp_path_factory):
 
 def test_more_seeds_and_more_examples_show_smaller_differences(pilot):
     table = planned_power(pilot, difference=5.0)
-    assert table["n"].tolist() == [100 * larger for larger in LARGER] * 2
-    assert table["loss"].tolist() == ["ntl"] * 4 + ["smmd"] * 4
-    assert (table["level"] == 0.025).all()
+    sizes = [100 * larger for larger in LARGER]
+    assert [*table["n"]] == sizes * 2
+    assert [*table["loss"]] == ["ntl"] * 4 + ["smmd"] * 4
+    assert set(table["level"]) == {0.025}
 
-    columns = [f"seeds_{seeds}" for seeds in SEEDS]
-    by_seeds = table[columns].to_numpy()
-    assert np.isnan(by_seeds[:, 0]).all()  # one degree of freedom
-    falls = np.diff(np.nan_to_num(by_seeds[:, 1:], nan=np.inf))
+    few, *columns = [f"seeds_{seeds}" for seeds in SEEDS]
+    assert table[few].isna().all()  # one degree of freedom
+    by_seeds = table[columns].fillna(np.inf)
+    falls = np.diff(by_seeds)
     assert (falls < 0).all()
 
     for _, rows in table.groupby("loss", observed=True):
-        assert (np.diff(rows["seeds_10"]) < 0).all()
-        assert (np.diff(rows["needed"]) <= 0).all()
+        falls = np.diff(rows["seeds_10"])
+        assert (falls < 0).all()
+        assert rows["needed"].is_monotonic_decreasing
 
 
 def test_the_seeds_of_a_difference_are_the_fewest_that_show_it(pilot):
-    for at, row in planned_power(pilot, difference=6.0).iterrows():
-        compared = pilot.paired.query("metric == 'exact_match'")
-        model = fit_cells(compared[compared["loss"] == row["loss"]])
-        for seeds, enough in ((row["needed"], True), (row["needed"] - 1, False)):
+    compared = pilot.paired.query("metric == 'exact_match'")
+    by_loss = dict(list(compared.groupby("loss", observed=True)))
+
+    for row in planned_power(pilot, difference=6.0).itertuples():
+        model = fit_cells(by_loss[row.loss])
+        needed = int(row.needed)
+        for seeds in (needed, needed - 1):
             if seeds >= 2:
-                planned = model.planned(int(seeds), row["n"] / 100)
+                planned = model.planned(seeds, row.n / 100)
                 smallest = smallest_by_t(planned.error, planned.df, 0.025)
-                assert (smallest <= 6.0) == enough, at
+                assert (smallest <= 6.0) == (seeds == needed), row
 
 
 def test_a_pilot_of_one_seed_says_the_least_number_of_seeds(pilot, tmp_path):
@@ -59,7 +64,7 @@ def test_the_size_of_the_pilot_shows_what_the_pilot_shows(tmp_path):
 
 
 def test_a_run_without_a_comparison_is_no_pilot(pilot, tmp_path):
-    with pytest.raises(UserError, match="needs both"):
+    with expect_user_error("needs both"):
         planned_power(quick_run(tmp_path, losses=("ce",)))
-    with pytest.raises(UserError, match="did you mean mean_absolute_error"):
+    with expect_user_error("did you mean mean_absolute_error"):
         planned_power(pilot, "mean_absolute_eror")

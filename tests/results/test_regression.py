@@ -21,17 +21,22 @@ def test_one_row_a_checkpoint_and_group_in_the_order_of_the_run(tmp_path):
 
     of_mmlu = frame[frame["name"] == "mmlu"]
     order = ["base 0", "ce 0", "ce 1", "smmd 0", "smmd 1"]
-    assert [f"{row.loss} {row.seed}" for row in of_mmlu.itertuples()] == 2 * order
+    rows = of_mmlu.itertuples()
+    assert [f"{row.loss} {row.seed}" for row in rows] == 2 * order
     # all the questions first
-    assert of_mmlu["limit"].isna().tolist() == [True] * 5 + [False] * 5
-    against = of_mmlu.set_index("loss")["against_loss"]
+    is_whole = of_mmlu["limit"].isna()
+    assert [*is_whole] == [True] * 5 + [False] * 5
+    assert [*of_mmlu["documents"]] == [14042] * 5 + [80] * 5
+
+    by_loss = of_mmlu.set_index("loss")
+    against = by_loss["against_loss"]
     assert set(against["smmd"]) == {"ce"}
     assert set(against["ce"]) == {"base"}
-    assert of_mmlu["documents"].tolist() == 5 * [14042] + 5 * [80]
 
     first = of_mmlu.iloc[0]
     samples = regression_samples(tmp_path, first["address"])
-    assert samples["acc"].mean() * 100 == first["value"]
+    share = samples["acc"].mean()
+    assert share * 100 == first["value"]
 
 
 def test_what_was_found_of_other_weights_is_left_out(tmp_path):

@@ -1,13 +1,10 @@
 """Prompts that do not fit are found before anything is trained, and never cut."""
 
 import dataclasses
-import json
 import re
 import shutil
-from collections.abc import Callable
 from fractions import Fraction
 from pathlib import Path
-from typing import Any
 
 import pytest
 from smmd_bench.tasks.gsm8k import GSM8K
@@ -21,6 +18,8 @@ from smmd_bench.models.cards import model_card
 from smmd_bench.models.checkpoints import stop_token_ids
 from smmd_bench.models.tokenizers import load_tokenizer
 from smmd_bench.run.preflight import preflight
+from smmd_bench.storage.files import read_json, write_json
+from tests.conftest import expect_user_error, silent
 
 pytestmark = pytest.mark.usefixtures("local_copies")
 FEW = {"train_examples": 4, "validation_examples": 2, "test_examples": 2}
@@ -30,17 +29,16 @@ FEW = {"train_examples": 4, "validation_examples": 2, "test_examples": 2}
 def short(tmp_path):
     """`builtin/tiny` with 256 positions."""
     folder = shutil.copytree(model_card("builtin/tiny").folder, tmp_path / "short")
-    config = json.loads((folder / "config.json").read_text())
+    config = read_json(folder / "config.json")
     config["max_position_embeddings"] = 256
-    (folder / "config.json").write_text(json.dumps(config))
+    write_json(folder / "config.json", config)
     (folder / "card.yaml").unlink()
     return str(folder)
 
 
-def refusal(experiment: Experiment) -> str:
-    with pytest.raises(UserError) as error:
-        preflight(experiment.cells, lambda *_: None)
-    assert "\n" not in str(error.value)
+def refusal(experiment):
+    with expect_user_error(".") as error:
+        preflight(experiment.cells, silent)
     return str(error.value)
 
 
@@ -49,8 +47,8 @@ def test_decoders_need_completions_that_are_one_number():
     experiment = dataclasses.replace(plain, decoders=("mean",))
     message = refusal(experiment)
     assert message.startswith("gsm8k has targets that are not one number: --decoders")
-    with pytest.raises(UserError, match="not one number"):
-        preflight([*plain.cells, *experiment.cells], lambda *_: None)
+    with expect_user_error("not one number"):
+        preflight([*plain.cells, *experiment.cells], silent)
 
 
 @pytest.mark.parametrize(
@@ -67,12 +65,12 @@ def test_decoders_need_a_metric_that_they_can_change(task, message):
     )
     experiment = dataclasses.replace(experiment, models=models)
     if message is None:
-        preflight(experiment.cells, lambda *_: None)
+        preflight(experiment.cells, silent)
     else:
         assert refusal(experiment).endswith(message)
 
 
-def words(model: str, **recipe: Any) -> Experiment:
+def words(model, **recipe):
     return Experiment(
         ("gsm8k[source=corpus]",),
         ("ce",),
@@ -82,9 +80,9 @@ def words(model: str, **recipe: Any) -> Experiment:
     )
 
 
-def heard(experiment: Experiment) -> list[str]:
+def heard(experiment):
     """What a preflight says."""
-    labels: list[str] = []
+    labels = []
     preflight(experiment.cells, lambda what, *_: labels.append(what))
     return labels
 
@@ -99,7 +97,7 @@ def test_a_model_with_too_few_positions(short):
     assert message.endswith(f"take a model with {needed[1]} positions or more.")
 
 
-def enough(asked: Callable[[int], Experiment], length: int) -> int:
+def enough(asked, length):
     """The length that the remedies lead to; one less is not enough."""
     for _ in range(9):
         try:
@@ -111,14 +109,6 @@ def enough(asked: Callable[[int], Experiment], length: int) -> int:
     assert f"--set max_length={length}" in refusal(asked(length - 1))
 
     return length
-
-
-def test_a_lora_target_that_is_no_layer_is_found_before_anything_starts():
-    message = refusal(
-        words("builtin/tiny", method="lora", lora_targets="q_proj,v_porj")
-    )
-    assert "'v_porj'" in message
-    assert "did you mean v_proj" in message
 
 
 def test_weights_that_are_not_there_are_found_before_anything_starts(short):
@@ -137,12 +127,10 @@ def test_a_tokenizer_without_numbers_is_found_before_anything_starts(short):
     assert "short" in refusal(words(short))
 
 
-def set_stops(folder: str, file: str, token_ids: object) -> None:
+def set_stops(folder, file, token_ids):
     """Let a file of a checkpoint name these end-of-sequence tokens."""
     path = Path(folder) / file
-    path.write_text(
-        json.dumps({**json.loads(path.read_text()), "eos_token_id": token_ids})
-    )
+    write_json(path, {**read_json(path), "eos_token_id": token_ids})
 
 
 @pytest.fixture
@@ -204,7 +192,7 @@ def test_an_empty_split_and_an_empty_prompt_are_refused(monkeypatch):
     assert "the prompt of example nothing has no token" in refusal(experiment)
 
 
-def pictures(model: Path, **recipe: Any) -> Experiment:
+def pictures(model, **recipe):
     return Experiment(
         ("clock_time[source=synthetic]",),
         ("ce",),

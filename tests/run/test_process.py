@@ -14,7 +14,7 @@ def worker(tmp_path):
     """Starts a process that runs a program, which has its request and `say(event)`."""
     started = []
 
-    def start(program: str, **options) -> WorkerProcess:
+    def start(program, **options):
         module = f"""
 import json, os, sys, signal
 request = json.load(open(sys.argv[1]))
@@ -40,7 +40,7 @@ def say(event): os.write(int(sys.argv[2]), (json.dumps(event) + "\\n").encode())
         assert each.process.returncode is not None
 
 
-def heard(worker: WorkerProcess) -> list[dict]:
+def heard(worker):
     return [*iter(worker.hear, None)]
 
 
@@ -54,9 +54,9 @@ os.write(int(sys.argv[2]), b'{"event": "half')
     started = worker(program, environment={"MINE": "x"})
     assert [event["what"] for event in heard(started)] == [7, ["PASSIVE", "x"]]
     assert started.describe_end() is None
-    assert started.log == tmp_path / "logs" / "job.log"
+    assert started.log == tmp_path / "logs/job.log"
     assert started.log.read_text() == "of a library\n"
-    assert read_json(tmp_path / "logs" / "job.json") == {"a": 7}
+    assert read_json(tmp_path / "logs/job.json") == {"a": 7}
 
 
 @pytest.mark.parametrize(

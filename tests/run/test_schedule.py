@@ -1,13 +1,11 @@
 """Which job comes next: nothing waits for what it does not need."""
 
-from collections.abc import Sequence
 from typing import ClassVar, NamedTuple
 
 import pytest
 
 from smmd_bench.contracts import Job, JobResult
 from smmd_bench.errors import UserError
-from smmd_bench.experiment.cell import Cell
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.loading import add_adapter, load_model
 from smmd_bench.run import schedule
@@ -50,13 +48,11 @@ class Run(RunDirectory):
 class Player:
     """Runs the jobs of cells one after the other; `jobs` are those of the last play."""
 
-    def __init__(self, run: Run) -> None:
+    def __init__(self, run):
         self.run = run
         self.jobs: list[Job] = []
 
-    def __call__(
-        self, cells: Sequence[Cell], *, slots=1, fails=lambda *_: None, dies=()
-    ):
+    def __call__(self, cells, *, slots=1, fails=lambda *_: None, dies=()):
         """The stages and cells, in order, and the failures."""
         self.run.left = {cell.label: [*_stages_of(cell)] for cell in cells}
         return self.finish(cells, slots=slots, fails=fails, dies=dies)
@@ -83,7 +79,7 @@ class Player:
 
         return seen, {_short_label(cell): self.run.failure(cell) for cell in cells}
 
-    def _end(self, cell: Cell, stage: str) -> None:
+    def _end(self, cell, stage):
         stages = self.run.left[cell.label]
         del stages[: stages.index(stage) + 1]
         if stage == "decode":  # which measures, too

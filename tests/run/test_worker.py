@@ -11,35 +11,34 @@ from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system.registry import load_plugin_file
 from smmd_bench.run.cell_json import cell_to_json
 from smmd_bench.run.worker import run
-from smmd_bench.storage.cell import StoredCell
 from smmd_bench.storage.files import read_json, write_json
 
-LOSS = Path(__file__).parents[2] / "examples" / "own_loss.py"
+LOSS = Path(__file__).parents[2] / "examples/own_loss.py"
 
 
 @pytest.mark.parametrize("stage", ["train", "decode"])
 def test_a_plugin_that_is_edited_after_planning_fails_its_cells(tmp_path, stage):
     file = tmp_path / "mine.py"
-    file.write_text(
-        LOSS.read_text(encoding="utf-8").replace('"huber"', '"edited_meanwhile"')
-    )
+    source = LOSS.read_text(encoding="utf-8")
+    source = source.replace('"huber"', '"edited_meanwhile"')
+    file.write_text(source)
     load_plugin_file(file)
     (cell,) = Experiment(("arithmetic",), ("edited_meanwhile",), base=False).cells
-    request = {"stage": stage, "run": str(tmp_path / "run"), "plugins": [str(file)]}
+    run_folder = tmp_path / "run"
+    request = {"stage": stage, "run": str(run_folder), "plugins": [str(file)]}
     write_json(tmp_path / "request.json", {**request, "cells": [cell_to_json(cell)]})
-    planned = cell.stored(tmp_path / "run")
-    file.write_text(file.read_text().replace("return loss,", "return 2 * loss,"))
+    planned = cell.stored(run_folder)
+    file.write_text(source.replace("return loss,", "return 2 * loss,"))
 
     assert work(tmp_path / "request.json") == 1
 
-    failure = read_json(failed(tmp_path, planned))
-    assert failure is not None
+    failure = read_json(run_folder / "failed" / f"{planned.key}.json")
     assert failure["stage"] == stage
     assert failure["error"] == (
         f"A plugin, data or a library of {cell.label} has changed since the run was planned (it "
         "alters the stage train): run the same command again."
     )
-    assert [path.name for path in (tmp_path / "run").iterdir()] == ["failed"]
+    assert [path.name for path in run_folder.iterdir()] == ["failed"]
 
 
 @pytest.mark.parametrize("stage", ["train", "decode"])
@@ -51,17 +50,14 @@ def test_a_job_with_a_gpu_that_torch_cannot_use_does_not_take_the_cpu(
     (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
     request = {"stage": stage, "run": str(tmp_path), "cells": [cell_to_json(cell)]}
     (failure,) = run(request, lambda *_: None).values()
-    assert str(failure).startswith(
+    message = str(failure)
+    assert message.startswith(
         "This job was given the GPU 7 (CUDA_VISIBLE_DEVICES), and torch"
     )
     assert not [*tmp_path.iterdir()]
 
 
-def failed(folder: Path, planned: StoredCell) -> Path:
-    return folder / "run" / "failed" / f"{planned.key}.json"
-
-
-def work(request: Path) -> int:
+def work(request):
     """The exit status of a worker process, whose events nobody reads."""
     with Path(os.devnull).open("w") as events:
         return subprocess.run(

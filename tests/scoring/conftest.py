@@ -49,7 +49,7 @@ def score_files(
     folder: Path, *files: Path, task: str = TASK, **options: Any
 ) -> tuple[RunFrames, list[str]]:
     """Score files of the examples into a run in that folder; returned with what was said."""
-    sentences: list[str] = []
+    sentences = []
     options = {"limit": COUNT, **options}
     outcome = score_predictions(
         task, files, out=folder, say=sentences.append, **options

@@ -6,12 +6,11 @@ from dataclasses import replace
 import pytest
 
 import smmd_bench as sb
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.scoring.predictions import read_finish_reason, read_predictions
 from smmd_bench.scoring.score import texts_match
 
-from ..conftest import DATA
+from ..conftest import DATA, expect_user_error
 from .conftest import COUNT, json_lines, score_files
 
 TAGS = [
@@ -126,7 +125,7 @@ def test_an_answer_that_reasoning_used_up_is_empty(tmp_path):
 
 
 def test_an_inspect_log_in_json_is_read_as_the_packed_one(tmp_path):
-    packed = read_predictions(DATA / "inspect" / "easy.eval").rows
+    packed = read_predictions(DATA / "inspect/easy.eval").rows
     samples = []
     for row in packed:
         choices = [{"stop_reason": row.finish_reason}]
@@ -188,9 +187,7 @@ def test_rows_of_a_table_are_matched_in_the_order_of_its_file(
 def test_numbers_that_may_be_an_order_are_not_passed_over(tmp_path, table):
     rows = [{"nr": 11 - at, "completion": "3"} for at in range(12)]
     file = json_lines(tmp_path / "a.jsonl", rows)
-    with pytest.raises(
-        UserError, match=r"column nr that may say another order .*--id-column"
-    ):
+    with expect_user_error(r"column nr that may say another order .*--id-column"):
         score_files(tmp_path / "out", file, task=table, limit=None)
 
 
@@ -208,7 +205,7 @@ def test_uids_are_found_in_any_column(score_rows, examples):
     rows = [{"custom_id": e.uid, "output": e.target} for e in examples[::-1]]
     assert score_rows(rows).all()
     rows[1]["custom_id"] = "x"
-    with pytest.raises(UserError, match="row 2: its custom_id 'x' is no uid"):
+    with expect_user_error("row 2: its custom_id 'x' is no uid"):
         score_rows(rows)
 
 
@@ -218,7 +215,5 @@ def test_an_order_is_proven_by_targets(score_rows, examples):
 
 @pytest.mark.parametrize("columns", [{}, {"gold": "see file"}, {"prompt": "Answer:"}])
 def test_an_order_without_a_proof_is_refused(score_rows, examples, columns):
-    with pytest.raises(
-        UserError, match=r"prove.* `smmd-bench sample .* --split test --json"
-    ):
+    with expect_user_error(r"prove.* `smmd-bench sample .* --split test --json"):
         score_rows([{**columns, "output": e.target} for e in examples])

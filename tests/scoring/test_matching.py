@@ -1,24 +1,18 @@
 """Which completion is which example's, and the run folder that is made of them."""
 
-from collections.abc import Sequence
 from fractions import Fraction
-from pathlib import Path
-from typing import Any
 
-import pandas as pd
 import pytest
 
-from smmd_bench.errors import UserError
 from smmd_bench.maintenance.foreign_completions import score_predictions
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.results.frames import read_run
+from tests.conftest import expect_user_error
 
 from .conftest import COUNT, TASK, json_lines, score_files
 
 
-def scored(
-    tmp_path: Path, rows: Sequence[Any], **options: Any
-) -> tuple[pd.DataFrame, list[str]]:
+def scored(tmp_path, rows, **options):
     """The completions of a file of these rows with their scores, and what was said."""
     file = json_lines(tmp_path / "a.jsonl", rows)
     run, sentences = score_files(tmp_path / "out", file, **options)
@@ -74,7 +68,7 @@ def test_rows_of_another_order_without_an_id_are_refused(
     rows = [
         {**columns(examples[at]), "completion": examples[at].target} for at in SHUFFLED
     ]
-    with pytest.raises(UserError, match=words):
+    with expect_user_error(words):
         scored(tmp_path, rows)
     assert not (tmp_path / "out").exists()
 
@@ -102,7 +96,7 @@ def test_rows_of_another_order_without_an_id_are_refused(
     ],
 )
 def test_ids_that_are_wrong_are_refused(tmp_path, cache, rows, words):
-    with pytest.raises(UserError, match=words):
+    with expect_user_error(words):
         scored(
             tmp_path, [{**row, "output": "1"} for row in rows], partial="id" in rows[0]
         )
@@ -118,7 +112,7 @@ def test_ids_of_another_data_seed_or_level_are_refused_by_their_prompts(
         {**row, "prompt": e.prompt}
         for row, e in zip(right, other_examples, strict=True)
     ]
-    with pytest.raises(UserError, match=r"row 1: its prompt .* --data-seed"):
+    with expect_user_error(r"row 1: its prompt .* --data-seed"):
         scored(tmp_path, rows)
 
 
@@ -138,9 +132,7 @@ def test_a_prompt_that_most_completions_repeat_is_taken_off(
 
 
 def test_prompts_that_few_completions_repeat_are_refused(tmp_path, examples):
-    with pytest.raises(
-        UserError, match=r"2 of 5 completions begin with their prompt \(the first"
-    ):
+    with expect_user_error(r"2 of 5 completions begin with their prompt \(the first"):
         scored(tmp_path, repeat_prompts(examples, 3))
 
 
@@ -163,10 +155,10 @@ def test_a_prompt_is_taken_off_behind_markers_roles_and_templates(
     for e in examples:
         turns = template.replace("8", e.target).format(e.prompt.strip() + blank)
         rows.append({"uid": e.uid, "output": turns})
-    rows[2]["output"] = examples[
-        2
-    ].target  # one that repeats nothing changes no other one
-    assert scored(tmp_path, rows)[0]["exact"].all()
+    # One that repeats nothing changes no other one.
+    rows[2]["output"] = examples[2].target
+    frame, _ = scored(tmp_path, rows)
+    assert frame["exact"].all()
 
 
 def test_a_limit_scores_the_first_of_a_whole_file(tmp_path, examples):
@@ -232,7 +224,7 @@ def test_two_files_are_scored_again_only_where_one_changed(tmp_path, two_files, 
 
 def test_a_run_of_other_files_is_not_overwritten(tmp_path, two_files):
     score_files(tmp_path / "out", *two_files)
-    with pytest.raises(UserError, match="belongs to another command"):
+    with expect_user_error("belongs to another command"):
         score_files(tmp_path / "out", *two_files, labels=["a", "b"])
 
 
@@ -241,7 +233,7 @@ def test_a_run_of_other_files_is_not_overwritten(tmp_path, two_files):
     [(["ce"], "given 1 times"), (["CE", "ce"], "have one label, in capitals")],
 )
 def test_labels_name_each_file(tmp_path, two_files, labels, words):
-    with pytest.raises(UserError, match=words):
+    with expect_user_error(words):
         score_files(tmp_path / "out", *two_files, labels=labels)
 
 

@@ -78,11 +78,12 @@ def test_a_metric_is_compared_where_both_files_have_its_columns(measured, turned
 
 def test_summaries_have_no_numbers_to_count_or_to_test():
     task = load_task("samsum[source=corpus]")
-    frame = pd.DataFrame(
-        {"uid": ["a", "b"], "target": ["x y", "z"], "completion": ["x y", "w"]}
-    )
+    columns = ["uid", "target", "completion"]
+    rows = [("a", "x y", "x y"), ("b", "z", "w")]
+    frame = pd.DataFrame(rows, columns=columns)
     scores, content = measure(task, frame, resamples=20)
     assert content["counts"] == {"text_match": 1}
     # of what the task itself notes
     assert content["metrics"].keys() >= {"rouge1", "rouge2"}
-    assert "exact_match" not in compare(task, scores, scores, resamples=20)["metrics"]
+    comparison = compare(task, scores, scores, resamples=20)
+    assert "exact_match" not in comparison["metrics"]

@@ -2,26 +2,21 @@
 
 import gzip
 import json
-from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 
-from smmd_bench.errors import UserError
-from smmd_bench.maintenance.foreign_completions import score_predictions
-from smmd_bench.results.frames import read_run
 from smmd_bench.scoring.predictions import read_predictions
 
-from ..conftest import DATA
-from .conftest import COUNT, TASK, json_lines
+from ..conftest import DATA, expect_user_error
+from .conftest import COUNT, json_lines, score_files
 
 LIST = json.dumps([{"id": 2**65, "output": "7"}, {"id": 1, "output": ""}], indent=1)
 LARGE = str(2**65)
 LINE = f'{{"id": {LARGE}, "output": "7"}}'
 
 
-def rows_of(path: Path, **options: str) -> list[tuple[Any, ...]]:
+def rows_of(path, **options):
     """Ids and completion of every prediction."""
     return [
         (*p.ids.values(), p.completion) for p in read_predictions(path, **options).rows
@@ -60,7 +55,7 @@ def test_parquet_is_read_by_extension_or_content(tmp_path):
 
 def test_the_first_epoch_of_an_inspect_log_is_read():
     """Inspect 0.3.291 wrote it, packed by Zstandard, of an answer that was cut and four others."""
-    file = read_predictions(DATA / "inspect" / "easy.eval")
+    file = read_predictions(DATA / "inspect/easy.eval")
     ids_and_texts = [(p.ids["id"], p.completion, p.finish_reason) for p in file.rows]
     assert ids_and_texts[:2] == [("0", "-1", "stop"), ("1", "1/5", "stop")]
     assert ids_and_texts[3] == ("3", "999", "max_tokens")
@@ -74,7 +69,7 @@ def test_columns_of_other_names_are_given_and_those_that_are_not_there_named(tmp
         ("q1", "7")
     ]
     for flag in ("id_column", "completion_column"):
-        with pytest.raises(UserError, match=f"--{flag.replace('_', '-')}"):
+        with expect_user_error(f"--{flag.replace('_', '-')}"):
             read_predictions(file, **{flag: "key"})
 
 
@@ -84,7 +79,9 @@ def test_what_a_row_says_of_its_example_is_read(tmp_path):
         "Index": 3, "Question": "c", "input": "", "messages": messages, "output": "7",
         "ground truth": {"text": ["7", 8]}, "label": True, "gold": None, "finish_reason": "length",
     }  # fmt: skip
-    (prediction,) = read_predictions(json_lines(tmp_path / "a.jsonl", [row])).rows
+    file = json_lines(tmp_path / "a.jsonl", [row])
+    (prediction,) = read_predictions(file).rows
+
     assert prediction.ids == {"Index": "3"}
     assert prediction.prompts == {"Question": "c", "messages": "a\nb"}
     assert prediction.targets == {"ground truth": ["7", "8"]}
@@ -115,7 +112,7 @@ def test_a_file_that_is_wrong_is_refused(tmp_path, name, content, words):
         file.write_bytes(content)
     else:
         json_lines(file, content)
-    with pytest.raises(UserError, match=words):
+    with expect_user_error(words):
         read_predictions(file)
 
 
@@ -123,55 +120,39 @@ def test_a_file_that_is_wrong_is_refused(tmp_path, name, content, words):
 def test_samples_of_lm_eval_are_scored_by_their_raw_answers(cache, tmp_path, form):
     """lm-eval 0.4.13 wrote them, two filters a document. The parser reads the first line, so that
     the third and fourth are wrong."""
-    content = (DATA / "lm_eval" / "samples_easy_2026-11-21.jsonl").read_bytes()
-    lines, file = (
-        content.splitlines(),
-        tmp_path / f"samples.jsonl{'.gz' * (form == 'gz')}",
-    )
+    content = (DATA / "lm_eval/samples_easy_2026-11-21.jsonl").read_bytes()
+    lines = content.splitlines()
     assert len(lines) == 2 * COUNT
-    file.write_bytes(
-        {
-            "lines": content,
-            "list": b"[%b]" % b",".join(lines),
-            "gz": gzip.compress(content),
-        }[form]
-    )
-    notes: list[str] = []
-    out = score_predictions(
-        TASK, [file], limit=COUNT, out=tmp_path / "out", say=notes.append
-    )
-    assert read_run(out.path).completions["exact"].tolist() == [
-        True,
-        True,
-        False,
-        False,
-        True,
-    ]
-    assert "5 completions by prompt" in notes[0]
-    with pytest.raises(
-        UserError, match=r"row 1: its inputs is not that of .* test-1-0"
-    ):
-        score_predictions(
-            TASK, [file], limit=COUNT, data_seed=1, out=tmp_path / "other"
-        )
+    file = tmp_path / "samples.jsonl"
+    if form == "list":
+        content = b"[%b]" % b",".join(lines)
+    elif form == "gz":
+        file = tmp_path / "samples.jsonl.gz"
+        content = gzip.compress(content)
+    file.write_bytes(content)
+
+    run, (note,) = score_files(tmp_path / "out", file)
+    assert [*run.completions["exact"]] == [True, True, False, False, True]
+    assert "5 completions by prompt" in note
+    with expect_user_error(r"row 1: its inputs is not that of .* test-1-0"):
+        score_files(tmp_path / "other", file, data_seed=1)
 
 
 def test_details_of_lighteval_are_scored_by_what_its_metrics_read(cache, tmp_path):
     """lighteval 0.13.0 wrote the file: documents 3, 0, 4, 1 and 2, of which 3 is wrong."""
-    file = DATA / "lighteval" / "details_easy_2026-11-26T08-04-31.576316.parquet"
+    file = DATA / "lighteval/details_easy_2026-11-26T08-04-31.576316.parquet"
     assert [row[0] for row in rows_of(file)] == [*"30412"]
-    run = read_run(
-        score_predictions(TASK, [file], limit=COUNT, out=tmp_path / "out").path
-    )
+
+    run, _ = score_files(tmp_path / "out", file)
     assert run.completions["exact"].tolist() == [True, True, True, False, True]
     assert [*run.cells["loss"]] == ["easy"]
+
     doc = {"id": "0", "query": "q", "choices": ["6", "7"], "gold_index": [1]}
     answer = {"text": ["<think>6</think>7"], "text_post_processed": ["7"]}
     detail = json_lines(tmp_path / "a.jsonl", [{"doc": doc, "model_response": answer}])
     (prediction,) = read_predictions(detail).rows
-    assert (prediction.completion, prediction.targets) == ("7", {"target": ["7"]})
+    assert prediction.completion == "7"
+    assert prediction.targets == {"target": ["7"]}
     json_lines(detail, [{"doc": {**doc, "gold_index": [2]}, "model_response": answer}])
-    with pytest.raises(
-        UserError, match=r"a\.jsonl does not have what lighteval 0\.13 writes"
-    ):
+    with expect_user_error(r"a\.jsonl does not have what lighteval 0\.13 writes"):
         read_predictions(detail)

@@ -5,19 +5,19 @@ import pandas as pd
 import pytest
 
 import smmd_bench as sb
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.scoring.score import score_frame
+from tests.conftest import expect_user_error
 
 TASK = load_task("arithmetic")
 
 
-def completions(pairs: list[tuple[str, str]], **columns: object) -> pd.DataFrame:
+def completions(pairs, **columns):
     frame = pd.DataFrame(pairs, columns=["completion", "target"])
     return frame.assign(uid=[f"u{at}" for at in range(len(pairs))], **columns)
 
 
-def one(completion: str, target: str) -> dict:
+def one(completion, target):
     """The score of one completion."""
     (row,) = score_frame(TASK, completions([(completion, target)])).to_dict("records")
     return row
@@ -25,7 +25,9 @@ def one(completion: str, target: str) -> dict:
 
 def test_values_are_compared_exactly_and_not_their_text():
     row = one("0.5", "1/2")
-    assert (row["exact"], row["text_match"], row["error"]) == (True, False, 0.0)
+    assert row["exact"] is True
+    assert row["text_match"] is False
+    assert row["error"] == 0.0
     row = one("0.3333333333333333", "1/3")  # equal as floats
     assert row["parsed"] == row["answer"]
     assert not row["exact"]
@@ -35,7 +37,9 @@ def test_values_are_compared_exactly_and_not_their_text():
 
 def test_an_unparsable_completion_is_wrong_and_has_no_error():
     row = one("many", "3")
-    assert (row["valid"], row["exact"], row["category"]) == (False, False, "invalid")
+    assert row["valid"] is False
+    assert row["exact"] is False
+    assert row["category"] == "invalid"
     assert math.isnan(row["parsed"])
     assert math.isnan(row["error"])
 
@@ -44,7 +48,8 @@ def test_errors_are_computed_before_they_are_rounded_and_are_infinite_beyond_flo
     assert one("10000000000000000001", "10000000000000000000")["error"] == 1.0
     for sign in (1, -1):
         row = one(str(sign * (10**400 - 1)), "1")
-        assert (row["parsed"], row["error"]) == (sign * math.inf, math.inf)
+        assert row["parsed"] == sign * math.inf
+        assert row["error"] == math.inf
 
 
 def test_attributes_are_taken_over_and_the_order_is_kept():
@@ -57,7 +62,7 @@ def test_attributes_are_taken_over_and_the_order_is_kept():
 
 
 def test_an_attribute_cannot_shadow_a_score():
-    with pytest.raises(UserError, match="attribute error of task arithmetic"):
+    with expect_user_error("attribute error of task arithmetic"):
         score_frame(TASK, completions([("1", "1")], error=[1]))
 
 
@@ -73,6 +78,7 @@ def test_score_gives_a_row_a_completion_and_the_metrics():
     ]
     assert frame["exact"].tolist() == [True, False, False, False]
     assert frame["level"].tolist() == list("abcd")
+
     metrics = frame.attrs["metrics"]
     assert metrics["exact_match"]["value"] == 25.0
     assert metrics["parse_failure_rate"]["value"] == 25.0
@@ -108,15 +114,13 @@ def test_references_are_targets_or_numbers(reference):
     ],
 )
 def test_what_cannot_be_scored_is_named(completions, references, said):
-    with pytest.raises(UserError, match=said):
+    with expect_user_error(said):
         sb.score(TASK, completions, references)
 
 
 @pytest.mark.parametrize("attributes", [{"exact": [1, 2]}, {"level": ["easy"]}])
 def test_an_attribute_has_a_name_of_its_own_and_a_value_a_completion(attributes):
-    with pytest.raises(
-        UserError, match=f"The attribute '{next(iter(attributes))}' has the name"
-    ):
+    with expect_user_error(f"The attribute '{next(iter(attributes))}' has the name"):
         sb.score(TASK, ["1", "2"], ["1", "2"], attributes)
 
 

@@ -1,7 +1,6 @@
 """Addresses follow from content alone; names and digests from what they name."""
 
 import os
-from pathlib import Path
 
 import pytest
 
@@ -49,12 +48,13 @@ def test_a_folders_name_can_be_read_and_follows_from_the_content():
 def test_a_digest_of_files_follows_from_names_and_contents_and_not_from_the_place(
     tmp_path,
 ):
-    def digest(folder: str, **files: str) -> str:
+    def digest(folder, **files):
         place = tmp_path / folder
         place.mkdir()
         for name, text in files.items():
             (place / name).write_text(text)
-        return digest_of_files([place / name for name in files], place)
+        paths = [place / name for name in files]
+        return digest_of_files(paths, place)
 
     first = digest("one", a="1", b="2")
     assert first == digest("two", b="2", a="1")
@@ -62,7 +62,7 @@ def test_a_digest_of_files_follows_from_names_and_contents_and_not_from_the_plac
     assert first != digest("four", a="1")
 
 
-def settle_times(monkeypatch) -> None:
+def settle_times(monkeypatch):
     """Let the files of a test be old: their times cannot be set back."""
     monkeypatch.setattr(addresses, "_CLOCK_STEP", 0)
 
@@ -90,7 +90,7 @@ def test_other_content_of_the_same_size_and_date_is_another_file(
     assert len({*digests}) == 4
 
 
-def count_reads(monkeypatch) -> list[Path]:
+def count_reads(monkeypatch):
     """The files whose content is read from now on."""
     read = []
     content_digest = addresses.content_digest

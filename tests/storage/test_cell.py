@@ -52,7 +52,7 @@ def test_nothing_is_known_of_a_cell_that_is_not_trained(tmp_path):
 
 def test_the_selected_epoch_is_tested_with_its_weights(cell):
     assert cell.tested == Weights(2, "w2")
-    assert cell.checkpoint == cell.trained / "epochs" / "2"
+    assert cell.checkpoint == cell.trained / "epochs/2"
     (cell.checkpoint / "model.safetensors").unlink()
     assert again(cell).checkpoint is None
     assert again(cell).tested == Weights(2, "w2")  # which its results are still of

@@ -3,15 +3,14 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from datasets import Dataset
 
-from smmd_bench.errors import UserError
 from smmd_bench.storage.data_files import DataSource, HubData
+from tests.conftest import expect_user_error
 
 ROWS = [{"question": "1+1?", "answer": "#### 2"}, {"question": "é", "answer": "#### 3"}]
 SOURCE = DataSource(
@@ -23,7 +22,7 @@ SOURCE = DataSource(
 )
 
 
-def write(file: Path) -> None:
+def write(file):
     file.parent.mkdir(parents=True, exist_ok=True)
     if file.suffix == ".parquet":
         pq.write_table(pa.Table.from_pylist(ROWS), file)
@@ -67,8 +66,8 @@ def test_a_split_that_datasets_saved_is_read(name, data):
 
 def test_a_damaged_split_that_datasets_saved_is_refused(data):
     Dataset.from_list(ROWS).save_to_disk(data / "test")
-    (data / "test" / "data-00000-of-00001.arrow").write_bytes(b"no rows")
-    with pytest.raises(UserError, match="test is not a readable Arrow file"):
+    (data / "test/data-00000-of-00001.arrow").write_bytes(b"no rows")
+    with expect_user_error("test is not a readable Arrow file"):
         SOURCE.rows("test")
 
 
@@ -76,9 +75,9 @@ def test_its_identity_is_its_content(tmp_path, monkeypatch):
     identities = []
     for place in ("one", "two", "three"):
         monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path / place))
-        write(tmp_path / place / "toy" / "train.jsonl")
+        write(tmp_path / place / "toy/train.jsonl")
         if place == "three":
-            (tmp_path / place / "toy" / "train.jsonl").write_text("{}")
+            (tmp_path / place / "toy/train.jsonl").write_text("{}")
         identities.append(SOURCE.identity("train"))
 
     assert identities[0] == identities[1] != identities[2]
@@ -107,24 +106,21 @@ def test_its_identity_is_its_content(tmp_path, monkeypatch):
 )
 def test_a_broken_file_is_named_with_what_is_wrong(text, wrong, data):
     (data / "train.jsonl").write_text(text)
-    with pytest.raises(UserError) as error:
-        replace(SOURCE, columns=("question", "answer")).rows("train")
     file = data / "train.jsonl"
-    assert str(error.value).startswith(
-        f"{file} is not a readable jsonl file ({wrong}): copy it "
-    )
+    message = f"{file} is not a readable jsonl file ({wrong}): copy it "
+    with expect_user_error(f"^{re.escape(message)}"):
+        replace(SOURCE, columns=("question", "answer")).rows("train")
 
 
 @pytest.mark.usefixtures("no_copy")
 def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(tmp_path):
-    with pytest.raises(UserError) as error:
-        SOURCE.rows("train")
-    assert re.fullmatch(
+    message = (
         r"The data nobody/toy cannot be fetched from the hub \(.*(nobody/toy|hub|offline).*\): run "
         r"`smmd-bench prepare toy` where there is a network, or give a folder that holds "
-        r"toy/train\.jsonl with --data-dir\.",
-        str(error.value),
+        r"toy/train\.jsonl with --data-dir\."
     )
+    with expect_user_error(f"^{message}$"):
+        SOURCE.rows("train")
     assert not list(tmp_path.rglob("*.jsonl"))
 
 

@@ -29,7 +29,7 @@ def test_an_error_leaves_the_file_as_it_was_and_nothing_beside_it(
     file = tmp_path / "a"
     files.write_text(file, "old")
 
-    def write() -> None:
+    def write():
         with files.atomic(file) as temporary:
             temporary.write_text("new")
             raise error
@@ -41,9 +41,9 @@ def test_an_error_leaves_the_file_as_it_was_and_nothing_beside_it(
 
 
 def test_a_folder_appears_whole_and_goes_on_where_it_was_killed(tmp_path):
-    folder = tmp_path / "decode" / "key"
+    folder = tmp_path / "decode/key"
 
-    def make() -> None:
+    def make():
         with files.write_folder(folder) as part:
             (part / "first").touch()
             raise KeyboardInterrupt
@@ -77,7 +77,7 @@ def test_a_folder_appears_whole_and_goes_on_where_it_was_killed(tmp_path):
 @pytest.fixture(params=["", "{", "[1]", '{"a": 1} x', "[" * 100_000])
 def damaged(request, tmp_path):
     """A damaged file in a folder of the stage `measure`."""
-    file = tmp_path / "measure" / "key" / "metrics.json"
+    file = tmp_path / "measure/key/metrics.json"
     files.write_text(file, request.param)
     return file
 
@@ -124,7 +124,7 @@ def test_parquet_is_verified_and_set_aside_where_something_is_made_from_it(
     tmp_path, name, remedy
 ):
     stages = [tmp_path / "decode"]
-    file = tmp_path / "decode" / "key" / f"{name}.parquet"
+    file = tmp_path / "decode/key" / f"{name}.parquet"
     files.write_parquet(file.with_name("completions.parquet"), FRAME)
     files.write_parquet(file, FRAME)
     files.set_damaged_aside(stages)

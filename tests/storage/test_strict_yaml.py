@@ -37,7 +37,8 @@ def test_what_yaml_1_1_converts_is_text_as_it_is_written(word):
 @pytest.mark.parametrize("word", PLAIN)
 def test_decimal_numbers_truth_values_and_null_are_no_text(word):
     (value,) = read_yaml(f"a: {word}").values()
-    assert (type(value), value) == (type(PLAIN[word]), PLAIN[word])
+    assert type(value) is type(PLAIN[word])
+    assert value == PLAIN[word]
 
 
 @given(CONTENT)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from PIL import Image
 from smmd_bench.tasks.chartqa import ChartQA, lm_eval_relaxed
 
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
+from tests.conftest import expect_user_error
 
 TASK = ChartQA()
 
@@ -36,29 +36,35 @@ def relaxed_correctness(target, prediction, max_relative_change=0.05):
 
 
 def test_an_example_has_one_picture_and_a_number():
-    example = TASK.examples("train", 0, 3)[2]
+    *_, example = TASK.examples("train", 0, 3)
     assert example.uid == "chartqa-synthetic-train-0-1-0"
     assert example.prompt == "Question: What is the highest value of Old?\nAnswer:"
-    assert (example.target, example.answer) == (" 1", TASK.parse("1"))
+    assert example.target == " 1"
+    assert example.answer == TASK.parse("1")
     (picture,) = example.images
     with Image.open(picture) as image:
-        assert (image.format, image.mode, image.size) == ("PNG", "RGB", (448, 336))
-    assert TASK.examples("test", 0, 7) == TASK.examples("test", 0, 20)[:7]
+        assert image.format == "PNG"
+        assert image.mode == "RGB"
+        assert image.size == (448, 336)
+
+
+def test_fewer_examples_are_the_first_of_more():
+    twenty = TASK.examples("test", 0, 20)
+    assert TASK.examples("test", 0, 7) == twenty[:7]
 
 
 def test_plain_charts_are_other_examples_of_the_drawn_source_alone():
     plain = load_task("chartqa[charts=plain]")
     examples = plain.examples("test", 0, 20)
     assert {example.attributes["reading"] for example in examples} == {"printed"}
+
     with Image.open(examples[0].images[0]) as image:
         assert image.size == (308, 224)
     for example, other in zip(examples, TASK.examples("test", 0, 20), strict=True):
         assert example.uid != other.uid
         assert example.images != other.images
     assert plain.identity("test", 0) != TASK.identity("test", 0)
-    with pytest.raises(
-        UserError, match=r"no plain charts: write chartqa\[source=synthetic"
-    ):
+    with expect_user_error(r"no plain charts: write chartqa\[source=synthetic"):
         load_task("chartqa[source=official,charts=plain]").examples("test", 0, 1)
 
 
@@ -112,7 +118,7 @@ def lm_eval_scorer():
     package = find_spec("lm_eval")
     if package is None or package.origin is None:
         pytest.skip("lm-eval is not installed")
-    path = Path(package.origin).parent / "tasks" / "chartqa" / "utils.py"
+    path = Path(package.origin).parent / "tasks/chartqa/utils.py"
     return runpy.run_path(str(path))["ExplicitPromptRelaxedCorrectness"]()
 
 

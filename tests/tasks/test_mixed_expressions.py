@@ -24,7 +24,7 @@ from ..conftest import DATA
 
 # 200 (question, answer) pairs of the real package for each level and seed.
 VECTORS = json.loads(
-    (DATA / "arithmetic" / "mixed_vectors.json").read_text(encoding="utf-8")
+    (DATA / "arithmetic/mixed_vectors.json").read_text(encoding="utf-8")
 )
 # sha256 of 20,000 lines "question TAB answer" of the real package 1.0.1 with sympy 1.14.0 on
 # Python 3.11, seed 12345: long enough to meet the rare paths (products of value 0, large primes).
@@ -111,6 +111,7 @@ def test_splits_take_ninety_and_five_per_cent_of_expressions_and_never_change():
     assert shares == pytest.approx(
         {"train": 0.90, "validation": 0.05, "test": 0.05}, abs=0.01
     )
+
     fixed = {
         "1 + 2": "train",
         "13 + 1": "test",

@@ -110,6 +110,7 @@ def test_plain_text_of_plain_text_is_the_same():
         == "12,000,000\n km in 2020 100 of 5000"
     )
     assert plain_text(" a\n\nb ") == "a\n\nb"
+
     for begin in ("", *BEGINS):
         assert {plain_text(f"{begin}8/15{end}") for end in ("", *ENDS)} == {"8/15"}
     assert [plain_text(text) for text in KEPT] == KEPT

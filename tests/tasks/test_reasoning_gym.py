@@ -11,9 +11,10 @@ from smmd_bench.tasks.reasoning_gym import _NAMES, ReasoningGym
 
 import smmd_bench as sb
 from smmd_bench.conformance.suite import violations
-from smmd_bench.contracts import UserError, parse_number
+from smmd_bench.contracts import parse_number
 from smmd_bench.plugin_system.parameters import parameters_of
 from smmd_bench.scoring.score import score
+from tests.conftest import expect_user_error
 
 EASY = "max_decimal_places=2,max_digits=2,max_terms=2"
 EASY_DECIMALS = f"reasoning_gym[name=decimal_chain_sum,{EASY}]"
@@ -72,9 +73,7 @@ def test_no_question_is_in_two_splits_nor_in_one_twice_even_where_there_are_few(
 
 def test_too_few_questions_are_counted_in_the_error():
     task = sb.load_task("reasoning_gym[name=gcd,max_value=4]")
-    with pytest.raises(
-        UserError, match=r"gcd has \d different questions for test, not 10: ask"
-    ):
+    with expect_user_error(r"gcd has \d different questions for test, not 10: ask"):
         task.examples("test", 0, 10)
 
 
@@ -106,7 +105,7 @@ def test_a_question_is_the_one_that_the_package_makes_with_these_parameters():
     ],
 )
 def test_a_mistake_gets_a_sentence(parameters, sentence):
-    with pytest.raises(UserError, match=sentence):
+    with expect_user_error(sentence):
         sb.load_task(f"reasoning_gym[{parameters}]")
 
 

@@ -77,6 +77,7 @@ def test_rouge_is_that_of_rouge_score_and_no_summary_fails_to_give_a_number():
     for kind, values in expected.items():
         assert scores[kind].tolist() == values
         assert content["metrics"][kind]["value"] == pytest.approx(100 * sum(values) / 6)
+
     assert expected["rougeL"][5] == 1
     assert expected["rougeL"][2] == 0
     assert expected["rougeL"][4] > 0.3  # blank lines stand before it

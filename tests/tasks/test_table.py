@@ -1,8 +1,6 @@
 """A task from a file: what its rows become, its keys, its mistakes, and a run from elsewhere."""
 
-import json
 import re
-import shlex
 import shutil
 from pathlib import Path
 
@@ -10,9 +8,9 @@ import pandas as pd
 import pytest
 
 import smmd_bench as sb
-from smmd_bench.contracts import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system.parameters import canonical
+from tests.conftest import expect_user_error
 
 from ..in_process import call
 
@@ -33,7 +31,7 @@ def spec(path, rows, more=""):
     if path.suffix == ".parquet":
         frame.to_parquet(path)
     elif path.suffix == ".jsonl":
-        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+        frame.to_json(path, orient="records", lines=True)
     else:
         frame.to_csv(path, index=False, encoding="utf-8-sig")  # as Excel does
     return f'table[path="{path}",{COLUMNS}{more}]'
@@ -81,10 +79,8 @@ def test_other_answers_are_texts(tmp_path):
     texts = [{"Question": f"Why {at}?", "Answer": "No, 1"} for at in range(200)]
     text_spec = spec(tmp_path / "w.csv", [*rows(), *texts])
     task = sb.load_task(text_spec)
-    assert [metric.name for metric in task.metrics()] == [
-        "text_match",
-        "truncation_rate",
-    ]
+    names = [metric.name for metric in task.metrics()]
+    assert names == ["text_match", "truncation_rate"]
     assert task.parse("1") is None
     assert sb.violations(text_spec) == []
 
@@ -99,10 +95,8 @@ def test_a_title_is_how_tables_call_it_and_changes_no_key(tmp_path):
 
 
 def test_a_column_says_the_split_and_a_template_the_prompt(tmp_path):
-    told = [
-        {**row, "Unit, SI": "m", "part": SPLITS[at % 3]}
-        for at, row in enumerate(rows(9))
-    ]
+    frame = pd.DataFrame(rows(9))
+    told = frame.assign(**{"Unit, SI": "m", "part": SPLITS * 3})
     more = r',split=part,prompt="In {Unit, SI}, [{part}]\n{Question} A:"'
     task = sb.load_task(spec(tmp_path / "a,b.csv", told, more))
     assert task.paper_sizes == dict.fromkeys(SPLITS, 3)
@@ -144,7 +138,7 @@ MISTAKES = [
 @pytest.mark.parametrize(("content", "more", "message"), MISTAKES)
 def test_a_mistake_is_named_with_its_place(content, more, message, tmp_path):
     file_spec = spec(tmp_path / "a.csv", content, more)
-    with pytest.raises(UserError, match=re.escape(message)):
+    with expect_user_error(re.escape(message)):
         sb.load_task(file_spec).examples("test", 0)
 
 
@@ -171,21 +165,23 @@ def test_a_run_goes_on_in_another_folder_and_its_reports_need_no_file(tmp_path):
     first.mkdir()
     other.mkdir()
     spec(first / "mine.csv", rows())
-    command = shlex.split(
+    command = (
         f"train-eval --task table[path=mine.csv,{COLUMNS}] --losses ce,smmd --engine transformers "
         "--executor in_process --train-examples 16 --validation-examples 4 --test-examples 4 "
         "--epochs 1 --set batch_size=8 --set micro_batch_size=8 --out ../run"
     )
     assert call(command, first).status == 0
+
     moved = Path(shutil.move(first / "mine.csv", other))
-    assert "all are done" in call([*command, "--extend", "--dry-run"], other).output
+    assert "all are done" in call(f"{command} --extend --dry-run", other).output
+
     moved.unlink()
-    assert call(["report", "../run"], other).status == 0
+    assert call("report ../run", other).status == 0
     (label,) = sb.read_run(tmp_path / "run").cells["task"].unique()
     assert (
         label == "table[answer=Answer,answers=numbers,path=mine.csv,question=Question]"
     )
-    reports = {path.stem for path in (tmp_path / "run" / "reports").glob("*/*")}
+    reports = {path.stem for path in (tmp_path / "run/reports").glob("*/*")}
     assert {"task_table", "overview", "verdict"} <= reports
-    with pytest.raises(UserError, match=r"There is no file .*/other/mine\.csv: give"):
+    with expect_user_error(r"There is no file .*/other/mine\.csv: give"):
         call(command, other)

@@ -7,6 +7,7 @@ import pytest
 import smmd_bench as sb
 from smmd_bench.contracts import UserError
 from smmd_bench.plugin_system.parameters import canonical
+from tests.conftest import expect_user_error
 
 from ..in_process import call
 
@@ -73,17 +74,11 @@ def test_without_validation_a_tenth_of_train_is_drawn_and_said(files, tmp_path):
 
 def test_files_and_columns_say_splits_but_not_both(files):
     pair = files(train=rows(), test=rows(9, "T")).replace("]", ",split=part]")
-    with pytest.raises(
-        UserError, match="table has train and test and split: name one file by"
-    ):
+    with expect_user_error("table has train and test and split: name one file by"):
         sb.load_task(pair).examples("test", 0)
-    with pytest.raises(
-        UserError, match="table has path and test: name one file by path"
-    ):
+    with expect_user_error("table has path and test: name one file by path"):
         sb.load_task(files(path=rows(), test=rows(9, "T"))).examples("test", 0)
-    with pytest.raises(
-        UserError, match=r"no row for train: add rows, or .* or train=FILE"
-    ):
+    with expect_user_error(r"no row for train: add rows, or .* or train=FILE"):
         sb.load_task(files(test=rows())).examples("train", 0)
 
 
@@ -93,11 +88,12 @@ def test_all_bad_rows_are_named_at_once(files):
     with pytest.raises(UserError) as error:
         sb.load_task(files(train=train, test=test)).examples("test", 0)
     message = str(error.value).replace("question or answer is empty", "…")
+
     assert message.partition("train.jsonl, ")[2] == (
         "row 4: its …: correct it, or remove the row (3 rows are wrong, the next being test.jsonl, "
         "row 3: its …; test.jsonl, row 6: its prompt 'Q 7?\\nAnswer: ' is in another split, too)."
     )
-    with pytest.raises(UserError, match=r"62 rows are wrong.*row 20: [^;]*\)\.$"):
+    with expect_user_error(r"62 rows are wrong.*row 20: [^;]*\)\.$"):
         sb.load_task(files(train=rows(answer=""), test=test)).examples("test", 0)
 
 
@@ -120,16 +116,16 @@ def test_a_question_twice_in_the_test_is_refused_before_training_and_scoring(
         f"train-eval --task {spec} --losses ce --dry-run",
         f"score --task {spec} --predictions made.jsonl",
     ):
-        with pytest.raises(UserError, match=message):
-            call(command.split(), tmp_path)
+        with expect_user_error(message):
+            call(command, tmp_path)
 
 
 def test_a_question_twice_in_train_is_said_before_training_and_by_sample(
     files, tmp_path
 ):
     spec = files(train=[*rows(), *rows(2)], validation=rows(5, "V"), test=rows(9, "T"))
-    train = f"train-eval --task {spec} --losses ce --dry-run".split()
-    for words in (train, f"sample {spec} -n 1".split()):
+    train = f"train-eval --task {spec} --losses ce --dry-run"
+    for words in (train, f"sample {spec} -n 1"):
         outcome = call(words, tmp_path)
         assert outcome.status == 0
         output = " ".join(outcome.output.split())
@@ -141,10 +137,9 @@ def test_a_cell_that_the_prompt_needs_is_never_empty(tmp_path):
     content = rows(50, unit="m")
     del content[0]["unit"]
     file, prompt = tmp_path / "a.jsonl", ',prompt="In { unit }: {question}"'
-    with pytest.raises(
-        UserError, match=r"a\.jsonl, row 1: its unit is empty, and the prompt nee"
-    ):
+    with expect_user_error(r"a\.jsonl, row 1: its unit is empty, and the prompt nee"):
         table(file, content, prompt).examples("train", 0)
+
     assert (
         table(file, content[1:], prompt)
         .examples("train", 0)[0]
@@ -154,9 +149,7 @@ def test_a_cell_that_the_prompt_needs_is_never_empty(tmp_path):
 
 
 def test_doubled_braces_are_refused_and_others_are_themselves(tmp_path):
-    with pytest.raises(
-        UserError, match=r"The prompt '\{\{question\}\}' has doubled braces"
-    ):
+    with expect_user_error(r"The prompt '\{\{question\}\}' has doubled braces"):
         table(tmp_path / "a.jsonl", rows(), ",prompt={{question}}").examples("train", 0)
     task = table(tmp_path / "a.jsonl", rows(), r",prompt=\boxed{} {question}")
     assert task.examples("train", 0)[0].prompt.startswith(r"\boxed{} Q ")

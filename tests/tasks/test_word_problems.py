@@ -9,8 +9,8 @@ from smmd_bench.tasks._final_answer import lm_eval_matches
 from smmd_bench.tasks.gsm8k import GSM8K
 from smmd_bench.tasks.svamp import SVAMP
 
-from smmd_bench.errors import UserError
 from smmd_bench.plugin_system.registry import load_task
+from tests.conftest import expect_user_error
 
 pytestmark = pytest.mark.usefixtures("local_copies")
 
@@ -28,6 +28,7 @@ def test_a_problem_of_gsm8k():
     )
     assert example.answer.value == 18
     assert example.target[example.answer_start :] == " 18"
+
     kept = GSM8K(calculator="keep").examples("test", seed=0)[0]
     assert "16 - 3 - 4 = <<16-3-4=9>>9 duck" in kept.target
     assert kept.target[kept.answer_start :] == " 18"
@@ -39,7 +40,8 @@ def test_a_problem_of_svamp():
         "Question: Each pack of dvds costs 76 dollars. If there is a discount of 25 dollars on "
         "each pack. How much do you have to pay to buy each pack?\nAnswer:"
     )
-    assert (example.target, example.uid) == (" #### 51", "svamp-chal-1")
+    assert example.target == " #### 51"
+    assert example.uid == "svamp-chal-1"
     assert misspelled.attributes["type"] == "Common-Division"
 
 
@@ -67,7 +69,7 @@ def test_a_broken_row_is_the_users_error(
 ):
     monkeypatch.setenv("SMMD_BENCH_DATA", str(tmp_path))
     (tmp_path / file).write_text(text)
-    with pytest.raises(UserError, match=complaint):
+    with expect_user_error(complaint):
         load_task(task).examples("test", 0)
 
 
@@ -110,7 +112,7 @@ def lm_eval_scores(completions, targets):
     from lm_eval.api.metrics import exact_match_hf_evaluate
     from lm_eval.filters.extraction import RegexFilter
 
-    path = Path(lm_eval.__file__).parent / "tasks" / "gsm8k" / "gsm8k.yaml"
+    path = Path(lm_eval.__file__).parent / "tasks/gsm8k/gsm8k.yaml"
     settings = yaml.safe_load(path.read_text())
     (metric,) = settings["metric_list"]
     options = {

@@ -89,10 +89,8 @@ def main():
     for number, case in enumerate(request["cases"]):
         steps, log, sharded = gradients(case, out.parent / "trainer")
         if os.environ.get("RANK", "0") == "0":
-            torch.save(
-                {"steps": steps, "log": log, "sharded": sharded},
-                out.with_suffix(f".{number}.pt"),
-            )
+            content = {"steps": steps, "log": log, "sharded": sharded}
+            torch.save(content, out.with_suffix(f".{number}.pt"))
 
     if torch.distributed.is_initialized():
         torch.distributed.destroy_process_group()

@@ -116,38 +116,49 @@ def test_they_are_the_shortest_prompts_with_the_first_tokens_of_their_targets(
 
     assert chosen == canary_texts(examples, tokenizer, None, 400)
 
+    *short, long = chosen.token_ids
+    *scored_of_short, scored_of_long = chosen.scored
+    assert len(short) == texts.SEQUENCES
+    scored = count_scored(examples, tokenizer)
+    assert [scored[ids] for ids in short] == scored_of_short
+
+    longest = len(short[-1])
+    shorter = [ids for ids in scored if len(ids) < longest]
+    assert len(shorter) <= texts.SEQUENCES
+
+    # A block of a prefix cache, and more.
+    assert len(long) == texts.CACHED
+    assert scored_of_long == texts.CACHED - texts.BLOCK
+    first = short[0]
+    assert long[: len(first)] == first
+
+
+def count_scored(examples, tokenizer):
+    """How many tokens of a target are scored, by the ids of prompt and target."""
     prompts = encode_prompts(tokenizer, [example.prompt for example in examples])
     targets = encode_targets(tokenizer, [example.target for example in examples])
     scored = {}
     for prompt, target in zip(prompts, targets, strict=True):
         first = target[: texts.SCORED]
         scored[*prompt, *first] = len(first)
-    *short, long = chosen.token_ids
-    assert len(short) == texts.SEQUENCES
-    assert [scored[ids] for ids in short] == [*chosen.scored[:-1]]
-
-    shorter = [ids for ids in scored if len(ids) < len(short[-1])]
-    assert len(shorter) <= texts.SEQUENCES
-
-    # A block of a prefix cache, and more.
-    assert len(long) == texts.CACHED
-    assert chosen.scored[-1] == texts.CACHED - texts.BLOCK
-    assert long[: len(short[0])] == short[0]
+    return scored
 
 
 def test_prompts_with_a_picture_come_behind_texts_without(tiny_vlm):
     processor = load_processor(tiny_vlm("qwen2_5_vl"))
-    chosen = canary_texts(sums(30), processor.tokenizer, processor, 400)
-    general = general_texts(processor.tokenizer, processor)
+    tokenizer = processor.tokenizer
+    chosen = canary_texts(sums(30), tokenizer, processor, 400)
+    general = general_texts(tokenizer, processor)
 
     assert chosen.pictures == texts.SEQUENCES_WITH_PICTURES
 
-    first_picture = len(general.token_ids) - general.pictures
-    assert chosen.token_ids[:first_picture] == general.token_ids[:first_picture]
+    texts_alone = general.token_ids[: -general.pictures]
+    count = len(texts_alone)
+    assert chosen.token_ids[:count] == texts_alone
 
     placeholder = processor.image_token_id
     counts = [ids.count(placeholder) for ids in chosen.token_ids]
-    assert counts == [0] * first_picture + [1] * chosen.pictures
+    assert counts == [0] * count + [1] * chosen.pictures
 
     bare = [Example("a", "1+1=", "2", Answer(2))]
-    assert canary_texts(bare, processor.tokenizer, processor, 400) == general
+    assert canary_texts(bare, tokenizer, processor, 400) == general

@@ -9,6 +9,7 @@ from transformers import AutoModelForCausalLM, AutoTokenizer
 
 from smmd_bench.encoding.data import RightPaddingCollator
 from smmd_bench.models.tokenizers import load_tokenizer
+from smmd_bench.training import trainer
 from smmd_bench.training.trainer import ObjectiveTrainer, own_forward
 
 from ..conftest import TOKENIZERS
@@ -49,7 +50,7 @@ def require_equal_without_casts(monkeypatch, base, folder, data, tokenizer, **re
 
     weights, values, casts = trained()
     monkeypatch.setattr(
-        ObjectiveTrainer, "_without_casts", lambda trainer: nullcontext()
+        trainer, "without_casts", lambda model, *, autocast: nullcontext()
     )
     stock_weights, stock_values, stock_casts = trained()
 
@@ -116,13 +117,13 @@ def test_a_canary_within_training_casts_its_inputs(tiny, tmp_path):
     def watch(model):
         plain = ObjectiveTrainer._clip_grad_norm
 
-        def clip(trainer, wrapped):
+        def clip(of_trainer, wrapped):
             with own_forward(model), torch.no_grad():
                 logits.append(model(input_ids=ids).logits)
             layers = [m for m in model.modules() if hasattr(m, "lora_A")]
             assert layers
             assert not any(layer.cast_input_dtype_enabled for layer in layers)
-            return plain(trainer, wrapped)
+            return plain(of_trainer, wrapped)
 
         patch.setattr(ObjectiveTrainer, "_clip_grad_norm", clip)
 

@@ -125,15 +125,13 @@ def test_gradients_are_those_of_one_process(gradients):
     cases, run = gradients
     of_one_process = run(1)
     for processes, strategy in ((2, "ddp"), (2, "fsdp2"), (4, "fsdp2")):
-        for case, alone, several in zip(
-            cases, of_one_process, run(processes, strategy), strict=True
-        ):
+        of_several = run(processes, strategy)
+        for case, alone, several in zip(cases, of_one_process, of_several, strict=True):
             where = f"{case} in {processes} processes ({strategy})"
             assert several["sharded"] == (strategy == "fsdp2"), where
             assert len(alone["steps"]) == 3, where
-            for expected, gradients in zip(
-                alone["steps"], several["steps"], strict=True
-            ):
+            steps = zip(alone["steps"], several["steps"], strict=True)
+            for expected, gradients in steps:
                 require_same_gradients(gradients, expected, where)
             require_same_log(several["log"], alone["log"], 1e-6)
 

@@ -3,13 +3,11 @@
 import os
 from contextlib import suppress
 from pathlib import Path
-from typing import Any
 
 import pandas as pd
 import pytest
 import torch
 
-from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.training import stage, tracking
@@ -17,6 +15,7 @@ from smmd_bench.training.epochs import Epochs
 from smmd_bench.training.sampler import LengthGroups
 from smmd_bench.training.stage import train_cell
 from smmd_bench.training.trainer import ObjectiveTrainer
+from tests.conftest import expect_user_error, silent
 
 pytestmark = pytest.mark.engine
 
@@ -30,9 +29,7 @@ def cell(tmp_path):
             {"epoch": epoch, "step": 10 * epoch},
         )
 
-    write_json(
-        tmp_path / "epochs" / ".3.part" / "canary.json", {"epoch": 3, "step": 30}
-    )
+    write_json(tmp_path / "epochs/.3.part/canary.json", {"epoch": 3, "step": 30})
     for step in (10, 20, 30, 40):
         add_state(tmp_path, step, step // 10)
     return tmp_path
@@ -48,7 +45,7 @@ def add_state(cell, step, epochs):
 
 def test_it_goes_on_after_the_last_whole_epoch(cell):
     epochs = Epochs(cell, None, None, None)
-    assert epochs.last_complete() == str(cell / "training" / "checkpoint-20")
+    assert epochs.last_complete() == str(cell / "training/checkpoint-20")
 
     states = {p.name for p in (cell / "training").iterdir()}
     # states without their weights are removed
@@ -86,6 +83,18 @@ SMALL = {
 }  # fmt: skip
 
 
+def sole_cell(loss, recipe, **options):
+    """The only cell of an experiment on arithmetic."""
+    tasks, losses = ("arithmetic",), (loss,)
+    (cell,) = Experiment(tasks, losses, base=False, recipe=recipe, **options).cells
+    return cell
+
+
+def log_of(stored):
+    """The log of a training, but for how long its steps took."""
+    return pd.read_parquet(stored.place("train_log")).drop(columns="seconds")
+
+
 FULL = {"method": "full", "group_by_length": True}
 LORA = {"method": "lora", "lora_dropout": 0.1, "group_by_length": False}
 
@@ -111,24 +120,15 @@ def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_pat
                 if done == stop:
                     raise _StoppedError
 
-        experiment = Experiment(
-            models=(model,), tasks=("arithmetic",), losses=("smmd",), base=False,
-            recipe={**SMALL, **recipe, **more},
-        )  # fmt: skip
+        cell = sole_cell("smmd", {**SMALL, **recipe, **more}, models=(model,))
         with suppress(_StoppedError):
-            train_cell(experiment.cells[0], folder, progress)
-        stored = experiment.cells[0].stored(folder)
+            train_cell(cell, folder, progress)
+        stored = cell.stored(folder)
         if stored.receipt is None:
             return None, steps, None
-        weights = [
-            stored.receipt["epochs"],
-            read_json(stored.trained / "canaries.json"),
-        ]
-        return (
-            weights,
-            steps,
-            pd.read_parquet(stored.place("train_log")).drop(columns="seconds"),
-        )
+        canaries = read_json(stored.trained / "canaries.json")
+        weights = stored.receipt["epochs"], canaries
+        return weights, steps, log_of(stored)
 
     expected, _, log = trained(tmp_path / "plain")
     _, steps, _ = trained(tmp_path / "killed", 4, save_minutes=0)
@@ -163,17 +163,10 @@ def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
         monkeypatch.setattr(ObjectiveTrainer, "compute_loss", limited)
         monkeypatch.setattr(stage, "ObjectiveTrainer", make)
         sizes.clear()
-        experiment = Experiment(
-            tasks=("arithmetic",),
-            losses=("ntil",),
-            base=False,
-            recipe={**settings, **more},
-        )
-        train_cell(experiment.cells[0], tmp_path / name, lambda *_: None)
-        stored = experiment.cells[0].stored(tmp_path / name)
-        return stored.receipt, pd.read_parquet(stored.place("train_log")).drop(
-            columns="seconds"
-        )
+        cell = sole_cell("ntil", {**settings, **more})
+        train_cell(cell, tmp_path / name, silent)
+        stored = cell.stored(tmp_path / name)
+        return stored.receipt, log_of(stored)
 
     plain, log = trained("plain", 8, micro_batch_size=2)
     halved, _ = trained("halved", 2, rehearse=True, micro_batch_size=8)
@@ -187,9 +180,7 @@ def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
     # the second step failed in its second half
     assert sizes[:8] == [4, 4, 4, 4, 2, 2, 2, 2]
     pd.testing.assert_frame_equal(later_log, log, rtol=2e-2)  # other draws of dropout
-    with pytest.raises(
-        UserError, match=r"micro_batch_size=1: .* gradient_checkpointing=true"
-    ):
+    with expect_user_error(r"micro_batch_size=1: .* gradient_checkpointing=true"):
         trained("never", 0)
 
 
@@ -199,7 +190,7 @@ class _StoppedError(Exception):
 
 def handed(monkeypatch, folder, **recipe):
     """What the stage gives to the Trainer under these settings."""
-    arguments_of_trainer: dict[str, Any] = {}
+    arguments_of_trainer = {}
 
     def trainer(**arguments):
         arguments_of_trainer.update(arguments)
@@ -212,11 +203,9 @@ def handed(monkeypatch, folder, **recipe):
         "test_examples": 8,
         **recipe,
     }
-    experiment = Experiment(
-        tasks=("arithmetic",), losses=("ce",), seeds=(7,), base=False, recipe=settings
-    )
+    cell = sole_cell("ce", settings, seeds=(7,))
     with pytest.raises(_StoppedError):
-        train_cell(experiment.cells[0], folder, lambda *_: None)
+        train_cell(cell, folder, silent)
     return arguments_of_trainer
 
 
@@ -238,10 +227,13 @@ def test_every_option_of_the_recipe_reaches_the_trainer(monkeypatch, tmp_path):
     assert {name: getattr(handed_over["args"], name) for name in wanted} == wanted
     assert handed_over["args"].get_warmup_steps(100) == 25
     assert isinstance(handed_over["sampler"], LengthGroups)
-    assert (handed_over["sampler"].batch_size, handed_over["sampler"].seed) == (8, 7)
+    assert handed_over["sampler"].batch_size == 8
+    assert handed_over["sampler"].seed == 7
 
     adapter = handed_over["model"].peft_config["default"]
-    assert (adapter.r, adapter.lora_alpha, adapter.lora_dropout) == (4, 12, 0.125)
+    assert adapter.r == 4
+    assert adapter.lora_alpha == 12
+    assert adapter.lora_dropout == 0.125
     assert adapter.target_modules == {"q_proj", "down_proj"}
 
     frozen = {p.dtype for p in handed_over["model"].parameters() if not p.requires_grad}
@@ -253,15 +245,13 @@ def test_each_cell_has_a_name_and_a_folder_of_its_own(tmp_path, monkeypatch):
     folders = set()
     for cell in ("0a", "0b"):
         settings = tracking.tracking(
-            "tensorboard", "m smmd[sigma=1] seed 0", tmp_path / "run" / "train" / cell
+            "tensorboard", "m smmd[sigma=1] seed 0", tmp_path / "run/train" / cell
         )
         assert settings["report_to"] == ["tensorboard"]
         assert settings["run_name"] == "m smmd[sigma=1] seed 0"
         folders.add(os.environ["TENSORBOARD_LOGGING_DIR"])
 
     assert len(folders) == 2
-    assert all(
-        Path(f).parent == tmp_path / "run" / "tracking" / "tensorboard" for f in folders
-    )
+    assert all(Path(f).parent == tmp_path / "run/tracking/tensorboard" for f in folders)
     assert os.environ["WANDB_DIR"] == "mine"
     assert os.environ["WANDB_PROJECT"] == "run"

@@ -13,9 +13,9 @@ from transformers import (
 )
 
 import smmd_bench as sb
-from smmd_bench.errors import UserError
 from smmd_bench.models.cards import model_card
 from smmd_bench.models.tokenizers import load_tokenizer
+from tests.conftest import expect_user_error
 from tests.docs.documents import ROOT, blocks
 
 from .trained import moved
@@ -37,10 +37,9 @@ def sums(tokenizer, count):
         target = tokenizer.encode(result, add_special_tokens=False)
         target.append(tokenizer.eos_token_id)
         ids = prompt + target
+        mask = [1] * len(ids)
         labels = [-100] * len(prompt) + target
-        rows.append(
-            {"input_ids": ids, "attention_mask": [1] * len(ids), "labels": labels}
-        )
+        rows.append({"input_ids": ids, "attention_mask": mask, "labels": labels})
     return rows
 
 
@@ -103,15 +102,12 @@ def test_gradient_accumulation_changes_nothing(tiny, tmp_path, loss):
     for name, weight in split.model.named_parameters():
         torch.testing.assert_close(weight, weights[name], rtol=1e-4, atol=1e-6)
 
-    if loss == "gce":  # it divides by tokens, which the Trainer counts
-        assert losses(trainer(tiny, tmp_path, loss, 4, False)) == pytest.approx(
-            expected, rel=1e-4
-        )
-    else:
-        assert losses(trainer(tiny, tmp_path, loss, 1, False)) == pytest.approx(
-            expected, rel=1e-4
-        )
-        with pytest.raises(UserError, match=r"numeric units .*watch\(trainer\)"):
+    # GCE divides by tokens, which the Trainer counts.
+    unwatched = 4 if loss == "gce" else 1
+    alone = trainer(tiny, tmp_path, loss, unwatched, False)
+    assert losses(alone) == pytest.approx(expected, rel=1e-4)
+    if loss != "gce":
+        with expect_user_error(r"numeric units .*watch\(trainer\)"):
             trainer(tiny, tmp_path, loss, 4, False).train()
 
 
@@ -120,7 +116,7 @@ def test_gradient_accumulation_changes_nothing(tiny, tmp_path, loss):
 def test_the_snippets_of_the_page_make_the_steps_of_plain_pytorch(tmp_path, count):
     if count == 4:
         pytest.importorskip("trl", reason="TRL is not installed")
-    page = (ROOT / "docs" / "python-api.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs/python-api.md").read_text(encoding="utf-8")
     snippets = [text for _, text in blocks(page.partition("## In other trainers")[2])]
     folder = model_card("builtin/tiny").folder
     tokenizer = load_tokenizer(folder)

@@ -59,8 +59,8 @@ def moved(model, base):
     distances = {}
     for name, parameter in model.named_parameters():
         name = name.removeprefix("base_model.model.").replace(".base_layer.", ".")
-        way = parameter - start[name] if name in start else parameter
-        distance = float(way.detach().abs().sum())
+        way = parameter.detach() - start.get(name, 0)
+        distance = float(way.abs().sum())
         if distance:
             distances[name] = distance
     return distances

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -31,6 +31,7 @@ from smmd_bench.storage.files import (
     write_parquet,
     write_text,
 )
+from tests.conftest import silent
 
 VERSION = 1
 NO_CANARY = {
@@ -101,7 +102,7 @@ def _receipt(folder: Path, kind: str, epochs: list[dict[str, Any]]) -> None:
 
 def work(stage: str, cells: Sequence[Cell], run: Path) -> dict[Cell, Exception]:
     """Do a job; the error of each cell that failed."""
-    failures: dict[Cell, Exception] = {}
+    failures = {}
     if stage == "train":
         for cell in cells:
             try:
@@ -111,9 +112,9 @@ def work(stage: str, cells: Sequence[Cell], run: Path) -> dict[Cell, Exception]:
         return failures
 
     if stage == "decode":
-        failures = decode_cells(cells, run, lambda *_: None)
+        failures = decode_cells(cells, run, silent)
     decoded = [cell for cell in cells if cell not in failures and cell.trial is None]
-    measure_cells(decoded, run, lambda *_: None)
+    measure_cells(decoded, run, silent)
     return failures
 
 
@@ -121,9 +122,9 @@ def work(stage: str, cells: Sequence[Cell], run: Path) -> dict[Cell, Exception]:
 class InProcess:
     """Runs jobs in this process, so that a kill in a test can be an exception."""
 
-    name: ClassVar[str] = "inprocess"
+    name = "inprocess"
 
-    slots: ClassVar[int] = 1
+    slots = 1
 
     def run(
         self, queue: contracts.JobQueue, folder: Path, progress: contracts.Progress
@@ -139,8 +140,8 @@ class InProcess:
 class StubEngine:
     """Answers follow from weights, flavour and prompt. With flavour 3 nothing can be decoded."""
 
-    name: ClassVar[str] = "stub"
-    version: ClassVar[int] = 1
+    name = "stub"
+    version = 1
 
     flavour: int = contracts.parameter(1, "other answers")
 

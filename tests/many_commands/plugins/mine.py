@@ -1,7 +1,6 @@
 """A loss of the user's, whose STRENGTH is edited."""
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 from smmd_bench.contracts import Loss
 
@@ -12,11 +11,11 @@ STRENGTH = 0
 class Mine:
     """What the stub of the training makes of it depends on `strength`."""
 
-    name: ClassVar[str] = "mine"
-    version: ClassVar[int] = 1
-    replaces_cross_entropy: ClassVar[bool] = False
-    weight: ClassVar[float] = 1.0
-    strength: ClassVar[int] = STRENGTH
+    name = "mine"
+    version = 1
+    replaces_cross_entropy = False
+    weight = 1.0
+    strength = STRENGTH
 
     def bind(self, vocabulary: object) -> Loss:
         raise NotImplementedError  # the training is a stub

@@ -22,16 +22,16 @@ SHIFT = 0
 class Toy:
     """Answers from 0 to 4."""
 
-    name: ClassVar[str] = "toy"
-    version: ClassVar[int] = 1
-    modality: ClassVar[Modality] = Modality.TEXT
-    max_new_tokens: ClassVar[int] = 4
+    name = "toy"
+    version = 1
+    modality = Modality.TEXT
+    max_new_tokens = 4
     paper_sizes: ClassVar[Mapping[Split, int]] = {
         "train": 2,
         "validation": 9,
         "test": 9,
     }
-    transfers: ClassVar[tuple[str, ...]] = ("toy_sums",)
+    transfers = ("toy_sums",)
 
     def examples(
         self, split: Split, seed: int, limit: int | None = None
@@ -62,5 +62,5 @@ class Toy:
 class ToySums(Toy):
     """What the weights of `toy` are tested on, too."""
 
-    name: ClassVar[str] = "toy_sums"
-    transfers: ClassVar[tuple[str, ...]] = ()
+    name = "toy_sums"
+    transfers = ()

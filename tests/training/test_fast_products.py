@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.nn.functional import scaled_dot_product_attention
 
-from smmd_bench.training.matrix_products import SHORT, fast_products
+from smmd_bench.training.faster_steps import SHORT, fast_products
 
 
 def flags():
