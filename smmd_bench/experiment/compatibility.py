@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from ..contracts import Modality
 from ..errors import UserError
 from ..models.cards import ModelCard
+from ..models.recipe import Recipe
 from ..models.tokenizers import reads_images
 from ..plugin_system.registry import load_engine, load_task
 
@@ -38,6 +39,20 @@ def require_images(task: str, card: ModelCard) -> None:
         raise UserError(
             f"The task {task} has images, and the model {card.name} reads text only: take one that "
             f"reads images, such as {DEFAULT_MODELS[Modality.VISION]}."
+        )
+
+
+def require_compilable(task: str, recipe: Recipe) -> None:
+    """Raise UserError where layers are to be compiled together with what was never tried."""
+    if not recipe.compile:
+        return
+    if recipe.gradient_checkpointing:
+        raise UserError(
+            "compile and gradient_checkpointing are not tried together: leave one out."
+        )
+    if load_task(task).modality is Modality.VISION:
+        raise UserError(
+            f"compile is not tried with pictures, which {task} has: leave it out."
         )
 
 

@@ -22,7 +22,13 @@ from ..storage.addresses import folder_name
 from ..storage.cell import BASE
 from ..storage.strict_yaml import write_yaml
 from .cell import Cell
-from .compatibility import INSTEAD, default_model, refusal, require_images
+from .compatibility import (
+    INSTEAD,
+    default_model,
+    refusal,
+    require_compilable,
+    require_images,
+)
 from .tuning import Configuration, read_axes, tuning_grids
 
 
@@ -143,14 +149,16 @@ class Experiment(Settings):
         # A model that the engine cannot run is decoded by another one, with a note.
         refused = preferred if refusal(preferred, card) is not None else None
         task = canonical(load_task(card.task_spec(spec)))
+        recipe = card.recipe(task.partition("[")[0], self.recipe)
         require_images(task, card)
+        require_compilable(task, recipe)
         return Cell(
             model=card.name,
             task=task,
             loss=BASE,
             seed=0,
             data_seed=self.data_seed,
-            recipe=card.recipe(task.partition("[")[0], self.recipe),
+            recipe=recipe,
             engine=canonical(load_engine(INSTEAD)) if refused else preferred,
             asked_engine=refused,
             decoders=rules_of(self.decoders),

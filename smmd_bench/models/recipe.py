@@ -85,6 +85,7 @@ class Recipe(Settings):
     attn_implementation: str = "auto"
     group_by_length: bool = True  # batches of examples of like length: less padding
     gradient_checkpointing: bool = False  # recompute activations to save memory
+    compile: bool = False  # decoder layers by torch.compile, for long trainings
     numeric_rule: Literal["integer", "float"] = "integer"  # which tokens are numeric
     probe_examples: Size | None = None  # test examples with digit probes; None: all
     probe_vectors: Size = 500  # examples that keep full distributions over V_num
@@ -111,8 +112,13 @@ class Recipe(Settings):
 
 
 def recipe_content(recipe: Recipe) -> dict[str, Any]:
-    """Every setting, for a manifest; `select_by` only where it is set, as older runs lack it."""
-    return {k: v for k, v in vars(recipe).items() if k != "select_by" or v is not None}
+    """Every setting, for a manifest; one that older runs lack only where it is set."""
+    lacking = {"select_by": None, "compile": False}
+    content = {}
+    for name, value in vars(recipe).items():
+        if name not in lacking or value != lacking[name]:
+            content[name] = value
+    return content
 
 
 def training_settings(recipe: Recipe) -> dict[str, Any]:
@@ -123,6 +129,8 @@ def training_settings(recipe: Recipe) -> dict[str, Any]:
     # addresses are those of before there was a choice
     if recipe.attn_implementation == "auto":
         del settings["attn_implementation"]
+    if not recipe.compile:
+        del settings["compile"]
     return settings
 
 

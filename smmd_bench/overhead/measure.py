@@ -163,9 +163,9 @@ def _tabulate_repeats(
 
 def _collect_errors(rows: pd.DataFrame, settings: OverheadSettings) -> pd.Series[str]:
     """Collect what failed of each row, by repeat; empty where nothing did."""
-    failed = rows[rows["error"].notna()]
-    # Repeats count from 0 in files, and from 1 for people.
-    repeats = (failed["repeat"] + 1).astype(str)
-    sentences = "repeat " + repeats + ": " + failed["error"]
-    by_row = sentences.groupby(failed["row"]).agg("; ".join)
-    return by_row.reindex(list(settings.rows), fill_value="")
+    errors: dict[str, list[str]] = {row: [] for row in settings.rows}
+    for failed in rows[rows["error"].notna()].to_dict("records"):
+        # Repeats count from 0 in files, and from 1 for people.
+        sentence = f"repeat {failed['repeat'] + 1}: {failed['error']}"
+        errors[failed["row"]].append(sentence)
+    return pd.Series({row: "; ".join(sentences) for row, sentences in errors.items()})

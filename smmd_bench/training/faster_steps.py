@@ -1,5 +1,7 @@
 """What makes a step faster and changes none of its numbers: fewer casts, walks, better products."""
 
+import os
+import shutil
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
@@ -7,6 +9,9 @@ from typing import Any
 import torch
 from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
+
+from ..contracts.executor import is_sharded
+from ..errors import UserError
 
 # positions, up to which attention by whole products is faster than by blocks
 SHORT = 256
@@ -102,3 +107,30 @@ def with_casts(model: Any) -> Iterator[None]:
     finally:
         for layer in uncast:
             layer.cast_input_dtype_enabled = False
+
+
+def compile_layers(model: Any) -> None:
+    """Let torch compile each decoder layer, with its adapter, in place: weights keep their names.
+
+    Lengths differ from batch to batch and are dynamic; the objective is not compiled. Raises
+    UserError with FSDP2, without a C++ compiler, or where transformers marks no layers.
+    """
+    if is_sharded():
+        raise UserError("compile=true is not tried with strategy=fsdp2: leave one out.")
+
+    from transformers.modeling_layers import GradientCheckpointingLayer
+
+    compilers = (os.environ.get("CXX"), "g++", "clang++", "c++")
+    if not any(shutil.which(name) for name in compilers if name):
+        raise UserError(
+            "compile=true needs a C++ compiler, and none is on PATH: install g++, name one in CXX, "
+            "or leave compile out."
+        )
+    layers = [m for m in model.modules() if isinstance(m, GradientCheckpointingLayer)]
+    if not layers:
+        raise UserError(
+            f"transformers marks no layers of {type(model).__name__} that could be compiled: leave "
+            "compile out."
+        )
+    for layer in layers:
+        layer.compile(dynamic=True)

@@ -39,7 +39,7 @@ from ..storage.files import part_of, remove_tree, write_json, write_parquet
 from .canary import make_canary
 from .canary_texts import canary_texts, general_texts
 from .epochs import Epochs
-from .faster_steps import fast_products
+from .faster_steps import compile_layers, fast_products
 from .ranks import is_first
 from .sampler import LengthGroups
 from .tracking import tracking
@@ -130,17 +130,17 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
 
     steps_of_epoch = math.ceil(len(data) / recipe.batch_size)
     progress(label, 0, max(1, steps_of_epoch) * recipe.epochs)
+    if recipe.compile:
+        compile_layers(trainer.model)
     forward = objective_forward(trainer.model, trainer.numeric_loss)
     with fast_products(trainer.model, int(data.lengths.max())), forward:
         trainer.train(resume_from_checkpoint=epochs.last_complete())
     # The first process alone writes, once the last epoch of all is in place.
     trainer.accelerator.wait_for_everyone()
-    if not is_first():
-        return
-
-    _write_log(folder, trainer.state.log_history)
-    facts = {"numeric_targets": targets, "notes": notes}
-    _write_receipt(folder, recipe.method, epochs.receipts(), asdict(base), **facts)
+    if is_first():
+        _write_log(folder, trainer.state.log_history)
+        facts = {"numeric_targets": targets, "notes": notes}
+        _write_receipt(folder, recipe.method, epochs.receipts(), asdict(base), **facts)
 
 
 def _write_base(

@@ -96,7 +96,7 @@ def objective_forward(model: Any, loss: NumericLoss) -> Iterator[None]:
 @contextmanager
 def own_forward(model: Any) -> Iterator[None]:
     """Inside, the model's forward is its own again, also within `objective_forward`, without the
-    autocast that the Trainer wraps it in, and with adapters that cast their inputs."""
+    autocast that the Trainer wraps it in, with adapters that cast their inputs, not compiled."""
     causal = causal_model(model)
     replaced = [
         (module, module.__dict__.pop("forward"))
@@ -104,7 +104,7 @@ def own_forward(model: Any) -> Iterator[None]:
         if "forward" in getattr(module, "__dict__", ())
     ]
     try:
-        with with_casts(model):
+        with with_casts(model), torch.compiler.set_stance("force_eager"):
             yield
     finally:
         for module, forward in replaced:
