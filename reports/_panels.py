@@ -69,7 +69,8 @@ def make_blocks(
     grids = []
     for part, (title, rows, columns) in zip(parts, blocks, strict=True):
         # An inch has about 12 letters at this size.
-        part.suptitle(folded(title, int(12 * width)), fontsize=10)
+        letters = int(12 * width)
+        part.suptitle(folded(title, letters), fontsize=10)
 
         # All blocks have as many columns, so that panels are equally wide; spare ones stay empty.
         axes = part.subplots(
@@ -103,20 +104,21 @@ def name_symbol(parameter: str) -> str:
 
 def make_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each of these models and tasks, three in a row."""
-    columns = min(3, len(titles))
-    rows = math.ceil(len(titles) / 3)
+    number = len(titles)
+    columns = min(3, number)
+    rows = math.ceil(number / 3)
 
     width = style.width_for(columns)
     figure = style.new_figure(width, 0.6 + 2.9 * rows)
     axes = [*figure.subplots(rows, columns, squeeze=False).flat]
-    panels = axes[: len(titles)]
+    panels = axes[:number]
 
     for axis, (model, task) in zip(panels, titles, strict=True):
         label = model_label(model)
         axis.set_title(f"{label}\n{task}", pad=9)
 
     # The last row may be filled in part; what is left of it stays empty.
-    for axis in axes[len(titles) :]:
+    for axis in axes[number:]:
         axis.set_axis_off()
     return figure, panels
 

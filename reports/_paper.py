@@ -245,7 +245,8 @@ def describe_manifest(run: Run) -> str:
 
     # Of completions made elsewhere the manifest knows the files, and not how they came to be.
     seeds = f"seeds {NOT_REPORTED}"
-    decoding = setting = NOT_REPORTED
+    decoding = NOT_REPORTED
+    setting = NOT_REPORTED
     if "predictions" not in run.manifest:
         decoding = _describe_decoding(run)
         setting = _describe_setting(run, trained)

@@ -194,7 +194,8 @@ class Ablation:
     def build(self, run: Run) -> Artefact:
         """One row a model, task and variant."""
         cells, data = self.variants(run)
-        table = self._table(run, select_rows(data, metric=EXACT), cells)
+        exact = select_rows(data, metric=EXACT)
+        table = self._table(run, exact, cells)
         warning = "Only seeds that every row has are compared."
 
         # The paper prints accuracies of variants, and no parse failures.

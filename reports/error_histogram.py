@@ -198,8 +198,9 @@ class ErrorHistogram:
             of_loss = select_rows(answers, loss=loss)
             of_reference = select_rows(answers, loss=reference)
             other = loss_label(reference)
+            row = describe_row({"model": model, "task": task, "loss": loss})
             yield {
-                **describe_row({"model": model, "task": task, "loss": loss}),
+                **row,
                 "n": f"{len(of_loss):,}",
                 "Seeds": str(of_loss["seed"].nunique()),
                 "Error 0 (%)": _format_exact(of_loss),

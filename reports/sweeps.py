@@ -120,13 +120,11 @@ class Sweep:
             if name == loss:
                 varied.append(spec)
         cells, data = select_variants(run, points, varied, LEAST)
-        if data.empty:
-            return Scan(loss, parameter, cells, data)
-
-        # A figure has no bold row.
-        data = to_wide(data, [EXACT]).drop(columns="best")
-        columns = [points[str(spec)] for spec in data["loss"]]
-        data[["series", "value"]] = pd.DataFrame(columns, data.index)
+        if not data.empty:
+            # A figure has no bold row.
+            data = to_wide(data, [EXACT]).drop(columns="best")
+            columns = [points[str(spec)] for spec in data["loss"]]
+            data[["series", "value"]] = pd.DataFrame(columns, data.index)
         return Scan(loss, parameter, cells, data)
 
     def _points_of_specs(

@@ -102,9 +102,10 @@ def _make_tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
 
         metric = str(chosen["metric"].iloc[0])
         label = label_metrics(str(task)).get(metric, metric)
+        seeds = trials["seed"].nunique()
         yield {
             **row,
-            "Chosen": _describe_choice(chosen, trials["seed"].nunique()),
+            "Chosen": _describe_choice(chosen, seeds),
             "Metric": label,
             "Validation": format_estimate(chosen, count_digits(label), interval=True),
         }

@@ -189,7 +189,9 @@ def _frame(canvas: Canvas, area: _Area) -> None:
         (right, area.bottom),
         (right, top),
     ]
-    line = corners[:2] if area.sideways else corners[1:3]
+    line = corners[1:3]
+    if area.sideways:
+        line = corners[:2]
     if canvas.style.framed:
         line = [*corners, corners[0]]
     canvas.line(line, canvas.style.ink, lw=1, above=True)

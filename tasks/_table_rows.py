@@ -180,7 +180,9 @@ def _find_repeats(rows: Sequence[Row]) -> dict[Row, str]:
     for row in rows:
         first = first_rows.setdefault((row.split, row.prompt), row)
         if first is not row:
-            answer = "the same" if first.target == row.target else "another"
+            answer = "another"
+            if first.target == row.target:
+                answer = "the same"
             repeats[row] = (
                 f"row {first.number} of {row.split} has its prompt, with {answer} answer"
             )

@@ -129,7 +129,8 @@ class ChartQA:
         rows = source.rows(split)
 
         # The file lists human questions first: a limit would take no others.
-        random.Random(f"chartqa {'test' if split == 'test' else seed}").shuffle(rows)
+        order = "test" if split == "test" else seed
+        random.Random(f"chartqa {order}").shuffle(rows)
         return [_example(source.name, split, row) for row in rows[:count]]
 
     def identity(self, split: Split, seed: int) -> Mapping[str, Any]:
@@ -169,7 +170,8 @@ class ChartQA:
         `relaxed_correctness` of pix2struct's metrics.py, but that "14%" is read as 14, not as 0.14,
         and that 5 % is computed exactly. The other is by lm-eval's rule.
         """
-        answer, truth = self.parse(completion), self.parse(target)
+        answer = self.parse(completion)
+        truth = self.parse(target)
         relaxed = False
         if answer is not None and truth is not None:
             relaxed = abs(answer.value - truth.value) <= TOLERANCE * abs(truth.value)

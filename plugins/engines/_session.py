@@ -132,8 +132,10 @@ class CheckpointSession(ABC):
             require_safetensors(checkpoint)
         self._load(checkpoint)
 
-        if (canary := checkpoint.canary) is not None:
-            rows = self._rows(canary.token_ids, canary_images(canary), 0)
+        canary = checkpoint.canary
+        if canary is not None:
+            images = canary_images(canary)
+            rows = self._rows(canary.token_ids, images, 0)
             counts = [len(row) for row in canary.log_probabilities]
             scores = self._score(rows, counts)
             error = check_canary(checkpoint, scores, self._settings.dtype)

@@ -149,8 +149,9 @@ class VllmSession(CheckpointSession):
             while len(finished) < len(prompts):
                 more = slice(len(added), len(finished) + limit)
                 pairs = zip(prompts[more], images[more], strict=True)
+                requests = [_make_request(*pair) for pair in pairs]
                 added += self._llm.enqueue(
-                    [_make_request(*pair) for pair in pairs],
+                    requests,
                     params if shared else params[more],
                     lora_request=self._adapter,
                     use_tqdm=False,

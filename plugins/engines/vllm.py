@@ -131,7 +131,8 @@ class VllmEngine:
 
 def _require_even_split(base: Path, gpus: int) -> None:
     config = read_given_json(base / "config.json")
-    heads = (config.get("text_config") or config).get("num_attention_heads") or gpus
+    text_config = config.get("text_config") or config
+    heads = text_config.get("num_attention_heads") or gpus
     if heads % gpus:
         fitting = max(count for count in range(1, gpus) if heads % count == 0)
         raise UserError(

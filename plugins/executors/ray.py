@@ -88,10 +88,12 @@ class RayExecutor(SeveralGpus):
                 # Asked first: what a job says before it ends is told before its result.
                 ended, _ = ray.wait([*running], timeout=_SECONDS)
                 jobs = {job.name: job for job in running.values()}
-                for name, step in told.get_nowait_batch(told.qsize()):
+                steps = told.get_nowait_batch(told.qsize())
+                for name, step in steps:
                     jobs[name].told(progress)(*step)
                 for reference in ended:
-                    yield JobResult(running.pop(reference), _failure(reference))
+                    job = running.pop(reference)
+                    yield JobResult(job, _failure(reference))
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
@@ -183,7 +185,9 @@ def _options(
     cores = max(node.get("CPU", 0) for node in nodes)
     memory = max(node.get("memory", 0) for node in nodes)
     needs = job.resources
-    gpus = needs.gpus * per_cell if gpus_of_node else 0
+    gpus = 0
+    if gpus_of_node:
+        gpus = needs.gpus * per_cell
 
     if gpus > gpus_of_node:
         raise UserError(

@@ -87,24 +87,25 @@ class _GaussianTerm(NumericLoss):
 
     def forward(self, numeric: NumericTargets) -> tuple[Tensor, int]:
         x = numeric.logits  # [M, N]
+        loss = self.loss
         v = self.values.to(x.dtype)  # [N]
         distance = v - v[numeric.target, None]  # [M, N]
-        width = 2 * self.loss.sigma**2
+        width = 2 * loss.sigma**2
         exponent = -(distance**2) / width  # [M, N]
         q = exponent.softmax(-1)  # [M, N]
-        partition = numeric.partition(self.loss.support)  # [M]
+        partition = numeric.partition(loss.support)  # [M]
         cross_entropy = partition - (q * x).sum(-1)  # [M]
         total = cross_entropy.sum()
 
-        if self.loss.gate:
+        if loss.gate:
             # [M], -log of the mass on V_num
             outside = numeric.log_partition - x.logsumexp(-1)
-            total = total + self.loss.gate * outside.sum()
+            total = total + loss.gate * outside.sum()
 
-        if self.loss.emd:
+        if loss.emd:
             p = x.softmax(-1)  # [M, N]
             F = (p - q).cumsum(-1)  # [M, N], F_p - F_q
             wasserstein = F[:, :-1].abs() @ v.diff()  # [M]
-            weight = self.loss.emd / len(v)
+            weight = loss.emd / len(v)
             total = total + weight * wasserstein.sum()
         return total, numeric.target.numel()

@@ -58,11 +58,12 @@ def command(
     from jinja2 import Environment, PackageLoader, StrictUndefined
 
     form = kind if file is None else "table"
-    files = {folder / f"{name}.py": form, folder / f"test_{name}.py": f"test_{form}"}
+    plugin = folder / f"{name}.py"
+    files = {plugin: form, folder / f"test_{name}.py": f"test_{form}"}
     # Nothing is written before all is known to be right.
     _require_new(kind, name, files, file, columns)
     values: dict[str, Any] = {
-        "plugin": folder / f"{name}.py",
+        "plugin": plugin,
         "name": name,
         "title": name.replace("_", " ").capitalize(),
         "class_name": "".join(map(str.capitalize, name.split("_"))),

@@ -109,9 +109,11 @@ def sample(task: str, count: int, split: Split, seed: int, *, as_json: bool) -> 
             line |= example.attributes
             click.echo(json.dumps(line, ensure_ascii=False))
             continue
-        facts = ", ".join(f"{key} {value}" for key, value in example.attributes.items())
-        click.secho("\n".join([f"{example.uid}  {facts}", *images]), dim=True)
-        click.echo(f"{example.prompt}{click.style(example.target, bold=True)}\n")
+        facts = [f"{key} {value}" for key, value in example.attributes.items()]
+        heading = f"{example.uid}  {', '.join(facts)}"
+        click.secho("\n".join([heading, *images]), dim=True)
+        target = click.style(example.target, bold=True)
+        click.echo(f"{example.prompt}{target}\n")
 
 
 def _prepare_task(task: Task) -> Iterator[tuple[str, Path | None]]:

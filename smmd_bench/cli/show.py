@@ -122,16 +122,17 @@ def filter_cells(
     for column, value in filters.items():
         if value is None:
             continue
+        text = str(value)
         # Of all cells: a value that some of them have is no unknown one.
         names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
-        wanted = as_in_run(run, str(value)) if column == "loss" else str(value)
+        wanted = as_in_run(run, text) if column == "loss" else text
         fits = names.iloc[:, 0] == wanted
         # `smmd` means the plain loss where there is one, and else all of its variants.
         fits = fits if fits.any() else names.iloc[:, 1] == wanted
         if column == "address":
-            fits = cells["address"].str.startswith(str(value))
+            fits = cells["address"].str.startswith(text)
         if not fits.any():
-            hint = did_you_mean(str(value), {*names.to_numpy().ravel()})
+            hint = did_you_mean(text, {*names.to_numpy().ravel()})
             raise UserError(f"No cell of {run.path} has the {column} '{value}': {hint}")
         if column == "seed":
             fits |= run.cells["loss"] == "base"

@@ -102,17 +102,20 @@ def _build(report: Report, run: RunFrames, name: str) -> list[str] | None:
         report.title.strip() and artefact.caption.strip(),
         f"the title or the caption of the run {name} is empty",
     )
+    table = artefact.table
     require(
-        artefact.table is not None or artefact.figure is not None,
+        table is not None or artefact.figure is not None,
         f"there is neither a table nor a figure of the run {name}",
     )
 
     texts = []
-    if artefact.table is not None:
-        texts.append(tables.to_csv(artefact.table))
-        texts.append(tables.to_markdown(artefact.table))
+    if table is not None:
         caption = f"{report.title}. {artefact.caption}"
-        texts.append(tables.to_latex(artefact.table, caption, "tab:x"))
+        texts += [
+            tables.to_csv(table),
+            tables.to_markdown(table),
+            tables.to_latex(table, caption, "tab:x"),
+        ]
     if artefact.data is not None:
         texts.append(tables.to_csv(artefact.data))
     return texts

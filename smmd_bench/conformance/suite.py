@@ -31,9 +31,10 @@ def targets(words: Sequence[str]) -> list[Target]:
     for word in words or GROUPS:
         # A parameter may hold a slash, such as a path; a name never does.
         before_parameters = word.partition("[")[0]
+        is_file = word.endswith(".py") or "/" in before_parameters
         if word in GROUPS:
             plugins += [(word, name) for name in names(word)]
-        elif word.endswith(".py") or "/" in before_parameters:
+        elif is_file:
             load_plugin_file(word)
             plugins += plugins_of_file(Path(word))
         else:

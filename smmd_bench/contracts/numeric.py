@@ -57,9 +57,10 @@ class NumericVocabulary:
         """How many digits the tokens of these indices into V_num spell: int64 of any shape."""
         digits = self.digits
         if digits is None:
-            is_integer = (self.values >= 0) & (self.values == self.values.floor())
-            powers = 10.0 ** torch.arange(1, 19, dtype=self.values.dtype)
-            lengths = 1 + (self.values[:, None] >= powers).sum(1)
+            values = self.values
+            is_integer = (values >= 0) & (values == values.floor())
+            powers = 10.0 ** torch.arange(1, 19, dtype=values.dtype)
+            lengths = 1 + (values[:, None] >= powers).sum(1)
             digits = lengths.where(is_integer, 0)
         return digits.to(target.device)[target]
 

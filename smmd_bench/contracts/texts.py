@@ -90,11 +90,13 @@ def _answer_part(text: str) -> str:
     for match in _REASONING_OR_END.finditer(text):
         if match["open"]:
             # A second tag inside of reasoning opens nothing.
-            parts += [] if reasoning else [text[start : match.start()]]
+            if not reasoning:
+                parts.append(text[start : match.start()])
             reasoning = True
         elif match["close"]:
             # Templates may write the opening tag into the prompt: then all of it was reasoning.
-            parts = parts if reasoning else []
+            if not reasoning:
+                parts = []
             reasoning, start = False, match.end()
         elif not reasoning:
             return "".join([*parts, text[start : match.start()]])

@@ -165,6 +165,7 @@ def _decide(cell: Cell, stored: StoredCell) -> dict[str, Any] | None:
 def _choose(cell: Cell, stored: StoredCell) -> dict[str, Any]:
     """The choice among the trials of a tuned cell, all of which have a selection."""
     metrics = selecting_metrics(cell.task_plugin, cell.recipe.select_by)
+    first_metric = metrics[0]
     lines: list[dict[str, Any]] = []
     ranks: list[tuple[float, ...]] = []
     for configuration, trial in zip(cell.grid, stored.trials, strict=True):
@@ -174,12 +175,13 @@ def _choose(cell: Cell, stored: StoredCell) -> dict[str, Any]:
             line for line in trial.selection["epochs"] if line["epoch"] == best_epoch
         )
         interval_of_trial: dict[str, float | None] = {"low": None, "high": None}
-        trial_rank = _signed(metrics, [epoch_line[metric.name] for metric in metrics])
+        values = [epoch_line[metric.name] for metric in metrics]
+        trial_rank = _signed(metrics, values)
 
         # The completions may have been removed since; what was selected of them stays.
         if trial.has_validation:
             scores = _score_epoch(cell, trial, best_epoch)
-            bounds = interval(metrics[0], scores)
+            bounds = interval(first_metric, scores)
             interval_of_trial = {"low": bounds.low, "high": bounds.high}
             trial_rank = rank(metrics, scores)
         lines.append(
@@ -187,7 +189,7 @@ def _choose(cell: Cell, stored: StoredCell) -> dict[str, Any]:
                 "address": trial.address,
                 "text": configuration.text,
                 "epoch": best_epoch,
-                "value": epoch_line[metrics[0].name],
+                "value": epoch_line[first_metric.name],
                 "n": epoch_line["n"],
                 **interval_of_trial,
             }
@@ -195,7 +197,7 @@ def _choose(cell: Cell, stored: StoredCell) -> dict[str, Any]:
         ranks.append(trial_rank)
 
     chosen = ranks.index(max(ranks))
-    return {"metric": metrics[0].name, "chosen": chosen, "trials": lines}
+    return {"metric": first_metric.name, "chosen": chosen, "trials": lines}
 
 
 def _score_epoch(cell: Cell, stored: StoredCell, epoch: int) -> pd.DataFrame:

@@ -150,14 +150,16 @@ def _digit_tokens(tokenizer: Any) -> dict[int, tuple[int, bool, bool]]:
     start = len(tokenizer.decode(context))
     digits_of = {}
     for token in range(len(tokenizer)):
-        if _HAS_DIGIT.search(_spelling(tokenizer, token)):
-            text = tokenizer.decode([*context, token])[start:]
-            if match := _AT_THE_END.search(text) or _AT_THE_START.match(text):
-                digits_of[token] = (
-                    len(match[0]),
-                    match.start() > 0,
-                    match.end() < len(text),
-                )
+        if not _HAS_DIGIT.search(_spelling(tokenizer, token)):
+            continue
+        text = tokenizer.decode([*context, token])[start:]
+        match = _AT_THE_END.search(text) or _AT_THE_START.match(text)
+        if match:
+            digits_of[token] = (
+                len(match[0]),
+                match.start() > 0,
+                match.end() < len(text),
+            )
     return digits_of
 
 

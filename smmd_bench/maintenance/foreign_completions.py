@@ -160,14 +160,15 @@ def _score_into(
     run = RunDirectory(out)
     outcome = Outcome(out)
     with run.locked():
-        if run.manifest and run.manifest.get("predictions") != settings:
+        manifest = run.manifest
+        if manifest and manifest.get("predictions") != settings:
             raise UserError(
                 f"The output folder {out} belongs to another command "
-                f"({run.manifest.get('command')}): choose another with --out."
+                f"({manifest.get('command')}): choose another with --out."
             )
 
         # The command and its time stay those of the call that made the cells.
-        if run.manifest.get("cells") != cells:
+        if manifest.get("cells") != cells:
             _write_manifest(run, task, settings, cells, len(frames[0]))
 
         for cell, frame in zip(cells, frames, strict=True):
@@ -222,9 +223,10 @@ def _write_manifest(
 def _choose_labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     """Choose what tables call the files: by default their stems, without what lm-eval and lighteval
     write around the task in them; where files of several folders have one name, the folders'."""
-    if given and len(given) != len(files):
+    number = len(files)
+    if given and len(given) != number:
         raise UserError(
-            f"--label is given {len(given)} times and --predictions {len(files)} times: give one "
+            f"--label is given {len(given)} times and --predictions {number} times: give one "
             "--label a file, in the same order, or none."
         )
 
@@ -233,11 +235,12 @@ def _choose_labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
         stems = [Path(file.name.removesuffix(".gz")).stem for file in files]
         labels = [_SAMPLES.sub(r"\1", stem) for stem in stems]
         # lm-eval writes the same name into a folder for each model.
-        if len({*labels}) == 1 < len(files):
+        if len({*labels}) == 1 < number:
             labels = [file.resolve().parent.name for file in files]
 
     # Tables write ce as CE.
-    if len({label.casefold() for label in labels}) < len(files):
+    spellings = {label.casefold() for label in labels}
+    if len(spellings) < number:
         raise UserError(
             f"Two files have one label, in capitals or not, of {', '.join(labels)}: name each file "
             "with a --label of its own."

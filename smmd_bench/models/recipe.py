@@ -94,14 +94,15 @@ class Recipe(Settings):
     @classmethod
     def _read_text(cls, value: Any, info: ValidationInfo) -> Any:
         """The number, truth value or None that a text of the command line spells."""
-        if isinstance(value, str) and value.lower() in _WORDS:
-            return _WORDS[value.lower()]
-        if isinstance(value, str) and info.field_name == "lora_targets":
-            targets = _SEPARATORS.split(value.strip())
-            return " ".join(dict.fromkeys(targets))
-
-        # Strict types take no text for a number, and YAML reads 1e3 as a text.
         if isinstance(value, str):
+            word = value.lower()
+            if word in _WORDS:
+                return _WORDS[word]
+            if info.field_name == "lora_targets":
+                targets = _SEPARATORS.split(value.strip())
+                return " ".join(dict.fromkeys(targets))
+
+            # Strict types take no text for a number, and YAML reads 1e3 as a text.
             with suppress(ValueError):
                 value = float(value)
         return int(value) if isinstance(value, float) and value.is_integer() else value

@@ -104,11 +104,12 @@ class _ChunkedCrossEntropy(torch.autograd.Function):  # type: ignore[misc]
     @once_differentiable  # type: ignore[untyped-decorator]
     def backward(ctx: Any, scale: Tensor, _: Tensor) -> tuple[Tensor | None, ...]:
         of_hidden, of_weight = ctx.saved_tensors
+        hidden_dtype, weight_dtype = ctx.dtypes
         if of_hidden is not None:
-            of_hidden = (of_hidden * scale).to(ctx.dtypes[0])
+            of_hidden = (of_hidden * scale).to(hidden_dtype)
         if of_weight is not None:
             # a copy as large as W, only where it must be: a GPU is waited for here
             if scale != 1:
                 of_weight = of_weight * scale
-            of_weight = of_weight.to(ctx.dtypes[1])
+            of_weight = of_weight.to(weight_dtype)
         return of_hidden, of_weight, None, None

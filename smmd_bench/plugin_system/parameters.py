@@ -79,16 +79,17 @@ def parameters_of(plugin: type) -> dict[str, Parameter]:
         if not item.init or kind is None:
             continue
 
+        metadata = item.metadata
         # `lambda` is a word of Python, so that its field has another name than people write.
-        name = item.metadata.get("name") or item.name
+        name = metadata.get("name") or item.name
         parameters[name] = Parameter(
             name=name,
             field=item.name,
             kind=kind,
             default=item.default,
-            help=item.metadata.get("help", ""),
-            check=item.metadata.get("check"),
-            added_later=item.metadata.get("added_later", False),
+            help=metadata.get("help", ""),
+            check=metadata.get("check"),
+            added_later=metadata.get("added_later", False),
         )
     return parameters
 

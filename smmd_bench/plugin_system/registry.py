@@ -154,7 +154,8 @@ def _find_plugins(module: ModuleType) -> Iterator[tuple[Group, type]]:
         if not isinstance(value, type) or value.__module__ != module.__name__:
             continue
         # A base class that its plugins share has no name of its own.
-        if not isinstance(getattr(value, "name", None), str):
+        name = getattr(value, "name", None)
+        if not isinstance(name, str):
             continue
         for group, contract in _PROTOCOLS.items():
             if not _lacking(value, contract):

@@ -263,7 +263,8 @@ def mark_bold(text: pd.DataFrame, mark: Callable[[str], str]) -> pd.DataFrame:
     for name in text.columns:
         cells = []
         for row, cell in enumerate(text[name]):
-            cells.append(mark(cell) if (row, name) in bold else cell)
+            is_bold = (row, name) in bold
+            cells.append(mark(cell) if is_bold else cell)
         marked[name] = cells
     return marked
 

@@ -112,7 +112,8 @@ def _find_by_number(word: str) -> list[str]:
     """Find the reports of a table or figure of the paper, as `table2` or `figure3a`."""
     numbers = {}
     for report in entries("reports"):
-        number = _NUMBER.match(str(getattr(report.plugin, "paper", "")))
+        paper = str(getattr(report.plugin, "paper", ""))
+        number = _NUMBER.match(paper)
         if number is not None:
             numbers[report.name] = _simplify(number[0])
 
@@ -123,7 +124,8 @@ def _find_by_number(word: str) -> list[str]:
         if plain in (text, text.rstrip("ab")):
             matching.append(name)
     if not matching:
-        hint = did_you_mean(word, {*names("reports"), *numbers.values()})
+        known_words = {*names("reports"), *numbers.values()}
+        hint = did_you_mean(word, known_words)
         raise UserError(f"Unknown report '{word}': {hint}")
     return matching
 
@@ -205,9 +207,9 @@ def _select_columns(section: Section, columns: Sequence[str]) -> Section:
             hint = did_you_mean(name, map(str, table))
             raise UserError(f"Unknown column '{name}': {hint}")
 
-    chosen = table[[*dict.fromkeys(columns)]]
-    artefact = replace(artefact, table=chosen)
-    return replace(section, artefact=artefact)
+    unique_columns = [*dict.fromkeys(columns)]
+    chosen = replace(artefact, table=table[unique_columns])
+    return replace(section, artefact=chosen)
 
 
 def table_texts(section: Section) -> dict[str, str]:
@@ -221,7 +223,9 @@ def table_texts(section: Section) -> dict[str, str]:
     notes = "\n".join(f"- {note}" for note in artefact.notes)
     paragraphs = [f"**{title}**", to_markdown(table).rstrip(), artefact.caption, notes]
     # Some titles are questions.
-    stop = "" if title.endswith("?") else "."
+    stop = "."
+    if title.endswith("?"):
+        stop = ""
     caption = f"{title}{stop} {artefact.caption}"
     label = f"tab:{section.name}"
     markdown = "\n\n".join(filter(None, paragraphs))

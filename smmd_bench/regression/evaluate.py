@@ -197,7 +197,8 @@ def rows_of(
         if not comma or metric.endswith("_stderr") or not isinstance(value, Real):
             continue
         spelled = _spell(metric, rule)
-        is_percent = is_share(spelled, samples.get(spelled)) and 0 <= float(value) <= 1
+        may_be_share = 0 <= float(value) <= 1
+        is_percent = may_be_share and is_share(spelled, samples.get(spelled))
         scale = 100 if is_percent else 1
         error = metrics.get(f"{metric}_stderr,{rule}")
         yield {

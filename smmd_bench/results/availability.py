@@ -51,7 +51,9 @@ def describe_old_code(run: Run) -> list[str]:
     notes = []
     for (group, name), digests in digests_then.items():
         # An engine may be missing, of which results need none.
-        if name in names(group) and digests != {_digest_here(group, name)}:
+        if name not in names(group):
+            continue
+        if digests != {_digest_here(group, name)}:
             notes.append(
                 f"The code of the {singular(group)} {name} is another one than that of the run: "
                 "its numbers are of the old code until the run's command makes them again."

@@ -54,5 +54,9 @@ def _constants_of_test(run: Run, task: str, address: str) -> dict[str, float]:
     except UserError:  # its plugin is not here
         return {}
 
-    values = {metric.name: constant_value(metric, answers) for metric in metrics}
-    return {name: value for name, value in values.items() if value is not None}
+    values = {}
+    for metric in metrics:
+        value = constant_value(metric, answers)
+        if value is not None:
+            values[metric.name] = value
+    return values

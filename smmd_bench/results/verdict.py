@@ -157,19 +157,20 @@ def find_dead_losses(run: Run) -> set[tuple[Any, ...]]:
 
 def _without_answers(run: Run) -> set[str]:
     """The addresses of cells with no answer that is right, or none that can be read."""
+    measured = run.metrics
     rates = {}
-    for task in run.metrics["task"].unique():
+    for task in measured["task"].unique():
         metrics = find_metrics(str(task))
         # Of an error 0 means that all answers are right.
         if metrics and metrics[0].better == "higher":
             rates[task] = metrics[0].name
 
-    metric = run.metrics["metric"]
-    value = run.metrics["value"]
-    is_rate = metric == run.metrics["task"].astype("str").map(rates)
+    metric = measured["metric"]
+    value = measured["value"]
+    is_rate = metric == measured["task"].astype("str").map(rates)
     is_wrong = is_rate & (value == 0)
     is_unread = (metric == "parse_failure_rate") & (value == 100)
-    return {*run.metrics.loc[is_wrong | is_unread, "address"]}
+    return {*measured.loc[is_wrong | is_unread, "address"]}
 
 
 def _below_constant(run: Run, cells: pd.DataFrame) -> set[str]:

@@ -142,7 +142,8 @@ def check(
     # A loss that cannot apply is no work, however often it is asked for.
     work = {}
     for cell, stage in missing.items():
-        if not run.failure(cell).get("skipped"):
+        failure = run.failure(cell)
+        if not failure.get("skipped"):
             work[cell] = stage
 
     undecoded = [cell for cell, stage in work.items() if stage != "measure"]

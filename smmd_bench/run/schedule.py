@@ -316,7 +316,8 @@ def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
     bases = set()
     # A row and a trial may be one training.
     for cell in dict.fromkeys(cells):
-        if cell.is_base or cell.source or cell.grid:  # trains nothing
+        trains_nothing = cell.is_base or cell.source or cell.grid
+        if trains_nothing:
             continue
         bases.add(base_of(cell))
         size = 4 * _saved_weights(cell)  # float32

@@ -85,19 +85,18 @@ class Crossed:
         No variance is below zero. One seed does not say what of its spread other seeds repeat: they
         are taken to repeat none of it and to differ by nothing else, which is the least.
         """
+        examples = self.examples
         if self.seeds == 1:
             spread = self.of_example / larger
-            return Crossed(
-                0.0, spread, spread if seeds > 1 else 0.0, seeds, self.examples
-            )
+            return Crossed(0.0, spread, spread if seeds > 1 else 0.0, seeds, examples)
         of_both = self.of_both / larger
-        of_seed = max(0.0, self.of_seed - self.of_both) / self.examples
+        of_seed = max(0.0, self.of_seed - self.of_both) / examples
         of_example = max(0.0, self.of_example - self.of_both) / self.seeds / larger
         of_examples = seeds * of_example + of_both
         if seeds == 1:
-            return Crossed(0.0, of_examples, 0.0, 1, self.examples)
-        of_seeds = self.examples * of_seed + of_both
-        return Crossed(of_seeds, of_examples, of_both, seeds, self.examples)
+            return Crossed(0.0, of_examples, 0.0, 1, examples)
+        of_seeds = examples * of_seed + of_both
+        return Crossed(of_seeds, of_examples, of_both, seeds, examples)
 
 
 def fit(table: Sequence[Sequence[float]] | NDArray[np.float64]) -> Crossed:

@@ -72,7 +72,9 @@ def gain_of(cells: pd.DataFrame) -> dict[str, Any]:
         # All seeds differ by the same: what one of them says, where that has a width.
         first = _test_one_seed(cells.iloc[0])
         has_width = first["low"] < first["high"]
-        return gain | (first if has_width else {"interval": OVER_EXAMPLES})
+        if has_width:
+            return gain | first
+        return gain | {"interval": OVER_EXAMPLES}
 
     half = float(t.isf((1 - CONFIDENCE) / 2, model.df)) * model.error
     bounds = {

@@ -98,7 +98,8 @@ def _find_places(file: Predictions, sought: _Sought) -> tuple[str, Sequence[int]
 
     # A column in which every row has a uid is evidence enough.
     if complete:
-        if any(places != complete[0] for places in complete[1:]):
+        differ = any(places != complete[0] for places in complete[1:])
+        if differ:
             raise UserError(
                 f"{file.path} has several columns of uids, {', '.join(names)}, which differ: name "
                 "one with --id-column."
@@ -186,18 +187,20 @@ def _find_by_order(file: Predictions, sought: _Sought) -> tuple[str, Sequence[in
 
     # A prompt or target of another example is named by `match`, with its row.
     has_facts = any(row.prompts or row.targets for row in file.rows)
-    if not follows_user_file(sought.task) and not has_facts:
+    follows_file = follows_user_file(sought.task)
+    if not follows_file and not has_facts:
         raise UserError(
             f"{file.path} has no ids, prompts or targets that prove which example each row "
             f"answers, of {sought.scope}: {remedy}."
         )
-    if (name := _find_other_order(file.rows)) is not None:
+    name = _find_other_order(file.rows)
+    if name is not None:
         raise UserError(
             f"{file.path} has a number in its column {name} that may say another order of its "
             f"rows: name the column of ids with --id-column, or {remedy}."
         )
     for row, place in zip(file.rows, in_order, strict=True):
-        proven = follows_user_file(sought.task) or _has_proof(row, sought, place)
+        proven = follows_file or _has_proof(row, sought, place)
         if not proven and _find_contradiction(row, sought, place) is None:
             raise UserError(
                 f"{row.place}: no id, prompt or target proves that it answers the example "
@@ -224,7 +227,8 @@ def _has_proof(row: Prediction, sought: _Sought, place: int) -> bool:
         return False
     core = sought.cores[place]
     # Where all prompts are equal, as those of clock_time are, cores are empty.
-    if core and any(core in _plain(text) for text in row.prompts.values()):
+    prompts = map(_plain, row.prompts.values())
+    if core and any(core in prompt for prompt in prompts):
         return True
     example = sought.examples[place]
     return any(

@@ -168,9 +168,10 @@ def _counts(scores: pd.DataFrame, *, numbers: bool) -> dict[str, Any]:
     names = ["text_match", "truncated"]
     if numbers:
         names = ["valid", "exact", *names]
-    counts: dict[str, Any] = {
-        n: int(scores[n].sum()) for n in names if n in scores.columns
-    }
+    counts: dict[str, Any] = {}
+    for name in names:
+        if name in scores:
+            counts[name] = int(scores[name].sum())
     if numbers:
         categories = scores["category"].value_counts()
         counts["categories"] = {name: int(categories[name]) for name in CATEGORIES}

@@ -61,10 +61,10 @@ def completions_frame(
     Raises UserError where an attribute has the name of a column."""
     import pandas as pd
 
-    frame: dict[str, Sequence[Any]] = {
-        name: [getattr(example, name) for example in examples]
-        for name in ("uid", "prompt", "target")
-    } | dict(columns)
+    frame: dict[str, Sequence[Any]] = {}
+    for name in ("uid", "prompt", "target"):
+        frame[name] = [getattr(example, name) for example in examples]
+    frame |= columns
     names = dict.fromkeys(name for example in examples for name in example.attributes)
     clashing = sorted(names.keys() & frame.keys())
     if clashing:
@@ -102,7 +102,7 @@ def score_frame(task: Task, completions: pd.DataFrame) -> pd.DataFrame:
         )
 
     scores["uid"] = completions["uid"].to_numpy()
-    if "finish_reason" in completions.columns:
+    if "finish_reason" in completions:
         scores["truncated"] = (completions["finish_reason"] == "length").to_numpy(bool)
 
     # The columns of all tasks come first, whatever a task adds.
@@ -138,9 +138,10 @@ def score(
 
     if isinstance(task, str):
         task = load_task(task)
-    if len(completions) != len(references) or len(completions) == 0:
+    number = len(completions)
+    if number != len(references) or number == 0:
         raise UserError(
-            f"{len(completions)} completions and {len(references)} references were given: "
+            f"{number} completions and {len(references)} references were given: "
             "give at least one completion, and one reference per completion."
         )
     for at, text in enumerate(completions):
@@ -158,10 +159,10 @@ def score(
     scores, notes = _scores(task, answered, texts["reference"], answers)
     columns: dict[str, Any] = {**texts, **scores, **notes}
     for name, values in (attributes or {}).items():
-        if name in columns or len(values) != len(completions):
+        if name in columns or len(values) != number:
             raise UserError(
                 f"The attribute '{name}' has the name of a column of the scores, or not one value "
-                f"per completion ({len(values)} for {len(completions)})."
+                f"per completion ({len(values)} for {number})."
             )
         columns[name] = list(values)
     frame = pd.DataFrame(columns)
@@ -201,11 +202,15 @@ def _scores(
 
     if not hasattr(task, "annotate"):
         return scores, {}
-    rows = [task.annotate(*pair) for pair in zip(texts, targets, strict=True)]
+    pairs = zip(texts, targets, strict=True)
+    rows = [task.annotate(*pair) for pair in pairs]
 
     # The first row says which columns there are: those of a correct answer were checked before.
     names = rows[0] if rows else {}
-    return scores, {name: [row[name] for row in rows] for name in names}
+    annotations = {}
+    for name in names:
+        annotations[name] = [row[name] for row in rows]
+    return scores, annotations
 
 
 def texts_match(texts: Sequence[str], targets: Sequence[str]) -> list[bool]:

@@ -173,7 +173,8 @@ class StoredCell:
         """The folder of the selection; None: what it follows from is not there."""
         # The best of some trials is not the best of all.
         if self.trials:
-            if any(trial.selection is None for trial in self.trials):
+            is_unfinished = any(trial.selection is None for trial in self.trials)
+            if is_unfinished:
                 return None
             selections = filter(None, [trial.selected for trial in self.trials])
             names = [folder.name for folder in selections]

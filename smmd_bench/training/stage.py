@@ -85,9 +85,10 @@ def _describe_halving(size: int, batch_size: int) -> str:
 def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> None:
     quiet_libraries()
     require_images(cell.task, cell.card)
-    recipe, tokenizer = cell.recipe, load_tokenizer(cell.card.folder)
+    checkpoint = cell.card.folder
+    recipe, tokenizer = cell.recipe, load_tokenizer(checkpoint)
     pixels = recipe.min_pixels, recipe.max_pixels
-    processor = load_processor(cell.card.folder, *pixels) if cell.reads_images else None
+    processor = load_processor(checkpoint, *pixels) if cell.reads_images else None
     if cell.is_base:
         _write_base(cell, folder, tokenizer, processor)
         return
@@ -95,7 +96,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     loss = cell.loss_plugin.bind(numeric_vocabulary(tokenizer, recipe.numeric_rule))
     label = f"train {cell.short_label}"
     examples = cell.task_plugin.examples("train", cell.data_seed, cell.size("train"))
-    longest = at_most_positions(cell.card.folder, recipe.max_length)
+    longest = at_most_positions(checkpoint, recipe.max_length)
     chat = recipe.chat_template
 
     def report(what: str, done: int, total: int) -> None:
@@ -114,7 +115,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
 
     note(_coverage_note(cell.loss, loss, targets))
 
-    reload = partial(load_trained, base=cell.card.folder, recipe=recipe)
+    reload = partial(load_trained, base=checkpoint, recipe=recipe)
     texts = canary_texts(examples, tokenizer, processor, longest, chat=chat)
     epochs = Epochs(
         folder, tokenizer, processor, texts, dtype=recipe.dtype, reload=reload,

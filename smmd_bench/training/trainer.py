@@ -181,27 +181,27 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
 
     def get_train_dataloader(self) -> Any:
         """The Trainer's own; of one of several processes the batches are its share of these."""
-        if self.args.world_size == 1:
+        arguments = self.args
+        if arguments.world_size == 1:
             return super().get_train_dataloader()
 
         # accelerate repeats examples to fill the last step of all processes.
-        steps = self.args.gradient_accumulation_steps
-
+        steps = arguments.gradient_accumulation_steps
         batches = RankBatches(
             self.sampler
-            or SeedableRandomSampler(self.train_dataset, data_seed=self.args.seed),
-            self.args.per_device_train_batch_size * steps * self.args.world_size,
+            or SeedableRandomSampler(self.train_dataset, data_seed=arguments.seed),
+            arguments.per_device_train_batch_size * steps * arguments.world_size,
             accumulation=steps,
-            rank=self.args.process_index,
-            processes=self.args.world_size,
+            rank=arguments.process_index,
+            processes=arguments.world_size,
         )
 
         loader: Any = DataLoader(
             self.train_dataset,
             batch_sampler=batches,
             collate_fn=self.data_collator,
-            num_workers=self.args.dataloader_num_workers,
-            pin_memory=self.args.dataloader_pin_memory,
+            num_workers=arguments.dataloader_num_workers,
+            pin_memory=arguments.dataloader_pin_memory,
         )
         loader.set_epoch = batches.set_epoch
         return loader

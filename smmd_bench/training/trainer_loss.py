@@ -59,7 +59,8 @@ class TrainerLoss:
                 supervised_targets(self.loss, batch["labels"][:, 1:])
                 for batch in batches
             ]
-            self.step = count_step(targets).to(trainer.args.device)
+            counts = count_step(targets)
+            self.step = counts.to(trainer.args.device)
             # the Trainer then adds up processes
             if trainer.args.average_tokens_across_devices:
                 self.step = trainer.accelerator.reduce(self.step, "sum")
@@ -75,7 +76,8 @@ class TrainerLoss:
     ) -> Tensor:
         """The batch's share of the total of the step, or of the evaluation."""
         named = isinstance(outputs, Mapping)
-        if labels is None or (named and "encoder_last_hidden_state" in outputs):
+        is_encoder_decoder = named and "encoder_last_hidden_state" in outputs
+        if labels is None or is_encoder_decoder:
             raise UserError(
                 "compute_loss_func takes batches with labels and a causal language model: labels "
                 "of an encoder-decoder are aligned otherwise."
@@ -92,9 +94,10 @@ class TrainerLoss:
         tokens = int(labels.ne(-100).sum())
         items = tokens if num_items_in_batch is None else int(num_items_in_batch)
 
-        if torch.is_grad_enabled() and self.step is not None:
+        is_training = torch.is_grad_enabled()
+        if is_training and self.step is not None:
             counts = self.step[0], self.step[1]
-        elif torch.is_grad_enabled() and tokens != items:
+        elif is_training and tokens != items:
             if self.loss.weight and not self.loss.replaces_cross_entropy:
                 raise UserError(
                     f"The batch has {tokens} of the {items} supervised tokens of its step, and "
@@ -108,4 +111,4 @@ class TrainerLoss:
             self.loss, logits[:, :-1], labels, *counts, keys
         ).total
         # In an evaluation the counts are the batch's own: its mean becomes a share of the whole.
-        return total if torch.is_grad_enabled() else total * (tokens / max(items, 1))
+        return total if is_training else total * (tokens / max(items, 1))
