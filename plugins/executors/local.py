@@ -1,6 +1,7 @@
 """Jobs on this machine, each in a process of its own, as many at a time as there is room for.
 
-With GPUs each job has one of them, which it alone sees. Without, small jobs take one thread each
+With GPUs each job has one of them, which it alone sees; trainings may share one
+(`trainings_per_gpu`). Without, small jobs take one thread each
 and large ones all cores; the last small ones share the cores, of which some would be idle. The
 processes die with this one, so a killed run leaves nothing behind that still writes. A job that is
 killed beside others, as where memory ends, runs again, alone.
@@ -21,6 +22,7 @@ import psutil
 from joblib import cpu_count
 
 from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
+from smmd_bench.contracts.executor import SHARES_GPU
 from smmd_bench.errors import UserError
 from smmd_bench.run.process import SeveralGpus, WorkerProcess
 
@@ -45,10 +47,23 @@ class LocalExecutor(SeveralGpus):
         check=positive,
     )
 
+    trainings_per_gpu: int = parameter(
+        1, "trainings that share a GPU; an engine never does", check=positive
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.trainings_per_gpu > 1 and self.gpus_per_cell > 1:
+            raise UserError(
+                "local[trainings_per_gpu=...] shares a GPU, and gpus_per_cell=... needs several of "
+                "them: leave one out."
+            )
+
     @property
     def slots(self) -> int:
-        """`workers`, or how often the visible GPUs suffice, or the cores."""
-        return self.workers or len(self.gpus) // self.gpus_per_cell or self.cores
+        """`workers`, or how many trainings the visible GPUs have room for, or the cores."""
+        on_gpus = len(self.gpus) // self.gpus_per_cell * self.trainings_per_gpu
+        return self.workers or on_gpus or self.cores
 
     @cached_property
     def gpus(self) -> tuple[str, ...]:
@@ -99,7 +114,8 @@ class LocalExecutor(SeveralGpus):
                 room.leave(job)
                 running.pop(job.name).close()
                 # The system kills a process where memory ends. Alone, it may have enough.
-                if failure and "SIGKILL" in failure and running:
+                had_company = running or room.shares_gpu(job)
+                if failure and "SIGKILL" in failure and had_company:
                     progress(f"{job.label}: {failure}; it runs again, alone.", 0, 0)
                     alone = replace(job.resources, memory_gb=math.inf)
                     queue.waiting.append(replace(job, resources=alone))
@@ -126,7 +142,6 @@ class _Room:
 
     def __init__(self, executor: LocalExecutor, queue: JobQueue) -> None:
         self.executor, self.queue = executor, queue
-        self.gpus = [*executor.gpus]
         self.memory = _SHARE * _free_memory() / 2**30
         self.inside: dict[str, tuple[Job, list[str]]] = {}
 
@@ -140,8 +155,8 @@ class _Room:
             return False
 
         if executor.gpus:
-            gpus = job.resources.gpus * executor.gpus_per_cell
-            return len(jobs) <= executor.slots and gpus <= len(self.gpus)
+            free = self._find_gpus(job)
+            return len(jobs) <= executor.slots and self._gpus_of(job) <= len(free)
 
         slots = executor.slots
         threads = [self._threads(other) for other in jobs]
@@ -158,16 +173,41 @@ class _Room:
             self.inside[job.name] = job, []
             return executor.environment(job, self._threads(job))
 
-        count = job.resources.gpus * executor.gpus_per_cell
-        gpus, self.gpus = self.gpus[:count], self.gpus[count:]
+        gpus = self._find_gpus(job)[: self._gpus_of(job)]
         self.inside[job.name] = job, gpus
-        visible = ",".join(gpus)
-        environment = executor.environment(job, self._given)
-        return {"CUDA_VISIBLE_DEVICES": visible, **environment}
+        environment = {
+            "CUDA_VISIBLE_DEVICES": ",".join(gpus),
+            **executor.environment(job, self._given),
+        }
+        if self.shares_gpu(job):
+            environment[SHARES_GPU] = "1"
+        return environment
 
     def leave(self, job: Job) -> None:
         """Give back what it had."""
-        self.gpus += self.inside.pop(job.name)[1]
+        del self.inside[job.name]
+
+    def shares_gpu(self, job: Job) -> bool:
+        """Whether others may have the job's GPU, too: a training, unless it runs alone."""
+        may_share = self.executor.trainings_per_gpu > 1 and bool(job.resources.gpus)
+        return may_share and job.stage == "train" and job.resources.memory_gb < math.inf
+
+    def _gpus_of(self, job: Job) -> int:
+        return job.resources.gpus * self.executor.gpus_per_cell
+
+    def _find_gpus(self, job: Job) -> list[str]:
+        """Find the GPUs that have room for the job, the emptiest first."""
+        jobs_on: dict[str, list[Job]] = {gpu: [] for gpu in self.executor.gpus}
+        for other, gpus in self.inside.values():
+            for gpu in gpus:
+                jobs_on[gpu].append(other)
+
+        free = []
+        for gpu, jobs in jobs_on.items():
+            can_share = all(map(self.shares_gpu, [job, *jobs]))
+            if not jobs or (can_share and len(jobs) < self.executor.trainings_per_gpu):
+                free.append(gpu)
+        return sorted(free, key=lambda gpu: len(jobs_on[gpu]))
 
     @property
     def _given(self) -> int | None:

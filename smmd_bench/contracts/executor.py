@@ -12,6 +12,8 @@ PROCESSES = "SMMD_BENCH_PROCESSES"
 """Environment variable of a job: how many GPUs it has, with a process each in training."""
 STRATEGY = "SMMD_BENCH_STRATEGY"
 """Environment variable of a job: how these processes share the weights."""
+SHARES_GPU = "SMMD_BENCH_SHARES_GPU"
+"""Environment variable of a training that has its GPU together with others."""
 STALL = "SMMD_BENCH_STALL"
 """The same of every process of a run: the minutes after which a silent job is ended; 0: never."""
 
@@ -19,6 +21,11 @@ STALL = "SMMD_BENCH_STALL"
 def processes() -> int:
     """What `PROCESSES` says in this process."""
     return int(os.environ.get(PROCESSES, 1))
+
+
+def shares_gpu() -> bool:
+    """Whether other trainings have the GPU of this process, too."""
+    return SHARES_GPU in os.environ
 
 
 def is_sharded() -> bool:

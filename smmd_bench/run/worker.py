@@ -5,6 +5,7 @@ file descriptor as JSON lines. A cell that fails is recorded in the run's failed
 """
 
 import os
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -13,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ..contracts import Progress
+from ..contracts.executor import shares_gpu
 from ..errors import UserError
 from ..experiment.cell import Cell
 from ..storage.cell import StoredCell, stored_cell
@@ -60,6 +62,10 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
     except (Exception, KeyboardInterrupt) as error:
         # A job trains one cell, or has no engine: either way none of them is done.
         traceback.print_exc()
+        # It ends as where main memory ends: the executor runs it again, alone.
+        reason = error.__cause__ or error
+        if shares_gpu() and type(reason).__name__ == "OutOfMemoryError":
+            os.kill(os.getpid(), signal.SIGKILL)
         failures |= {cell.stored(folder).key: error for cell in ready}
 
     return failures

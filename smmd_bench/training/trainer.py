@@ -24,7 +24,7 @@ from torch.utils.data import DataLoader
 from transformers import Trainer
 
 from ..contracts import NumericLoss
-from ..contracts.executor import is_sharded
+from ..contracts.executor import is_sharded, shares_gpu
 from ..errors import UserError
 from ..models.loading import load_model
 from ..objective.objective import (
@@ -270,8 +270,8 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             try:
                 return [self._train_parts(model, batch) for batch in batches][-1]
             except torch.OutOfMemoryError as error:
-                # not one process alone
-                if self.micro_batch_size == 1 or self.args.world_size > 1:
+                is_joint = self.args.world_size > 1 or shares_gpu()
+                if self.micro_batch_size == 1 or is_joint:  # or others step as before
                     raise self._out_of_memory() from error
             # here, where the error no longer holds what the pass had made
             self._forget(model)

@@ -3,11 +3,11 @@
 from smmd_bench.contracts import Job, JobQueue, Resources
 
 
-def job(name, resources=None, place="", **told):
+def job(name, resources=None, place="", stage="train", **told):
     """A job that does what `worker_stub` is told to do."""
     payload = {"plugins": [], "told": told}
     module = "tests.executors.worker_stub"
-    return Job("train", name, (name,), payload, module, resources or Resources(), place)
+    return Job(stage, name, (name,), payload, module, resources or Resources(), place)
 
 
 def run(executor, jobs, folder, *, hear=lambda what: None, follow=lambda result: ()):

@@ -61,6 +61,46 @@ def test_each_job_sees_one_gpu_of_its_own(tmp_path):
     assert steps(words)[:2] == ["began", "began"]
 
 
+SHARING = "local[trainings_per_gpu=2]"
+
+
+def gpus_of(words):
+    """The GPU that each job saw, in the order in which they began."""
+    return re.findall("'CUDA_VISIBLE_DEVICES': '(.*?)'", "\n".join(words))
+
+
+def test_trainings_share_a_gpu_and_spread_over_all(tmp_path):
+    jobs = [job(name, Resources(1, None), seconds=2) for name in "abc"]
+    failures, words = run(SHARING, jobs, tmp_path, gpus=["0", "1"])
+    assert failures == dict.fromkeys("abc")
+    assert steps(words) == ["began"] * 3 + ["ended"] * 3
+    assert sorted(gpus_of(words)) in (["0", "0", "1"], ["0", "1", "1"])
+    assert sum("'SMMD_BENCH_SHARES_GPU': '1'" in word for word in words) == 3
+
+
+def test_an_engine_shares_its_gpu_with_nothing(tmp_path):
+    whole = Resources(1, None)
+    jobs = [
+        job("engine", whole, stage="decode", seconds=1),
+        job("training", whole),
+        job("another", whole, stage="decode"),
+    ]
+    failures, words = run(SHARING, jobs, tmp_path, gpus=["0"])
+    assert failures == dict.fromkeys(["engine", "training", "another"])
+    assert steps(words) == ["began", "ended"] * 3
+    assert gpus_of(words) == ["0"] * 3
+
+
+def test_a_training_that_runs_out_of_memory_beside_another_runs_again_alone(tmp_path):
+    jobs = [job("a", Resources(1, None), seconds=2)]
+    jobs.append(job("b", Resources(1, None), dies_beside=True))
+    failures, words = run(SHARING, jobs, tmp_path, gpus=["0"])
+    assert failures == {"a": None, "b": None}
+    (again,) = (word for word in words if word.endswith("it runs again, alone."))
+    assert again.startswith("b: the process was killed by SIGKILL")
+    assert steps(words) == ["began", "began", "ended", "began", "ended"]
+
+
 def test_the_visible_gpus_keep_their_names(monkeypatch):
     executor = load("executors", "local")
     monkeypatch.setattr("torch.cuda.device_count", lambda: 2)
@@ -136,6 +176,7 @@ def test_no_job_outlives_the_run(tmp_path):
             "'zero3' is not .*: expected ddp|fsdp2",
         ),
         ("local[strategy=fsdp2]", "give gpus_per_cell=2 or more"),
+        ("local[gpus_per_cell=2,trainings_per_gpu=2]", "leave one out"),
         ("ray[strategy=fsdp2]", "give gpus_per_cell=2 or more"),
         ("ray[retries=-1]", "ray"),
     ],

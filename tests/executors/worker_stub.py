@@ -5,6 +5,7 @@ import signal
 import sys
 import time
 
+from smmd_bench.contracts.executor import SHARES_GPU
 from smmd_bench.run.process import start
 
 
@@ -14,12 +15,12 @@ def main() -> int:
         told = request["told"]
         seen = {
             name: os.environ.get(name)
-            for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES")
+            for name in ("OMP_NUM_THREADS", "CUDA_VISIBLE_DEVICES", SHARES_GPU)
         }
         events.send({"event": "progress", "what": f"{seen}", "done": 0, "total": 1})
         events.send({"event": "progress", "what": "began", "done": 0, "total": 1})
         time.sleep(told.get("seconds", 0))
-        if told.get("dies"):
+        if told.get("dies") or (told.get("dies_beside") and SHARES_GPU in os.environ):
             os.kill(os.getpid(), signal.SIGKILL)
         if told.get("fails"):
             events.send({"event": "failed", "message": "as it was told to"})

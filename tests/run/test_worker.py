@@ -1,17 +1,22 @@
 """A worker trains and decodes what was planned, or nothing."""
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+import torch
 
+from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.plugin_system.registry import load_plugin_file
+from smmd_bench.run import worker
 from smmd_bench.run.cell_json import cell_to_json
 from smmd_bench.run.worker import run
 from smmd_bench.storage.files import read_json, write_json
+from tests.conftest import silent
 
 LOSS = Path(__file__).parents[2] / "examples/own_loss.py"
 
@@ -55,6 +60,30 @@ def test_a_job_with_a_gpu_that_torch_cannot_use_does_not_take_the_cpu(
         "This job was given the GPU 7 (CUDA_VISIBLE_DEVICES), and torch"
     )
     assert not [*tmp_path.iterdir()]
+
+
+def test_a_training_without_memory_beside_others_ends_as_if_it_were_killed(
+    tmp_path, monkeypatch
+):
+    """So nothing is recorded as failed, and the executor runs it again, alone."""
+
+    def fail(*_):
+        raise UserError("Out of memory.") from torch.OutOfMemoryError()
+
+    def kill(process, number):
+        assert (process, number) == (os.getpid(), signal.SIGKILL)
+        raise SystemExit
+
+    monkeypatch.setattr(worker, "_train", fail)
+    monkeypatch.setattr(os, "kill", kill)
+    (cell,) = Experiment(("arithmetic",), ("ce",), base=False).cells
+    request = {"stage": "train", "run": str(tmp_path), "cells": [cell_to_json(cell)]}
+    (failure,) = run(request, silent).values()
+    assert str(failure) == "Out of memory."
+
+    monkeypatch.setenv("SMMD_BENCH_SHARES_GPU", "1")
+    with pytest.raises(SystemExit):
+        run(request, silent)
 
 
 def work(request):

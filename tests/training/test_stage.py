@@ -8,6 +8,7 @@ import pandas as pd
 import pytest
 import torch
 
+from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.storage.files import read_json, write_json
 from smmd_bench.training import stage, tracking
@@ -182,6 +183,13 @@ def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
     pd.testing.assert_frame_equal(later_log, log, rtol=2e-2)  # other draws of dropout
     with expect_user_error(r"micro_batch_size=1: .* gradient_checkpointing=true"):
         trained("never", 0)
+
+    # Halves would round otherwise: beside others a training ends, to run again alone.
+    monkeypatch.setenv("SMMD_BENCH_SHARES_GPU", "1")
+    with pytest.raises(UserError) as error:
+        trained("beside", 2, rehearse=True, micro_batch_size=8)
+    assert sizes == [8]
+    assert isinstance(error.value.__cause__, torch.OutOfMemoryError)
 
 
 class _StoppedError(Exception):
