@@ -12,8 +12,8 @@ from smmd_bench.contracts import Artefact
 from smmd_bench.plugin_system.registry import load, names
 
 NOT_IN_THE_SPECIMEN = {
-    "decoding_table", "lambda_sensitivity", "ntl_lambda_scan", "regression_table", "sweep",
-    "task_table", "tuning_table",
+    "decoding_table", "dose_response", "lambda_sensitivity", "ntl_lambda_scan",
+    "regression_table", "sweep", "task_table", "tuning_table",
 }  # fmt: skip
 _calls = itertools.count()
 

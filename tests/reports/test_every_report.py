@@ -24,10 +24,13 @@ STATES = {
     ),
 }
 BUILT = {
-    "as it is": 8, "without results": 0, "of CE alone": 4, "of summaries": 4, "without cells": 0
+    "as it is": 9, "without results": 1, "of CE alone": 5, "of summaries": 5, "without cells": 0
 }  # fmt: skip
 """How many reports each of them has."""
-FIGURES = ("dataset_samples", "digit_probe", "error_histogram", "sigma_sensitivity")
+FIGURES = (
+    "dataset_samples", "digit_probe", "dose_response", "error_histogram",
+    "sigma_sensitivity", "training_curves",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")

@@ -71,7 +71,8 @@ def test_a_training_without_memory_beside_others_ends_as_if_it_were_killed(
         raise UserError("Out of memory.") from torch.OutOfMemoryError()
 
     def kill(process, number):
-        assert (process, number) == (os.getpid(), signal.SIGKILL)
+        assert process == os.getpid()
+        assert number == signal.SIGKILL
         raise SystemExit
 
     monkeypatch.setattr(worker, "_train", fail)
