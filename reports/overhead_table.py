@@ -24,7 +24,7 @@ SHOWN = (
     "numeric; {s.repeats} x {s.steps} optimiser steps, the first quarter of which does not count. "
     "Times: median of a step, mean ± standard deviation over repeats. Time : CE: ratio of {clock}, "
     "its median over repeats with the smallest and the largest. Operations: those of a step that "
-    "compute, each of which a GPU launches. Memory: peak {memory}, median over repeats. The "
+    "are no views, most of which a GPU launches. Memory: peak {memory}, median over repeats. The "
     "paper's ratios are to its own CE on an NVIDIA L20; it does not give its batch."
 )
 ON_GPU = {"clock": "wall time", "memory": "allocated, weights included"}

@@ -34,12 +34,12 @@ _Events = SimpleQueue[tuple[Job, tuple[Any, ...] | None, str | None]]
 
 @dataclass(frozen=True)
 class LocalExecutor(SeveralGpus):
-    """Processes on this machine: one a GPU, or small ones side by side on the cores of a CPU."""
+    """Processes on this machine: on GPUs, or small ones side by side on the cores of a CPU."""
 
     name: ClassVar[str] = "local"
 
     workers: int | None = parameter(
-        None, "jobs at the same time (none: one a GPU, or one a core)", check=positive
+        None, "jobs at the same time (none: as GPUs or cores suffice)", check=positive
     )
     threads: int | None = parameter(
         None,
@@ -111,10 +111,9 @@ class LocalExecutor(SeveralGpus):
                 if step is not None:
                     job.told(progress)(*step)
                     continue
-                room.leave(job)
-                running.pop(job.name).close()
                 # The system kills a process where memory ends. Alone, it may have enough.
-                had_company = running or room.shares_gpu(job)
+                had_company = room.leave(job)
+                running.pop(job.name).close()
                 if failure and "SIGKILL" in failure and had_company:
                     progress(f"{job.label}: {failure}; it runs again, alone.", 0, 0)
                     alone = replace(job.resources, memory_gb=math.inf)
@@ -144,6 +143,7 @@ class _Room:
         self.executor, self.queue = executor, queue
         self.memory = _SHARE * _free_memory() / 2**30
         self.inside: dict[str, tuple[Job, list[str]]] = {}
+        self.had_company: set[str] = set()
 
     def fits(self, job: Job) -> bool:
         if not self.inside:
@@ -155,6 +155,11 @@ class _Room:
             return False
 
         if executor.gpus:
+            # An engine would wait for an empty GPU until no training is left.
+            waits = [other.resources.gpus for other in self.queue.waiting
+                     if not self.shares_gpu(other)]  # fmt: skip
+            if self.shares_gpu(job) and any(waits):
+                return False
             free = self._find_gpus(job)
             return len(jobs) <= executor.slots and self._gpus_of(job) <= len(free)
 
@@ -168,6 +173,8 @@ class _Room:
 
     def enter(self, job: Job) -> dict[str, str]:
         """Take what the job needs; the environment in which it sees that alone."""
+        if self.inside:
+            self.had_company |= {job.name, *self.inside}
         executor = self.executor
         if not executor.gpus:
             self.inside[job.name] = job, []
@@ -183,9 +190,12 @@ class _Room:
             environment[SHARES_GPU] = "1"
         return environment
 
-    def leave(self, job: Job) -> None:
-        """Give back what it had."""
+    def leave(self, job: Job) -> bool:
+        """Give back what it had; whether another one ran beside it."""
         del self.inside[job.name]
+        had_company = job.name in self.had_company
+        self.had_company.discard(job.name)
+        return had_company
 
     def shares_gpu(self, job: Job) -> bool:
         """Whether others may have the job's GPU, too: a training, unless it runs alone."""

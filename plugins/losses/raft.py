@@ -124,10 +124,8 @@ class _RegressionTerm(NumericLoss):
         error = numeric.place * (expected - truth)
         error = error.where(short, 0.0)
         # The errors of a number's tokens add up before they are squared: 19 is near 20.
-        of_number = torch.zeros_like(
-            error
-        )  # [M], the first as many as there are numbers
-        of_number = of_number.index_add(0, numeric.number, error)
+        # [M], of which the first count, as many as there are numbers
+        of_number = torch.zeros_like(error).index_add(0, numeric.number, error)
         total = of_number.square().sum()
 
         if self.loss.replaces_cross_entropy:

@@ -20,9 +20,7 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.checked_task import notes_of
 from ..plugin_system.registry import load
 from ..results.baselines import REFERENCE
-from ..run.pipeline import check_file, run_file
 from ..run.run_directory import JOB_STAGES, RunDirectory, Stage
-from ..run.schedule import disk_bytes
 from ..scoring.deciding import selecting_metrics
 from .outcome import conclude, publish_reports
 from .voice import Voice, print_json
@@ -39,6 +37,7 @@ def execute(
 ) -> int:
     """Run the experiments of one folder, with `how` of `run_file`; returns the exit status."""
     from ..models.cards import without_weights
+    from ..run.pipeline import check_file, run_file
     from ..training.tracking import require_tracker
 
     if how["extend"] and out is None and plan.name is None:
@@ -60,9 +59,8 @@ def execute(
         _present_plan(voice, plan.cells, missing, left_out, run)
         if dry_run:
             with voice.progress(stderr=True) as progress:
-                work = check_file(
-                    run, plan, missing, runner, progress, extend=how["extend"]
-                )
+                parts = plan, missing, runner, progress
+                work = check_file(run, *parts, extend=how["extend"])
             _say_work(voice, run, plan.cells, work, runner)
             return 0
 
@@ -223,6 +221,8 @@ def _say_work(
     runner: Executor,
 ) -> None:
     """Say how many cells lack which stage, and how much of the disk that takes."""
+    from ..run.schedule import disk_bytes
+
     # The canary of the base is missing as a training is, and yet it trains nothing.
     first: dict[Cell, Stage] = {**missing}
     for cell, stage in missing.items():

@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from .task import Better
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from .task import Better, Metric
+    from .task import Metric
 
     Array = NDArray[np.float64]
 

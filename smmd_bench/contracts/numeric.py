@@ -213,10 +213,10 @@ class NoAuxiliary(NumericLoss):
 
 def mixed(*parts: Tensor | int) -> Tensor:
     """A 64-bit hash of the parts, which broadcast against each other: int64 of their shape."""
-    # Numbers, which stand first, are hashed as such: a GPU would have to launch 13 operations each.
+    # Numbers, which stand first, are hashed as such: as a tensor each takes 13 operations.
     key: Any = 0
     for part in parts:
-        key = _splitmix(key + part)
+        key = _splitmix(key + (part.long() if isinstance(part, Tensor) else int(part)))
     return torch.as_tensor(key)
 
 

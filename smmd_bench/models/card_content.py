@@ -59,7 +59,7 @@ class CardContent(Settings):
         is_plain = isinstance(parameters, dict) and all(
             isinstance(value, plain) for value in parameters.values()
         )
-        # A task's spec, such as arithmetic[digits=3], can spell no list or mapping.
+        # They become a part of the task's spec, such as arithmetic[level=hard].
         if not is_plain:
             raise UserError(
                 f"The card key tasks[{task_name}][parameters] must be a mapping of names to text "

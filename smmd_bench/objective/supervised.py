@@ -107,6 +107,14 @@ def supervised_targets(
     return SupervisedTargets(label, row, position, index, index.numpy(), places, units)
 
 
+def collate_targets(collate: Any, loss: NumericLoss, rows: list[Any]) -> dict[str, Any]:
+    """A batch of `collate` that has the targets of its labels in place of these."""
+    batch = dict(collate(rows))
+    labels = batch.pop("labels")
+    batch["targets"] = supervised_targets(loss, labels[:, 1:], batch["example"])
+    return batch
+
+
 def count_units(loss: NumericLoss | None, labels: Tensor) -> int:
     """The units of a loss in aligned labels [B, T], known before any forward pass."""
     return supervised_targets(loss, labels).units

@@ -40,7 +40,7 @@ from .settings import STOCK, OverheadSettings
 
 
 class OperationCount(TorchDispatchMode):  # type: ignore[misc]
-    """Counts the operations inside that compute something: a GPU launches each of them."""
+    """Counts the operations inside that are no views: a GPU launches most of them."""
 
     def __init__(self) -> None:
         super().__init__()

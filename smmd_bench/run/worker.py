@@ -63,8 +63,7 @@ def run(request: Mapping[str, Any], progress: Progress) -> dict[str, BaseExcepti
         # A job trains one cell, or has no engine: either way none of them is done.
         traceback.print_exc()
         # It ends as where main memory ends: the executor runs it again, alone.
-        reason = error.__cause__ or error
-        if shares_gpu() and type(reason).__name__ == "OutOfMemoryError":
+        if shares_gpu() and "out of memory" in str(error).lower():
             os.kill(os.getpid(), signal.SIGKILL)
         failures |= {cell.stored(folder).key: error for cell in ready}
 

@@ -1,4 +1,5 @@
-"""What makes a step faster and changes none of its numbers: fewer casts, walks, better products."""
+"""What makes a step faster: fewer casts and walks and better products, which change no number, and
+compiled layers, which round otherwise."""
 
 import os
 import shutil
@@ -7,7 +8,6 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 import torch
-from torch import Tensor
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
 from ..contracts.executor import is_sharded
@@ -49,9 +49,10 @@ def fast_products(model: Any, longest: int) -> Iterator[None]:
 
 @contextmanager
 def few_walks(trainer: Any) -> Iterator[None]:
-    """Inside, what the Trainer calls at every step visits all modules only where it must.
+    """Inside, what the Trainer calls at every step visits the modules only where it must.
 
-    A walk over the modules of a large model takes as long as several of its layers.
+    A walk over the modules of a large model takes as long as several of its layers. (With several
+    processes gradients are still dropped by a walk, which DDP's wrapper makes.)
     """
     model = trainer.model
     model.train()
@@ -60,7 +61,7 @@ def few_walks(trainer: Any) -> Iterator[None]:
         return model if mode == model.training else type(model).train(model, mode)
 
     def zero_grad(set_to_none: bool = True) -> None:
-        for parameter in trained_parameters(trainer):
+        for parameter in trainer.trained_parameters:
             parameter.grad = None
 
     model.train, model.zero_grad = train, zero_grad
@@ -68,12 +69,6 @@ def few_walks(trainer: Any) -> Iterator[None]:
         yield
     finally:
         del model.train, model.zero_grad
-
-
-def trained_parameters(trainer: Any) -> list[Tensor]:
-    """List the parameters that have gradients; FSDP2 has made others of the model's."""
-    groups = trainer.optimizer.param_groups
-    return [parameter for group in groups for parameter in group["params"]]
 
 
 @contextmanager
@@ -110,9 +105,10 @@ def with_casts(model: Any) -> Iterator[None]:
 
 
 def compile_layers(model: Any) -> None:
-    """Let torch compile each decoder layer, with its adapter, in place: weights keep their names.
+    """Let torch compile each layer of the model, adapters included, in place: names stay.
 
-    Lengths differ from batch to batch and are dynamic; the objective is not compiled. Raises
+    Lengths differ from batch to batch and are dynamic; the objective is not compiled. It comes
+    last before a training: any other pass would be compiled, too, and used once. Raises
     UserError with FSDP2, without a C++ compiler, or where transformers marks no layers.
     """
     if is_sharded():
@@ -120,8 +116,8 @@ def compile_layers(model: Any) -> None:
 
     from transformers.modeling_layers import GradientCheckpointingLayer
 
-    compilers = (os.environ.get("CXX"), "g++", "clang++", "c++")
-    if not any(shutil.which(name) for name in compilers if name):
+    # torch looks nowhere else.
+    if not shutil.which(os.environ.get("CXX") or "g++"):
         raise UserError(
             "compile=true needs a C++ compiler, and none is on PATH: install g++, name one in CXX, "
             "or leave compile out."

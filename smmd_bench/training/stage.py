@@ -131,10 +131,10 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
 
     steps_of_epoch = math.ceil(len(data) / recipe.batch_size)
     progress(label, 0, max(1, steps_of_epoch) * recipe.epochs)
-    if recipe.compile:
-        compile_layers(trainer.model)
     forward = objective_forward(trainer.model, trainer.numeric_loss)
     with fast_products(trainer.model, int(data.lengths.max())), forward:
+        if recipe.compile:
+            compile_layers(trainer.model)
         trainer.train(resume_from_checkpoint=epochs.last_complete())
     # The first process alone writes, once the last epoch of all is in place.
     trainer.accelerator.wait_for_everyone()

@@ -11,7 +11,7 @@ labels is found when a batch is made, so that a GPU waits for nothing until the 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from copy import deepcopy
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,8 @@ from ..objective.objective import (
     say_once,
 )
 from ..objective.output_head import causal_model, current, output_head
-from ..objective.supervised import SupervisedTargets, count_step, supervised_targets
-from .faster_steps import few_walks, trained_parameters, with_casts, without_casts
+from ..objective.supervised import SupervisedTargets, collate_targets, count_step
+from .faster_steps import few_walks, with_casts, without_casts
 from .ranks import let_cpu_shard, reduce_in_float32
 from .sampler import LengthGroups, RankBatches
 
@@ -111,16 +111,6 @@ def own_forward(model: Any) -> Iterator[None]:
             module.forward = forward
 
 
-def _collate_targets(
-    collate: Any, loss: NumericLoss, rows: list[Any]
-) -> dict[str, Any]:
-    """A batch of `collate` that has the targets of its labels in place of these."""
-    batch = dict(collate(rows))
-    labels = batch.pop("labels")
-    batch["targets"] = supervised_targets(loss, labels[:, 1:], batch["example"])
-    return batch
-
-
 class ObjectiveTrainer(Trainer):  # type: ignore[misc]
     """Trains under `objective_forward`; logs the parts of the objective at every step.
 
@@ -147,7 +137,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         # Batches are made on the CPU, where the collator's own copy of the loss stays.
         loss_on_cpu = deepcopy(numeric_loss)
         self.data_collator: Any = partial(
-            _collate_targets, self.data_collator, loss_on_cpu
+            collate_targets, self.data_collator, loss_on_cpu
         )
 
         self.sampler, self.numeric_loss = sampler, numeric_loss
@@ -169,15 +159,24 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         with few_walks(self), without_casts(self.model, autocast=autocast):
             return super().train(*arguments, **options)
 
+    @cached_property
+    def trained_parameters(self) -> list[Tensor]:
+        """Those with gradients, in the model's order: FSDP2 makes others of them before a step."""
+        return [p for p in self.model.parameters() if p.requires_grad]
+
+    @cached_property
+    def _weights(self) -> int:
+        return int(self.model.num_parameters(exclude_embeddings=True))
+
     def floating_point_ops(self, inputs: Any) -> int:
-        """Nothing reads the Trainer's count, which walks over all parameters at every step."""
-        return 0
+        """The Trainer's count for trackers, which itself walks over the weights at every step."""
+        return 6 * int(inputs["input_ids"].numel()) * self._weights
 
     def _clip_grad_norm(self, model: Any) -> Any:
         if is_sharded():
             return super()._clip_grad_norm(model)
         limit = self.args.max_grad_norm
-        return self.accelerator.clip_grad_norm_(trained_parameters(self), limit)
+        return self.accelerator.clip_grad_norm_(self.trained_parameters, limit)
 
     def get_train_dataloader(self) -> Any:
         """The Trainer's own; of one of several processes the batches are its share of these."""
@@ -245,7 +244,6 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
         """Run the longest micro-batch, beside room for the optimiser's moments, and forget it."""
         rows = np.argsort(self.train_dataset.lengths)[-self.micro_batch_size :]
         devices = [self.args.device] if self.args.device.type == "cuda" else []
-        trained = trained_parameters(self)
         moments: list[Tensor] = []
         # The first step must see the dropout that it has without a rehearsal.
         with torch.random.fork_rng(devices):
@@ -253,7 +251,7 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
             # training that resumed has them.
             try:
                 if not self.optimizer.state:
-                    moments = [torch.empty_like(p) for p in 2 * trained]
+                    moments = [torch.empty_like(p) for p in 2 * self.trained_parameters]
             except torch.OutOfMemoryError as error:
                 raise self._out_of_memory() from error
 
@@ -271,7 +269,8 @@ class ObjectiveTrainer(Trainer):  # type: ignore[misc]
                 return [self._train_parts(model, batch) for batch in batches][-1]
             except torch.OutOfMemoryError as error:
                 is_joint = self.args.world_size > 1 or shares_gpu()
-                if self.micro_batch_size == 1 or is_joint:  # or others step as before
+                # Halves round otherwise, and beside others the lack may be theirs.
+                if self.micro_batch_size == 1 or is_joint:
                     raise self._out_of_memory() from error
             # here, where the error no longer holds what the pass had made
             self._forget(model)

@@ -91,6 +91,19 @@ def test_an_engine_shares_its_gpu_with_nothing(tmp_path):
     assert gpus_of(words) == ["0"] * 3
 
 
+def test_trainings_let_an_engine_that_waits_have_the_gpu(tmp_path):
+    """Without that it would wait for the last of them, and their weights would pile up."""
+    whole = Resources(1, None)
+    trainings = [job(name, whole, seconds=0.5 + i) for i, name in enumerate("ab")]
+    later = [job("engine", whole, stage="decode"), job("c", whole), job("d", whole)]
+    failures, _ = run(
+        SHARING, trainings, tmp_path, gpus=["0"],
+        follow=lambda result: later if result.job.label == "a" else [],
+    )  # fmt: skip
+    assert failures == dict.fromkeys(["a", "b", "c", "d", "engine"])
+    assert [*failures].index("engine") == 2
+
+
 def test_a_training_that_runs_out_of_memory_beside_another_runs_again_alone(tmp_path):
     jobs = [job("a", Resources(1, None), seconds=2)]
     jobs.append(job("b", Resources(1, None), dies_beside=True))

@@ -1,5 +1,6 @@
 """Noise that is a function of its key."""
 
+import numpy as np
 import pytest
 import torch
 from scipy import stats
@@ -21,6 +22,16 @@ def splitmix(key):
 def test_is_splitmix64(key):
     assert int(mixed(key)) & MASK == splitmix(key & MASK)
     assert splitmix(0) == 0xE220A8397B1DCDAF  # the published first output for seed 0
+
+
+@pytest.mark.parametrize("kind", [int, np.int64, torch.tensor])
+def test_a_number_of_any_kind_has_the_same_hash(kind):
+    keys = torch.arange(5)
+    expected = [splitmix(splitmix(3) + key) for key in range(5)]
+    hashes = mixed(kind(3), keys)
+    assert [h & MASK for h in hashes.tolist()] == [e & MASK for e in expected]
+    narrow = mixed(kind(3), keys.int())
+    assert torch.equal(narrow, hashes)
 
 
 def test_is_a_standard_gumbel_variate():

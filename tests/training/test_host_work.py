@@ -5,7 +5,7 @@ from contextlib import nullcontext
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
-from transformers import AutoModelForCausalLM, AutoTokenizer
+from transformers import AutoModelForCausalLM, AutoTokenizer, Trainer
 
 from smmd_bench.encoding.data import RightPaddingCollator
 from smmd_bench.models.tokenizers import load_tokenizer
@@ -145,6 +145,30 @@ def test_a_canary_within_training_casts_its_inputs(tiny, tmp_path):
     assert len(logits) == 6
     for layer in adapted_layers(model):
         assert layer.cast_input_dtype_enabled
+
+
+def test_full_training_is_that_of_the_trainers_own_walks_bit_by_bit(
+    tiny, tmp_path, monkeypatch
+):
+    """A norm that is summed in another order rounds otherwise."""
+    collate = RightPaddingCollator(tiny.tokenizer.pad_token_id)
+    data = sums(tiny.tokenizer)
+    options = {"method": "full", "epochs": 2, "batch_size": 8, "max_grad_norm": 0.1}
+
+    def trained():
+        model, log = train(
+            tiny.base, tmp_path, data, collate, tiny.tokenizer, "smmd", **options
+        )
+        return model.state_dict(), [line["grad_norm"] for line in log]
+
+    weights, norms = trained()
+    monkeypatch.setattr(trainer, "few_walks", lambda _: nullcontext())
+    monkeypatch.setattr(ObjectiveTrainer, "_clip_grad_norm", Trainer._clip_grad_norm)
+    stock_weights, stock_norms = trained()
+
+    assert norms == stock_norms
+    for name, weight in weights.items():
+        assert torch.equal(weight, stock_weights[name]), name
 
 
 def test_a_step_walks_over_no_modules(tiny, tmp_path, monkeypatch):
