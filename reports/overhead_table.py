@@ -23,9 +23,11 @@ SHOWN = (
     "batches of {s.batch_size} x {s.length} tokens, the last quarter of each row supervised and "
     "numeric; {s.repeats} x {s.steps} optimiser steps, the first quarter of which does not count. "
     "Times: median of a step, mean ± standard deviation over repeats. Time : CE: ratio of {clock}, "
-    "its median over repeats with the smallest and the largest. Operations: those of a step that "
-    "are no views, most of which a GPU launches. Memory: peak {memory}, median over repeats. The "
-    "paper's ratios are to its own CE on an NVIDIA L20; it does not give its batch."
+    "its median over repeats with the smallest and the largest. {operations}Memory: peak {memory}, "
+    "median over repeats. The paper's ratios are to its own CE on an NVIDIA L20; it does not give its batch."
+)
+OPERATIONS = (
+    "Operations: those of a step that are no views, most of which a GPU launches. "
 )
 ON_GPU = {"clock": "wall time", "memory": "allocated, weights included"}
 ON_CPU = {"clock": "CPU seconds", "memory": "resident set of the process"}
@@ -58,7 +60,12 @@ class OverheadTable:
         devices = rows["device"].dropna().unique()
         device = " / ".join(devices) or settings.device
         measures = ON_CPU if settings.device == "cpu" else ON_GPU
-        sentences = [SHOWN.format(device=device, s=settings, **measures)]
+        # An older measurement has none.
+        has_operations = data["operations"].notna().any()
+        operations = OPERATIONS if has_operations else ""
+        sentences = [
+            SHOWN.format(device=device, s=settings, operations=operations, **measures)
+        ]
 
         lines = []
         for line in data.to_dict("records"):
@@ -67,7 +74,7 @@ class OverheadTable:
                 sentences.append(f"Failed: {line['row']}, {line['error']}.")
 
         table = pd.DataFrame(lines)
-        if data["operations"].isna().all():  # an older measurement
+        if not has_operations:
             table = table.drop(columns="Operations")
         table.attrs["title"] = f"{self.title}: {settings.geometry}, {settings.device}"
         return Artefact(" ".join(sentences), table, data=data)

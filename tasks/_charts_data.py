@@ -187,7 +187,7 @@ def _draw_slices(rng: random.Random, chart: Chart) -> Chart:
     cuts = sorted(rng.sample(range(spare), count - 1))
     bounds = [0, *cuts, spare]
 
-    # In tenths: a percentage is its share, any other value a multiple of it.
+    # In tenths: a percentage is its share, any other value its share times a scale.
     percent = rng.random() < 0.5
     scale = 10 if percent else rng.choice((1, 5, 10, 20, 50))
     values = []

@@ -113,7 +113,7 @@ class GSM8K(WordProblems):
         elif split == "test":
             identity = SOURCE.identity("test")
         else:
-            # Both splits are of the train file, told apart by the seed.
+            # Both splits are of the train file, from which the seed draws the validation.
             drawn = {"seed": seed, "validation": VALIDATION}
             identity = {**SOURCE.identity("train"), **drawn}
         formatting = {"format": FORMAT, "calculator": self.calculator, "prompt": PROMPT}

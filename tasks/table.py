@@ -164,8 +164,9 @@ class Table:
                 f"table[select={self.select}] is no metric of {self._answers}: "
                 f"{did_you_mean(self.select, names)}"
             )
-        by_default = "mean_absolute_error" if self._content.has_decimals else names[0]
-        return self.select or by_default
+        if self.select:  # the file need not be read, or be there
+            return self.select
+        return "mean_absolute_error" if self._content.has_decimals else names[0]
 
     def resolved(self) -> Table:
         """With whole paths, and what `auto` means: for a spec that is kept."""

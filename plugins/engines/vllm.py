@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -54,15 +55,19 @@ class VllmEngine:
     batch_invariant: bool = parameter(
         False, "answers that no other request changes, on Hopper"
     )
+    eager: bool = parameter(
+        False, "no compilation or CUDA graphs: starts in seconds, decodes slower"
+    )
 
     def identity(self) -> Mapping[str, Any]:
-        """Name and version of this plugin, vLLM's version, and its mode."""
-        mode = {"batch_invariant": True} if self.batch_invariant else {}
+        """Name and version of this plugin, vLLM's version, and its modes."""
+        # A mode that is off is not named: runs from before it existed keep their addresses.
+        modes = {name: True for name, is_on in vars(self).items() if is_on}
         return {
             "name": self.name,
             "version": self.version,
             "library": _distribution()[1],
-            **mode,
+            **modes,
         }
 
     def refuses(self, base: Path) -> str | None:
@@ -121,7 +126,10 @@ class VllmEngine:
 
             session = None
             try:
-                session = VllmSession(_start(base, settings, context), base, settings)
+                # A name for the engine would keep its memory beyond the session's end.
+                session = VllmSession(
+                    _start(base, settings, context, eager=self.eager), base, settings
+                )
                 yield session
             finally:
                 if session is not None:
@@ -170,17 +178,31 @@ def memory_share(free: int, total: int) -> float:
     share = math.floor(10_000 * usable / total) / 10_000  # down: vLLM rounds bytes up
     if share <= 0:
         raise UserError(
-            f"Only {free / 2**30:.1f} GiB of the GPU are free, too little for vLLM: end other "
-            "programs on it, or name another GPU in CUDA_VISIBLE_DEVICES."
+            f"Only {free / 2**30:.1f} GiB of the GPU are free, too little for vLLM"
+            f"{_describe_holders()}: end other programs on it, or name another GPU in "
+            "CUDA_VISIBLE_DEVICES."
         )
     return share
 
 
-def _start(base: Path, settings: EngineSettings, context: int) -> LLM:
+def _describe_holders() -> str:
+    """Which processes hold the GPU's memory, to end a clause; empty where NVML does not say it."""
+    import torch
+
+    holders = ""
+    # NVML may be missing or refuse: the error to show is that of the caller.
+    with suppress(Exception):
+        uses = r"process +(\d+) uses +([\d.]+) MB"
+        for process, megabytes in re.findall(uses, torch.cuda.list_gpu_processes()):
+            holders += f"; process {process} holds {float(megabytes) / 1024:.1f} GiB"
+    return holders
+
+
+def _start(base: Path, settings: EngineSettings, context: int, *, eager: bool) -> LLM:
     import torch
     from vllm import LLM
 
-    more: dict[str, Any] = {}
+    more: dict[str, Any] = {"enforce_eager": eager}
     if _on_cpu():
         more |= {
             # Compiled, a start takes 37 to 92 seconds in place of 3.

@@ -6,18 +6,21 @@ import os
 import platform
 import re
 import shutil
+import signal
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from importlib.metadata import version
-from subprocess import PIPE, STDOUT, CompletedProcess, TimeoutExpired, run
-from typing import Any
+from subprocess import PIPE, STDOUT, Popen, TimeoutExpired, run
+from threading import Timer
 
 import click
 
 from . import options
 from .voice import new_console, print_json
 
+# Warnings of libraries would hide the line that is looked for.
+_PYTHON = (sys.executable, "-W", "ignore")
 _STAGES = (("lora", "bfloat16"), ("full", "float32"))
 _OF_VLLM = re.compile(r"canary of .*|.*attention backend.*|.*[Mm]odel [Rr]unner V.*")
 _DRIVERS = {12: 525, 13: 580}
@@ -41,7 +44,7 @@ from smmd_bench.plugin_system.registry import load_engine
 from smmd_bench.models.tokenizers import load_tokenizer
 base = model_card("builtin/tiny").folder
 prompt = load_tokenizer(base).encode("1 + 1 =")
-with load_engine("vllm").open(base, EngineSettings(max_model_length=64)) as session:
+with load_engine("vllm[eager=true]").open(base, EngineSettings(max_model_length=64)) as session:
     session.generate([prompt], Checkpoint("base", "base", base), max_new_tokens=4)
 import vllm
 print(vllm.__version__, "decodes the built-in checkpoint")
@@ -115,13 +118,20 @@ def examine(stages: Sequence[tuple[str, str]] = ()) -> Iterator[Finding]:
     if not broken:
         yield Finding("plugins", "ok", "all can be used")
     for method, dtype in stages:
-        yield try_stages(method, dtype, "vllm")
+        # Compilation and CUDA graphs make a start long, and show nothing more.
+        yield from try_stages(method, dtype, "vllm[eager=true]")
 
 
 def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding:
     """Run code in a process of its own, whose last line is the finding; a crash is a problem."""
     try:
-        process = _run_python("-c", code, seconds=seconds, stderr=PIPE)
+        process = run(
+            [*_PYTHON, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=seconds,
+            check=False,
+        )
     except TimeoutExpired:
         # A slow disk or a busy machine is no fault of the library.
         return Finding(name, "note", f"it took more than {seconds:.0f} s", remedy)
@@ -139,31 +149,52 @@ def try_code(name: str, code: str, remedy: str, seconds: float = 300) -> Finding
     return Finding(name, "problem", f"it cannot be used: {why[:300]}", remedy)
 
 
-def try_stages(method: str, dtype: str, engine: str, seconds: float = 600) -> Finding:
-    """Run every stage in a process of its own. The text has deviations of canaries, vLLM's backend
-    and runner; where it fails, the end of its log."""
-    words = ("-m", "smmd_bench.maintenance.smoke", method, dtype, engine)
-    # At this level vLLM says which backend and runner it takes.
-    environment = {"VLLM_LOGGING_LEVEL": "INFO", **os.environ}
+def try_stages(
+    method: str, dtype: str, engine: str, seconds: float = 600
+) -> Iterator[Finding]:
+    """Run every stage in a process of its own: a finding for each part, as soon as it ends, and one
+    for all. That has deviations of canaries, vLLM's backend and runner; where the process fails or
+    takes too long, the end of its log."""
+    from ..maintenance.smoke import PARTS
+
     name = f"{method} {dtype}"
     remedy = "VLLM_USE_V2_MODEL_RUNNER=0 in the environment, or --engine transformers"
-    try:
-        process = _run_python(*words, seconds=seconds, stderr=STDOUT, env=environment)
-    except TimeoutExpired:
-        return Finding(name, "problem", f"it took more than {seconds:.0f} s", remedy)
-    lines = process.stdout.strip().splitlines()
+    lines: list[str] = []
+    ended: list[str] = []
+    with Popen(
+        [*_PYTHON, "-m", "smmd_bench.maintenance.smoke", method, dtype, engine],
+        stdout=PIPE,
+        stderr=STDOUT,
+        text=True,
+        # At this level vLLM says which backend and runner it takes.
+        env={"VLLM_LOGGING_LEVEL": "INFO", **os.environ},
+    ) as process:
+        # Nobody else sends this signal: the status tells it from a lack of memory.
+        timer = Timer(seconds, process.send_signal, [signal.SIGALRM])
+        # At its own end, the doctor waits for no timer.
+        timer.daemon = True
+        timer.start()
+        for line in filter(str.strip, process.stdout or ()):
+            lines.append(line.rstrip())
+            part, _, text = lines[-1].partition(": ")
+            if part in PARTS:
+                ended.append(part)
+                yield Finding(f"{name} {part}", "ok", text)
+
     # The cause may stand far above the end of a log of several processes.
+    log = "\n".join(lines[-60:])
+    if process.returncode == -signal.SIGALRM:
+        running = PARTS[len(ended)]
+        log = (
+            f"it took more than {seconds:.0f} s: {running} was running, and "
+            f"{', '.join(ended) or 'nothing'} had ended\n{log}"
+        )
     if process.returncode:
-        return Finding(name, "problem", "\n".join(lines[-40:]), remedy)
-    matches = filter(None, map(_OF_VLLM.search, lines))
-    seen = [match[0].strip() for match in matches]
-    return Finding(name, "ok", "\n".join([lines[-1], *seen]))
-
-
-def _run_python(*words: str, seconds: float, **how: Any) -> CompletedProcess[str]:
-    # Warnings of libraries would hide the line that is looked for.
-    command = [sys.executable, "-W", "ignore", *words]
-    return run(command, stdout=PIPE, text=True, timeout=seconds, check=False, **how)
+        yield Finding(name, "problem", log, remedy)
+    else:
+        matches = filter(None, map(_OF_VLLM.search, lines))
+        seen = [match[0].strip() for match in matches]
+        yield Finding(name, "ok", "\n".join([lines[-1], *seen]))
 
 
 def find_driver() -> str | None:

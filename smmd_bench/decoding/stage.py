@@ -13,7 +13,7 @@ cell ends with the validation split; the tuned cell takes the weights of the bes
 
 import dataclasses
 import traceback
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -79,10 +79,15 @@ class _Open:
 
 
 def decode_cells(
-    cells: Sequence[Cell], run: Path, progress: Progress
+    cells: Sequence[Cell],
+    run: Path,
+    progress: Progress,
+    prepare: Callable[[EngineSession], None] = lambda _: None,
 ) -> dict[Cell, Exception]:
     """Decode cells of one base; returns the error of each cell that failed. One engine start serves
-    all cells with the same limits on the pixels of an image. If it fails, all of its cells fail."""
+    all cells with the same limits on the pixels of an image. If it fails, all of its cells fail.
+    prepare: what else is done with an engine, before its cells; an error counts as one of a start.
+    """
     quiet_libraries()
     tokenizer = load_tokenizer(cells[0].card.folder)
     several = len({cell.task for cell in cells}) > 1
@@ -92,7 +97,7 @@ def decode_cells(
         # Cells that ended before the engine failed keep their completions.
         try:
             for cell, failure in _decode_group(
-                group, run, tokenizer, progress, several=several
+                group, run, tokenizer, progress, prepare, several=several
             ):
                 ended.add(cell)
                 if failure is not None:
@@ -108,6 +113,7 @@ def _decode_group(
     run: Path,
     tokenizer: Any,
     progress: Progress,
+    prepare: Callable[[EngineSession], None],
     *,
     several: bool,
 ) -> Iterator[tuple[Cell, Exception | None]]:
@@ -120,6 +126,7 @@ def _decode_group(
     progress("start engine", 0, 1)
     with start_engine(engine, base, together) as session:
         progress("start engine", 1, 1)
+        prepare(session)
         canaries = session_canaries(cells, run)
         running = _Open(session, tokenizer, processor, progress, canaries)
         # The base comes first, and a test of transfer after the cell that it tests.

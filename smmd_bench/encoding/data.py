@@ -148,7 +148,7 @@ class TokenisedExamples(torch.utils.data.Dataset[dict[str, Tensor]]):  # type: i
         # Pictures make the prompt longer than it is stored, so the target is counted from its end.
         target_length = len(stored) - int(self.prompts[index])
         labels = row["input_ids"].clone()
-        labels[:, :-target_length] = IGNORE
+        labels[:, : labels.shape[1] - target_length] = IGNORE
         return {**row, "labels": labels, "example": torch.tensor([index])}
 
 
@@ -164,7 +164,7 @@ class RightPaddingCollator:
 
 
 def _text_row(token_ids: Sequence[int]) -> dict[str, Tensor]:
-    ids = torch.tensor([token_ids])  # [1, T]
+    ids = torch.tensor([[*token_ids]], dtype=torch.int64)  # [1, T]
     return {"input_ids": ids, "attention_mask": torch.ones_like(ids)}
 
 
@@ -179,7 +179,7 @@ def expand(
     many placeholders as pictures.
     """
     placeholder = processor.image_token_id
-    placeholders = token_ids.count(placeholder)
+    placeholders = list(token_ids).count(placeholder)
     if placeholders != len(images):
         raise ValueError(
             f"{placeholders} placeholders '{processor.image_token}' for {len(images)} pictures: "

@@ -2,26 +2,34 @@
 
     python -m smmd_bench.maintenance.smoke METHOD DTYPE ENGINE
 
-The last line that it prints says what was done, how long it took and how much memory it needed.
+As each of `PARTS` ends, a line says how long it took. The last line that it prints says what was
+done, how long it took and how much memory it needed.
 """
 
 from __future__ import annotations
 
+import faulthandler
 import logging
 import resource
+import signal
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
-from ..contracts import Checkpoint, EngineSettings
+from ..contracts import Checkpoint, EngineSession
 from ..experiment.cell import Cell
 from ..experiment.experiment import Experiment
 from ..models.tokenizers import load_tokenizer
-from ..plugin_system.registry import load_engine
-from ..run.pipeline import decode, measure, train
+from ..run.pipeline import measure, train
 from ..run.run_directory import RunDirectory
 
+PARTS = (
+    "loading", "training", "engine start", "flips", "decoding", "measuring", "exit",
+)  # fmt: skip
+"""What this process does, in order; a line `PART: SECONDS s` says that one has ended, and of the
+last one its exit status."""
 _SIZES = {
     "train_examples": 64,
     "validation_examples": 16,
@@ -30,9 +38,31 @@ _SIZES = {
 }
 
 
+class Stopwatch:
+    """Prints how long each part took, as it ends."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def end(self, part: str, more: str = "") -> float:
+        """Print that a part has ended, and begin the next; returns its seconds."""
+        seconds = time.monotonic() - self._began
+        self._began += seconds
+        # The first newline ends a progress bar. Without a flush, a part that hangs would hide
+        # those before it.
+        print(f"\n{part}: {seconds:.1f} s{more}", flush=True)
+        return seconds
+
+
 def main(method: str, dtype: str, engine: str) -> None:
     """Train with SMMD, decode base and trained weights, and measure, in a temporary run folder."""
+    watch = Stopwatch()
+    # The doctor sends this signal when its patience ends: the stack says where the time goes.
+    faulthandler.register(signal.SIGALRM, all_threads=False, chain=True)
+    # Torch is a part of the loading.
     import torch
+
+    from ..decoding.stage import decode_cells
 
     # The notes of the canary are logged, and the doctor reads them.
     logging.basicConfig(level=logging.WARNING, format="%(message)s")
@@ -45,49 +75,61 @@ def main(method: str, dtype: str, engine: str) -> None:
         transfers=False,  # of which each would be decoded, too
         recipe=recipe,
     )
+    cells = experiment.cells
+    flips = 0
+
+    def use_engine(session: EngineSession) -> None:
+        nonlocal flips
+        watch.end("engine start")
+        flips = count_flips(session, cells[0])
+        watch.end("flips")
+
     with tempfile.TemporaryDirectory() as folder:
         run = RunDirectory(Path(folder) / "run")
         with run.locked():
             run.claim([experiment])
-            began = time.monotonic()
-            for cell in experiment.cells:
+            watch.end("loading")
+
+            for cell in cells:
                 train(cell, run.path)
-            trained = time.monotonic()
             # Before decoding: the memory of an engine is no part of a training's.
-            if torch.cuda.is_available():
-                memory = torch.cuda.max_memory_allocated()
-            else:
-                # Linux counts it in kilobytes.
-                memory = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            decode(experiment.cells, run.path)
-            measure(experiment.cells, run.path)
+            peak = torch.cuda.max_memory_allocated()
+            # Without a GPU that is 0; Linux counts the process's own in kilobytes.
+            peak = peak or 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+            trained = watch.end("training", f", {peak / 1e9:.2f} GB")
 
-        took = time.monotonic() - trained
-        print(
-            f"{method} in {dtype}: trained in {trained - began:.0f} s with {memory / 1e9:.2f} GB, "
-            f"decoded by {engine} in {took:.0f} s; {count_flips(experiment.cells[0])} of "
-            f"{_SIZES['test_examples']} answers differ between batches of 1 and of all",
-            flush=True,
-        )
+            # The flips share its engine: a start takes longer than all that is decoded.
+            failed = decode_cells(cells, run.path, lambda *_: None, use_engine)
+            for error in failed.values():
+                raise error
+            decoded = watch.end("decoding")
+            measure(cells, run.path)
+            watch.end("measuring")
+
+    print(
+        f"{method} in {dtype}: trained in {trained:.0f} s with {peak / 1e9:.2f} GB, "
+        f"decoded by {engine} in {decoded:.0f} s; {flips} of {_SIZES['test_examples']} answers "
+        "differ between batches of 1 and of all",
+        flush=True,
+    )
 
 
-def count_flips(base: Cell) -> int:
+def count_flips(session: EngineSession, base: Cell) -> int:
     """Count the answers of an untuned model that change where it is asked for them one by one."""
-    model = base.card.folder
-    examples = base.task_plugin.examples("test", base.data_seed, base.size("test"))
+    model, task = base.card.folder, base.task_plugin
+    examples = task.examples("test", base.data_seed, base.size("test"))
     texts = [example.prompt for example in examples]
     prompts = load_tokenizer(model)(texts)["input_ids"]
-    settings = EngineSettings(max_model_length=256, dtype=base.recipe.dtype)
-    checkpoint = Checkpoint("base", "base", model)
+    decode = partial(
+        session.generate,
+        checkpoint=Checkpoint("base", "base", model),
+        max_new_tokens=task.max_new_tokens,
+    )
 
     flips = 0
-    with load_engine(base.engine).open(model, settings) as session:
-        together = session.generate(prompts, checkpoint=checkpoint, max_new_tokens=32)
-        for prompt, in_batch in zip(prompts, together, strict=True):
-            (alone,) = session.generate(
-                [prompt], checkpoint=checkpoint, max_new_tokens=32
-            )
-            flips += alone.token_ids != in_batch.token_ids
+    for prompt, in_batch in zip(prompts, decode(prompts), strict=True):
+        (alone,) = decode([prompt])
+        flips += alone.token_ids != in_batch.token_ids
 
     return flips
 

@@ -50,7 +50,7 @@ def describe_old_code(run: Run) -> list[str]:
 
     notes = []
     for (group, name), digests in digests_then.items():
-        # An engine may be missing, of which results need none.
+        # `require_plugins` says what results need; an engine they do not.
         if name not in names(group):
             continue
         if digests != {_digest_here(group, name)}:

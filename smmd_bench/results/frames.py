@@ -75,7 +75,8 @@ class RunFrames:
         frame = pd.DataFrame(rows, columns=list(CELL_COLUMNS))
         frame = frame.astype({"seed": "int64", "params": "Int64"})
         frame = frame.astype(dict.fromkeys(("stage", "error", "trained_on"), "str"))
-        # The rows are sorted, so that each name first appears at its place.
+        # The rows are sorted, so that a name first appears at its place, or as near as its first
+        # model and task allow.
         for column in KEY:
             order = [*frame[column].unique()]
             frame[column] = pd.Categorical(frame[column], order)

@@ -98,6 +98,6 @@ def _fewest(
         # Too few seeds for any difference show less than all others.
         return -math.inf if math.isnan(smallest) else -smallest
 
-    # One seed has no spread, so that the search begins at two.
+    # One seed shows no spread of seeds, so that the search begins at two.
     seeds = 2 + bisect_left(range(2, MOST + 1), -difference, key=shown)
     return seeds if seeds <= MOST else None

@@ -189,7 +189,7 @@ def write_parquet(path: Path, frame: pd.DataFrame) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # The index of a frame is the order of its rows, which the file has anyway.
+    # A default index is the order of the rows, which the file has anyway.
     table = pa.Table.from_pandas(frame, preserve_index=False)
     with atomic(path) as temporary:
         pq.write_table(table, temporary, compression="zstd", write_page_checksum=True)

@@ -1,12 +1,14 @@
 """`doctor`: what it finds, and every stage once on the built-in checkpoint."""
 
 import json
+import time
 from itertools import islice
 
 import pandas as pd
 import pytest
 
 from smmd_bench.cli import doctor
+from smmd_bench.maintenance.smoke import PARTS
 
 from .conftest import run_here
 
@@ -16,6 +18,7 @@ from .conftest import run_here
 def test_every_stage_runs_and_the_findings_say_how(tmp_path):
     content = json.loads(run_here("doctor --gpu --json", cwd=tmp_path).stdout)
     findings = pd.DataFrame(content["findings"]).set_index("name")
+    assert findings.index.is_unique
     assert set(findings["state"]) == {"ok"}
     assert findings["remedy"].isna().all()
 
@@ -24,6 +27,11 @@ def test_every_stage_runs_and_the_findings_say_how(tmp_path):
         first, *_ = text.splitlines()
         assert first.startswith(name.replace(" ", " in ") + ": trained in ")
         assert first.endswith("0 of 64 answers differ between batches of 1 and of all")
+        *parts, last = PARTS
+        seconds = findings.loc[[f"{name} {part}" for part in parts], "text"]
+        assert seconds.str.fullmatch(r"\d+\.\d s(, \d+\.\d\d GB)?").all()
+        assert seconds.str.endswith("GB").to_list() == [p == "training" for p in parts]
+        assert f"{name} {last}" not in findings.index
         # base, epoch, best
         assert text.count("\ncanary of ") == 3
         assert "model runner" in text.lower()
@@ -41,13 +49,64 @@ def test_a_crash_is_a_problem():
 
 
 def test_a_stage_that_fails_shows_the_end_of_its_log():
-    stage = doctor.try_stages("lora", "float16", "transformers")
+    (stage,) = doctor.try_stages("lora", "float16", "transformers")
     assert stage.state == "problem"
     assert "float16" in stage.text.splitlines()[-1]
     assert "VLLM_USE_V2_MODEL_RUNNER=0" in stage.remedy
-    assert (
-        doctor.try_stages("lora", "float16", "x", 0.1).text == "it took more than 0 s"
+
+
+SLOW = """
+import time
+from smmd_bench.run import pipeline
+def train(cell, run):
+    print("half of a progress bar", end="", flush=True)
+    time.sleep({sleeps})
+    raise SystemExit("a library said why")
+pipeline.train = train
+"""
+
+
+@pytest.fixture
+def slow_training(tmp_path, monkeypatch):
+    """`slow_training(60)`: a training of the stages' process that sleeps, and then fails."""
+
+    def write(sleeps):
+        (tmp_path / "sitecustomize.py").write_text(SLOW.format(sleeps=sleeps))
+        monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+
+    return write
+
+
+def test_a_part_is_shown_before_the_next_has_ended_and_what_is_too_slow_says_where(
+    slow_training,
+):
+    slow_training(60)
+    began = time.monotonic()
+    findings = doctor.try_stages("lora", "bfloat16", "transformers", seconds=10)
+    loading = next(findings)
+    assert (loading.name, loading.state) == ("lora bfloat16 loading", "ok")
+    assert time.monotonic() - began < 10
+
+    (stage,) = findings
+    assert time.monotonic() - began < 50
+    assert (stage.name, stage.state) == ("lora bfloat16", "problem")
+    first, *log = stage.text.splitlines()
+    assert first == (
+        "it took more than 10 s: training was running, and loading had ended"
     )
+    stack = log[log.index("half of a progress barStack (most recent call first):") :]
+    assert stack[1].endswith("in train")
+
+
+def test_a_process_that_fails_is_told_from_one_that_is_slow(slow_training):
+    slow_training(0)
+    _, stage = doctor.try_stages("lora", "bfloat16", "transformers")
+    assert stage.state == "problem"
+    assert "it took" not in stage.text
+    assert stage.text.endswith("half of a progress bara library said why")
+
+    (stage,) = doctor.try_stages("lora", "bfloat16", "transformers", seconds=0.1)
+    assert stage.text.startswith("it took more than 0 s: loading was running, and")
 
 
 TORCH = """

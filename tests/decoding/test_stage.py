@@ -101,6 +101,20 @@ def test_what_cannot_be_told_apart_is_said_of_the_cell(siblings, tmp_path):
     assert 0.001 < receipt["resolution"] < 1
 
 
+def test_what_else_is_done_with_an_engine_comes_before_its_cells_and_fails_like_its_start(
+    siblings,
+):
+    cells, run = siblings
+
+    def refuse(session):
+        assert session.generate
+        raise RuntimeError("it cannot go on")
+
+    failures = decode_cells(cells, run, silent, refuse)
+    assert {str(error) for error in failures.values()} == {"it cannot go on"}
+    assert failures.keys() == set(cells)
+
+
 def test_cells_with_other_limits_on_pixels_and_text_are_decoded_with_their_own(
     tiny_vlm, tmp_path
 ):

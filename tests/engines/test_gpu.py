@@ -2,6 +2,10 @@
 
 import math
 import os
+import re
+import sys
+from contextlib import nullcontext
+from unittest.mock import Mock
 
 import pytest
 import torch
@@ -23,6 +27,7 @@ from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.cards import model_card
 from smmd_bench.models.loading import load_model
 from smmd_bench.models.tokenizers import load_tokenizer
+from smmd_bench.plugin_system.registry import load_engine
 from smmd_bench.run.preflight import preflight
 from smmd_bench.training.canary import make_canary
 from smmd_bench.training.canary_texts import general_texts
@@ -34,6 +39,31 @@ GIB = 1 << 30
 def test_the_share_of_all_memory_follows_from_what_is_free():
     assert memory_share(40 * GIB, 80 * GIB) == 0.45  # vLLM's own 0.92 would be refused
     assert memory_share(8 * GIB, 80 * GIB) == 0.0875  # 1 GiB is left, more than a tenth
+
+
+LISTING = """GPU:0
+process       4211 uses    52224.000 MB GPU memory
+process         17 uses      512.500 MB GPU memory"""
+
+
+@pytest.mark.parametrize(
+    ("answer", "holders"),
+    [
+        (LISTING, "; process 4211 holds 51.0 GiB; process 17 holds 0.5 GiB"),
+        ("GPU:0\nno processes are running", ""),
+        ("pynvml module not found, please install nvidia-ml-py", ""),
+        (RuntimeError("NVML: Insufficient Permissions"), ""),
+    ],
+)
+def test_too_little_memory_says_which_processes_hold_it(monkeypatch, answer, holders):
+    ask = Mock(side_effect=[answer])
+    monkeypatch.setattr(torch.cuda, "list_gpu_processes", ask)
+    sentence = (
+        f"Only 0.5 GiB of the GPU are free, too little for vLLM{holders}: end other programs on "
+        "it, or name another GPU in CUDA_VISIBLE_DEVICES."
+    )
+    with expect_user_error(f"^{re.escape(sentence)}$"):
+        memory_share(GIB // 2, 80 * GIB)
 
 
 @given(st.integers(GIB, 200 * GIB), st.floats(0, 1))
@@ -121,6 +151,33 @@ def test_the_batch_invariant_mode_is_for_hopper_and_another_engine_to_keys(
         engine.open(tmp_path, settings),
     ):
         pass
+
+
+@pytest.mark.parametrize(
+    ("spec", "on_cpu", "eager"),
+    [
+        ("vllm", False, False),
+        ("vllm[eager=true]", False, True),
+        ("vllm", True, True),
+    ],
+)
+def test_an_eager_engine_compiles_nothing_and_has_keys_of_its_own(
+    monkeypatch, spec, on_cpu, eager
+):
+    start = Mock()
+    monkeypatch.setitem(sys.modules, "vllm", Mock(LLM=start))
+    monkeypatch.setitem(sys.modules, "vllm.distributed", Mock())
+    monkeypatch.setattr(module, "_environment", lambda *_, **__: nullcontext())
+    monkeypatch.setattr(module, "_on_cpu", lambda: on_cpu)
+
+    engine = load_engine(spec)
+    folder = model_card("builtin/tiny").folder
+    with engine.open(folder, EngineSettings(adapters=False)):
+        assert start.call_args.kwargs["enforce_eager"] is eager
+
+    names = engine.identity().keys()
+    assert names - {"eager"} == {"name", "version", "library"}
+    assert ("eager" in names) == (spec != "vllm")
 
 
 def test_nothing_is_trained_that_a_card_cannot_decode(card):
