@@ -23,8 +23,9 @@ SHOWN = (
     "batches of {s.batch_size} x {s.length} tokens, the last quarter of each row supervised and "
     "numeric; {s.repeats} x {s.steps} optimiser steps, the first quarter of which does not count. "
     "Times: median of a step, mean ± standard deviation over repeats. Time : CE: ratio of {clock}, "
-    "its median over repeats with the smallest and the largest. {operations}Memory: peak {memory}, "
-    "median over repeats. The paper's ratios are to its own CE on an NVIDIA L20; it does not give its batch."
+    "its median over repeats with the smallest and the largest. {operations}Memory: peak "
+    "{memory}, median over repeats. The paper's ratios are to its own CE on an NVIDIA L20; it does "
+    "not give its batch."
 )
 OPERATIONS = (
     "Operations: those of a step that are no views, most of which a GPU launches. "
