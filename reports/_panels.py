@@ -104,23 +104,25 @@ def name_symbol(parameter: str) -> str:
 
 def make_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
     """A figure with a panel for each of these models and tasks, three in a row."""
-    number = len(titles)
-    columns = min(3, number)
-    rows = math.ceil(number / 3)
-
-    width = style.width_for(columns)
-    figure = style.new_figure(width, 0.6 + 2.9 * rows)
-    axes = [*figure.subplots(rows, columns, squeeze=False).flat]
-    panels = axes[:number]
-
+    figure, panels = make_grid(len(titles), 2.9)
     for axis, (model, task) in zip(panels, titles, strict=True):
         label = model_label(model)
         axis.set_title(f"{label}\n{task}", pad=9)
+    return figure, panels
+
+
+def make_grid(number: int, height: float) -> tuple[Figure, list[Axes]]:
+    """A figure with so many panels, three in a row; a row is `height` inches high."""
+    columns = min(3, number)
+    rows = math.ceil(number / 3)
+    width = style.width_for(columns)
+    figure = style.new_figure(width, 0.6 + height * rows)
+    axes = [*figure.subplots(rows, columns, squeeze=False).flat]
 
     # The last row may be filled in part; what is left of it stays empty.
     for axis in axes[number:]:
         axis.set_axis_off()
-    return figure, panels
+    return figure, axes[:number]
 
 
 def set_values(axis: Axes, values: Sequence[float]) -> None:

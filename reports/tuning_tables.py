@@ -127,11 +127,7 @@ def _draw_tuned_curves(data: pd.DataFrame) -> Figure | None:
         return None
 
     panels = [*points.groupby([*PAIR, "metric", "varied"], sort=False)]
-    titles = []
-    for key, _ in panels:
-        model, task, *_ = map(str, key)
-        titles.append((model, task))
-    figure, axes = make_panels(titles)
+    figure, axes = make_panels([key[:2] for key, _ in panels])
 
     # A loss looks the same in all panels, also where it is alone.
     losses = points["untuned"].unique()

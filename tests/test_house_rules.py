@@ -134,7 +134,7 @@ def test_code_is_open_to_read(files, densest, median, branchy, comments):
 
 
 def test_source_keeps_its_budget_of_files_and_pages_theirs_of_words():
-    assert len(FILES) <= 228
+    assert len(FILES) <= 229
     written = [page for page in (ROOT / "docs").glob("*.md") if page.name != "cli.md"]
     pages = [ROOT / "README.md", *written]
     assert (
