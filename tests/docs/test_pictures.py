@@ -10,8 +10,11 @@ CLEAR, FEW = 32, 100
 """Of 255: a difference that one sees; pixels that may differ so, as along an edge."""
 
 
-def pixels(file):
-    return np.asarray(Image.open(file).convert("RGB"), dtype=int)
+def count_differing(*files):
+    picture, kept = (np.asarray(Image.open(file).convert("RGB")) for file in files)
+    # Pictures of other sizes raise here.
+    differences = abs(picture.astype(int) - kept)
+    return (differences > CLEAR).any(-1).sum()
 
 
 @pytest.mark.docs
@@ -19,16 +22,8 @@ def test_pictures_that_need_no_run_are_those_of_the_command(tmp_path, monkeypatc
     """With the versions of the lock, which decide how letters and charts are drawn."""
     monkeypatch.setenv("SMMD_BENCH_CACHE", str(tmp_path / "cache"))
     draw(tmp_path / "images")
-    drawn = sorted((tmp_path / "images").iterdir())
-    assert [file.stem for file in drawn] == [
-        "loss_shapes",
-        "loss_shapes_others",
-        "sample_chartqa",
-        "sample_clock_time",
-    ]
-
+    drawn = list((tmp_path / "images").iterdir())
+    assert len(drawn) == 4
     for file in drawn:
-        picture, kept = pixels(file), pixels(IMAGES / file.name)
-        assert picture.shape == kept.shape, f"python -m scripts.draw_docs: {file.name}"
-        differing = (abs(picture - kept) > CLEAR).any(axis=-1)
-        assert differing.sum() <= FEW, f"python -m scripts.draw_docs: {file.name}"
+        count = count_differing(file, IMAGES / file.name)
+        assert count <= FEW, f"{file.name}: run python -m scripts.draw_docs"
