@@ -104,9 +104,9 @@ def _find_families(run: Run) -> dict[str, str]:
     """By loss spec the same without λ, of those that were trained with enough values of it."""
     members: dict[str, list[str]] = {}
     for spec in map(str, run.cells["loss"].cat.categories):
-        name, parameters = split_spec(spec)
-        if is_tuned(spec):
+        if is_tuned(spec):  # whose seeds may have chosen different ones
             continue
+        name, parameters = split_spec(spec)
         others = [
             f"{key}={value}" for key, value in parameters.items() if key != WEIGHT
         ]

@@ -88,7 +88,7 @@ def test_a_comment_a_docstring_and_a_blank_line_cost_no_token():
 TESTS = [*(ROOT / "tests").rglob("*.py")]
 BUDGETS = {
     "source": (210_000, FILES),
-    "tests": (180_000, TESTS),
+    "tests": (182_000, TESTS),
     "benchmarks and scripts": (
         27_000,
         [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")],

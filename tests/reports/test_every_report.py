@@ -11,10 +11,12 @@ from smmd_bench.publishing.write_reports import make_report
 from smmd_bench.results.frames import read_run
 from tests.changed_runs import with_manifest, without
 from tests.runs import quick_run
+from tests.tuned_runs import tuned_run
 
 STATES = {
     "as it is": lambda runs, _: runs("default"),
     "without results": lambda runs, folder: without(runs("default"), folder),
+    "tuned": lambda _, folder: tuned_run(folder),
     "of CE alone": lambda _, folder: quick_run(folder, losses=("ce",)),
     "of summaries": lambda _, folder: quick_run(
         folder, tasks=("samsum",), losses=("ce", "smmd")
@@ -24,7 +26,8 @@ STATES = {
     ),
 }
 BUILT = {
-    "as it is": 10, "without results": 2, "of CE alone": 5, "of summaries": 6, "without cells": 0
+    "as it is": 10, "without results": 2, "tuned": 11, "of CE alone": 5, "of summaries": 6,
+    "without cells": 0,
 }  # fmt: skip
 """How many reports each of them has."""
 FIGURES = (
