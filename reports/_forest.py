@@ -12,7 +12,7 @@ import pandas as pd
 from smmd_bench.contracts import Run
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import LossStyle, folded, loss_label, shortened
-from smmd_bench.publishing.tables import number
+from smmd_bench.publishing.tables import number, p_value, with_interval
 from smmd_bench.results.pairing import find_reference, judged_metrics
 from smmd_bench.scoring.gain import OVER_SEEDS
 
@@ -183,13 +183,16 @@ def _draw_gain(axis: Axes, gain: dict[Any, Any], row: int, look: LossStyle) -> N
 
     # The band shows what the words in parentheses say.
     verdict, _, _ = str(gain["verdict"]).partition(" (")
+    values = with_interval(
+        gain["difference"], gain["low"], gain["high"], count_digits(gain["label"]), sign=True
+    )  # fmt: skip
+    tested = [values]
+    if math.isfinite(gain["p_holm"]):
+        tested.append(f"p {p_value(gain['p_holm'])}")
+
+    beside: dict[str, Any] = {"transform": axis.get_yaxis_transform(), "fontsize": 8}
+    colour = COLOURS.get(verdict, "black")
     axis.text(
-        1.03,
-        row,
-        verdict,
-        transform=axis.get_yaxis_transform(),
-        fontsize=8,
-        weight="bold",
-        color=COLOURS.get(verdict, "black"),
-        va="center",
+        1.03, row - 0.04, verdict, va="bottom", weight="bold", color=colour, **beside
     )
+    axis.text(1.03, row + 0.04, ", ".join(tested), va="top", **beside)

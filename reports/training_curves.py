@@ -169,14 +169,13 @@ def _draw_curves(
 
 
 def _set_scale(axis: Axes) -> None:
-    """Use a logarithmic axis where all values are above zero: a loss falls by factors."""
-    from matplotlib.ticker import LogFormatter
-
+    """Use a logarithmic axis where values span a decade: a loss falls by factors."""
     values = [np.asarray(line.get_ydata(), float) for line in axis.lines]
     if not values:
         label = "no loss here has one"
         axis.text(0.5, 0.5, label, ha="center", transform=axis.transAxes)
-    elif np.concatenate(values).min() > 0:
+        return
+    every_value = np.concatenate(values)
+    lowest = every_value.min()
+    if lowest > 0 and every_value.max() > 10 * lowest:
         axis.set_yscale("log")
-        axis.yaxis.set_major_formatter(LogFormatter())
-        axis.yaxis.set_minor_formatter(LogFormatter())

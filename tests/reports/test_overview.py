@@ -34,10 +34,16 @@ def test_a_row_has_the_difference_the_verdict_and_p_of_the_table(planted, drawn)
     assert not shares.xaxis_inverted()
     assert errors.xaxis_inverted()
 
-    words = [text.get_text() for text in shares.texts]
+    texts = [text.get_text() for text in shares.texts]
     colours = [text.get_color() for text in shares.texts]
-    assert words == ["cannot tell", "better"]
-    assert colours == ["black", COLOURS["better"]]
+    assert texts[::2] == ["cannot tell", "better"]
+    assert colours[::2] == ["black", COLOURS["better"]]
+
+    # Below the word stand the numbers of the table.
+    smmd = exact.loc["smmd"]
+    ends = f"[{smmd['low']:+.1f}, {smmd['high']:+.1f}]"
+    expected = f"{smmd['difference']:+.1f} {ends}, p {smmd['p_holm']:.3f}"
+    assert texts[3] == expected.replace("-", "−")
 
     interval = shares.lines[-2].get_xdata()
     bounds = exact.loc["smmd", ["low", "high"]]
