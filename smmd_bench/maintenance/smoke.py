@@ -12,13 +12,15 @@ import resource
 import sys
 import tempfile
 import time
+from functools import partial
 from pathlib import Path
 
 from ..contracts import Checkpoint, EngineSettings
-from ..experiment.cell import Cell
+from ..errors import UserError
 from ..experiment.experiment import Experiment
+from ..models.cards import model_card
 from ..models.tokenizers import load_tokenizer
-from ..plugin_system.registry import load_engine
+from ..plugin_system.registry import load_engine, load_task
 from ..run.pipeline import decode, measure, train
 from ..run.run_directory import RunDirectory
 
@@ -63,31 +65,46 @@ def main(method: str, dtype: str, engine: str) -> None:
             measure(experiment.cells, run.path)
 
         took = time.monotonic() - trained
+        flips = count_flips("builtin/tiny", engine, dtype, _SIZES["test_examples"])
         print(
             f"{method} in {dtype}: trained in {trained - began:.0f} s with {memory / 1e9:.2f} GB, "
-            f"decoded by {engine} in {took:.0f} s; {count_flips(experiment.cells[0])} of "
+            f"decoded by {engine} in {took:.0f} s; {flips['base alone']} of "
             f"{_SIZES['test_examples']} answers differ between batches of 1 and of all",
             flush=True,
         )
 
 
-def count_flips(base: Cell) -> int:
-    """Count the answers of an untuned model that change where it is asked for them one by one."""
-    model = base.card.folder
-    examples = base.task_plugin.examples("test", base.data_seed, base.size("test"))
-    texts = [example.prompt for example in examples]
-    prompts = load_tokenizer(model)(texts)["input_ids"]
-    settings = EngineSettings(max_model_length=256, dtype=base.recipe.dtype)
-    checkpoint = Checkpoint("base", "base", model)
+def count_flips(
+    model: str, engine: str, dtype: str, examples: int, run: Path | None = None
+) -> dict[str, int]:
+    """Count the answers that change where they are asked for one by one, or once more.
 
-    flips = 0
-    with load_engine(base.engine).open(model, settings) as session:
-        together = session.generate(prompts, checkpoint=checkpoint, max_new_tokens=32)
-        for prompt, in_batch in zip(prompts, together, strict=True):
-            (alone,) = session.generate(
-                [prompt], checkpoint=checkpoint, max_new_tokens=32
-            )
-            flips += alone.token_ids != in_batch.token_ids
+    The keys are "base alone" and "base again"; given a run, also "adapter alone" and "adapter
+    again", of the first adapter there. Raises UserError if the run has none.
+    """
+    base = model_card(model).folder
+    prompts = load_task("arithmetic").examples("test", 0, examples)
+    ids = load_tokenizer(base)([example.prompt for example in prompts])["input_ids"]
+    checkpoints = [Checkpoint("base", "base", base)]
+    if run is not None:
+        adapters = sorted(run.glob("train/*/epochs/*/adapter_config.json"))
+        if not adapters:
+            raise UserError(f"{run} has no adapter: train one there first.")
+        checkpoints.append(Checkpoint("adapter", "lora", adapters[0].parent))
+    settings = EngineSettings(
+        max_model_length=256, dtype=dtype, adapters=run is not None
+    )
+
+    flips = {}
+    with load_engine(engine).open(base, settings) as session:
+        for checkpoint in checkpoints:
+            ask = partial(session.generate, checkpoint=checkpoint, max_new_tokens=32)
+            together = ask(ids)
+            alone = [ask([prompt])[0] for prompt in ids]
+            for way, answers in (("alone", alone), ("again", ask(ids))):
+                pairs = zip(together, answers, strict=True)
+                changed = sum(a.token_ids != b.token_ids for a, b in pairs)
+                flips[f"{checkpoint.name} {way}"] = changed
 
     return flips
 
