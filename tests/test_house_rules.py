@@ -90,7 +90,7 @@ BUDGETS = {
     "source": (210_000, FILES),
     "tests": (182_000, TESTS),
     "benchmarks and scripts": (
-        27_000,
+        29_000,
         [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")],
     ),
 }

@@ -15,6 +15,7 @@ import signal
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 
@@ -81,7 +82,8 @@ def main(method: str, dtype: str, engine: str) -> None:
     def use_engine(session: EngineSession) -> None:
         nonlocal flips
         watch.end("engine start")
-        flips = count_flips(session, cells[0])
+        base, prompts = _encode_prompts(cells[0])
+        flips = count_flips(session, base, prompts)["alone"]
         watch.end("flips")
 
     with tempfile.TemporaryDirectory() as folder:
@@ -114,23 +116,31 @@ def main(method: str, dtype: str, engine: str) -> None:
     )
 
 
-def count_flips(session: EngineSession, base: Cell) -> int:
-    """Count the answers of an untuned model that change where it is asked for them one by one."""
-    model, task = base.card.folder, base.task_plugin
-    examples = task.examples("test", base.data_seed, base.size("test"))
+def _encode_prompts(cell: Cell) -> tuple[Checkpoint, list[list[int]]]:
+    """The untuned checkpoint of a cell, and the token ids of its test prompts."""
+    examples = cell.task_plugin.examples("test", cell.data_seed, cell.size("test"))
     texts = [example.prompt for example in examples]
-    prompts = load_tokenizer(model)(texts)["input_ids"]
-    decode = partial(
-        session.generate,
-        checkpoint=Checkpoint("base", "base", model),
-        max_new_tokens=task.max_new_tokens,
-    )
+    folder = cell.card.folder
+    ids = load_tokenizer(folder)(texts)["input_ids"]
+    return Checkpoint("base", "base", folder), ids
 
-    flips = 0
-    for prompt, in_batch in zip(prompts, decode(prompts), strict=True):
-        (alone,) = decode([prompt])
-        flips += alone.token_ids != in_batch.token_ids
 
+def count_flips(
+    session: EngineSession, checkpoint: Checkpoint, prompts: Sequence[Sequence[int]]
+) -> dict[str, int]:
+    """Count the answers that change where they are asked for one by one (`alone`), or `again`."""
+    ask = partial(session.generate, checkpoint=checkpoint, max_new_tokens=32)
+    together = ask(prompts)
+    others = {
+        "alone": [ask([prompt])[0] for prompt in prompts],
+        "again": ask(prompts),
+    }
+
+    flips = {}
+    for way, answers in others.items():
+        pairs = zip(together, answers, strict=True)
+        changed = [one.token_ids != other.token_ids for one, other in pairs]
+        flips[way] = sum(changed)
     return flips
 
 

@@ -8,6 +8,7 @@ memory, and what it ran on.
 import gc
 import tempfile
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from functools import partial
@@ -44,12 +45,13 @@ class OperationCount(TorchDispatchMode):  # type: ignore[misc]
 
     def __init__(self) -> None:
         super().__init__()
-        self.operations = 0
+        self.names = Counter[str]()
 
     def __torch_dispatch__(
         self, function: Any, types: Any, args: Any = (), kwargs: Any = None
     ) -> Any:
-        self.operations += not function.is_view
+        if not function.is_view:
+            self.names[str(function)] += 1
         return function(*args, **(kwargs or {}))
 
 
@@ -142,7 +144,7 @@ def train_row(
     return trainer, {
         "device": describe_stage("train")["device"],
         "peak_bytes": clock.peak,
-        "operations": clock.count.operations,
+        "operations": clock.count.names.total(),
         "steps": clock.steps,
     }
 
