@@ -70,7 +70,7 @@ def gpus_of(words):
 
 
 def test_trainings_share_a_gpu_and_spread_over_all(tmp_path):
-    jobs = [job(name, Resources(1, None), seconds=2) for name in "abc"]
+    jobs = [job(name, Resources(1, None), seconds=4) for name in "abc"]
     failures, words = run(SHARING, jobs, tmp_path, gpus=["0", "1"])
     assert failures == dict.fromkeys("abc")
     assert steps(words) == ["began"] * 3 + ["ended"] * 3
@@ -105,7 +105,7 @@ def test_trainings_let_an_engine_that_waits_have_the_gpu(tmp_path):
 
 
 def test_a_training_that_runs_out_of_memory_beside_another_runs_again_alone(tmp_path):
-    jobs = [job("a", Resources(1, None), seconds=2)]
+    jobs = [job("a", Resources(1, None), seconds=4)]
     jobs.append(job("b", Resources(1, None), dies_beside=True))
     failures, words = run(SHARING, jobs, tmp_path, gpus=["0"])
     assert failures == {"a": None, "b": None}
