@@ -35,7 +35,14 @@ from smmd_bench.scoring.gain import gain_of
 from smmd_bench.scoring.statistics import common, paired_difference
 
 from ._panels import LEAST, name_pair, stack_parts
-from ._results import PAIR, Pair, list_pairs, select_pair, select_rows
+from ._results import (
+    PAIR,
+    Pair,
+    list_numeric_tasks,
+    list_pairs,
+    select_pair,
+    select_rows,
+)
 from ._text import make_artefact
 
 if TYPE_CHECKING:
@@ -95,9 +102,9 @@ class DoseResponse:
                      "low", "high"]]  # fmt: skip
 
         figure = _draw(data)
-        shown = SHOWN.format(loss_label(reference))
+        subject = SHOWN.format(loss_label(reference))
         losses = run.cells["loss"].isin([reference, *data["loss"]])
-        return make_artefact(run, run.cells[losses], shown, figure=figure, data=data)
+        return make_artefact(run, run.cells[losses], subject, figure=figure, data=data)
 
 
 def _find_families(run: Run) -> dict[str, str]:
@@ -107,10 +114,10 @@ def _find_families(run: Run) -> dict[str, str]:
         if is_tuned(spec):  # whose seeds may have chosen different ones
             continue
         name, parameters = split_spec(spec)
-        others = [
-            f"{key}={value}" for key, value in parameters.items() if key != WEIGHT
-        ]
-        family = f"{name}[{','.join(others)}]" if others else name
+        parameters = {**parameters}
+        parameters.pop(WEIGHT, None)
+        fixed = [f"{key}={value}" for key, value in parameters.items()]
+        family = f"{name}[{','.join(fixed)}]" if fixed else name
         members.setdefault(family, []).append(spec)
 
     families: dict[str, str] = {}
@@ -134,20 +141,17 @@ def _compare_signs(run: Run, seeds: pd.DataFrame) -> pd.DataFrame:
     def read(address: str) -> pd.DataFrame:
         if address not in scores:
             frame = run.read("scores", ["uid", "answer", "parsed"], [address])
-            product = frame["answer"].astype("float64") * frame["parsed"].astype(
-                "float64"
-            )
+            numbers = frame[["answer", "parsed"]].astype("float64")
+            product = numbers["answer"] * numbers["parsed"]
             # What cannot be read has no sign, and so no wrong one.
             scores[address] = frame.assign(wrong_sign=product.fillna(0.0) < 0)
         return scores[address]
 
     rows: list[dict[str, Any]] = []
-    for cell in seeds.drop_duplicates("address").to_dict("records"):
-        metrics = [metric.name for metric in find_metrics(str(cell["task"]))]
+    numeric = seeds[seeds["task"].isin(list_numeric_tasks(run))]
+    for cell in numeric.drop_duplicates("address").to_dict("records"):
         sides = read(cell["address"]), read(cell["against"])
-        has_signs = (sides[0]["answer"].astype("float64") < 0).any()
-        # Only a task whose answers are numbers has an error.
-        if "mean_absolute_error" not in metrics or not has_signs:
+        if not (sides[0]["answer"].astype("float64") < 0).any():
             continue
         difference = paired_difference(WRONG_SIGNS, *sides, resamples=RESAMPLES)
         values = pseudo_values(WRONG_SIGNS, *common(*sides))

@@ -59,15 +59,9 @@ class TrainingCurves:
     def build(self, run: Run) -> Artefact:
         """A row of three panels a model and task."""
         run = drop_short_variants(run)
-        curves = []
-        for address in run.having("train_log")["address"]:
-            log = run.read(
-                "train_log",
-                ["step", "cross_entropy", "relative_auxiliary"],
-                [address],
-            )
-            if not log.empty:
-                curves.append(_smooth(log))
+        columns = ["step", "cross_entropy", "relative_auxiliary"]
+        logs = run.read("train_log", columns)
+        curves = [_smooth(log) for _, log in logs.groupby("address", sort=False)]
         data = order_losses(pd.concat(curves, ignore_index=True), run.cells)
 
         drawn = select_panels(data, PAIRS, LOSSES)

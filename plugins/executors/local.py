@@ -156,9 +156,7 @@ class _Room:
 
         if executor.gpus:
             # An engine would wait for an empty GPU until no training is left.
-            waits = [other.resources.gpus for other in self.queue.waiting
-                     if not self.shares_gpu(other)]  # fmt: skip
-            if self.shares_gpu(job) and any(waits):
+            if self.shares_gpu(job) and self._engine_waits():
                 return False
             free = self._find_gpus(job)
             return len(jobs) <= executor.slots and self._gpus_of(job) <= len(free)
@@ -201,6 +199,11 @@ class _Room:
         """Whether others may have the job's GPU, too: a training, unless it runs alone."""
         may_share = self.executor.trainings_per_gpu > 1 and bool(job.resources.gpus)
         return may_share and job.stage == "train" and job.resources.memory_gb < math.inf
+
+    def _engine_waits(self) -> bool:
+        """Whether a job waits that needs whole GPUs."""
+        unshared = [job for job in self.queue.waiting if not self.shares_gpu(job)]
+        return any(job.resources.gpus for job in unshared)
 
     def _gpus_of(self, job: Job) -> int:
         return job.resources.gpus * self.executor.gpus_per_cell

@@ -114,12 +114,18 @@ class Recipe(Settings):
 
 def recipe_content(recipe: Recipe) -> dict[str, Any]:
     """Every setting, for a manifest; one that older runs lack only where it is set."""
-    lacking = {"select_by": None, "compile": False}
-    content = {}
-    for name, value in vars(recipe).items():
-        if name not in lacking or value != lacking[name]:
-            content[name] = value
-    return content
+    return _drop_defaults(vars(recipe), {"select_by": None, "compile": False})
+
+
+def _drop_defaults(
+    settings: Mapping[str, Any], defaults: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The settings without those that have these values."""
+    changed = {}
+    for name, value in settings.items():
+        if name not in defaults or value != defaults[name]:
+            changed[name] = value
+    return changed
 
 
 def training_settings(recipe: Recipe) -> dict[str, Any]:
@@ -128,11 +134,7 @@ def training_settings(recipe: Recipe) -> dict[str, Any]:
         key: value for key, value in vars(recipe).items() if key not in _SCORING
     }
     # addresses are those of before there was a choice
-    if recipe.attn_implementation == "auto":
-        del settings["attn_implementation"]
-    if not recipe.compile:
-        del settings["compile"]
-    return settings
+    return _drop_defaults(settings, {"attn_implementation": "auto", "compile": False})
 
 
 def paper_recipe(task_name: str) -> Recipe:

@@ -11,14 +11,12 @@ from smmd_bench.tasks.arithmetic import Arithmetic
 from smmd_bench.contracts import ExactMatch
 from smmd_bench.decoding.selection import select_weights
 from smmd_bench.errors import CellSkippedError, UserError
-from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.experiment.file import ExperimentFile
 from smmd_bench.models.card_content import builtin_folder
 from smmd_bench.models.cards import model_card
 from smmd_bench.results.availability import card_of_run
 from smmd_bench.results.frames import read_run
-from smmd_bench.results.summary import summarise_cells
-from smmd_bench.run.cell_json import cell_from_json, describe_cells
+from smmd_bench.run.cell_json import cell_from_json
 from smmd_bench.run.pipeline import run_file
 from smmd_bench.run.run_directory import RunDirectory, record_failure
 from smmd_bench.scoring import statistics
@@ -326,31 +324,6 @@ def test_a_test_of_transfer_waits_for_its_source_and_never_trains(tmp_path):
     cells = read_run(run.path).cells
     assert list(cells.task) == ["gsm8k", "svamp"]
     assert list(cells.trained_on.astype("object").fillna("")) == ["", "gsm8k"]
-
-
-@pytest.mark.usefixtures("local_copies")
-@pytest.mark.parametrize(
-    "task", ["chartqa", "gsm8k[source=corpus]", "samsum[source=corpus]"]
-)
-def test_a_small_copy_counts_with_what_it_has_in_the_manifest_and_the_plan(task):
-    recipe = {"train_examples": 64, "validation_examples": 8, "test_examples": 40}
-    experiment = Experiment(tasks=(task,), losses=("ce",), base=False, recipe=recipe)
-    cell, *transfers = experiment.cells
-    data = summarise_cells(describe_cells(experiment.cells))["data"]
-    is_smaller = []
-    for split in cell.splits:
-        used = len(cell.task_plugin.examples(split, 0, cell.size(split)))
-        assert cell.examples_there(split) == used
-        assert data[cell.task]["sizes"][split] == used
-        assert data[cell.task]["there"][split] == len(
-            cell.task_plugin.examples(split, 0)
-        )
-        is_smaller.append(used < cell.size(split))
-
-    assert any(is_smaller)
-
-    for transfer in transfers:
-        assert data[transfer.task]["sizes"] == {"test": 11}
 
 
 def test_the_notes_of_a_cell_are_those_of_its_selection_too(tmp_path):
