@@ -1,17 +1,16 @@
 """Jobs on this machine, each in a process of its own, as many at a time as there is room for.
 
 With GPUs each job has one of them, which it alone sees; trainings may share one
-(`trainings_per_gpu`). Without, small jobs take one thread each
-and large ones all cores; the last small ones share the cores, of which some would be idle. The
-processes die with this one, so a killed run leaves nothing behind that still writes. A job that is
-killed beside others, as where memory ends, runs again, alone.
+(`trainings_per_gpu`). Without, small jobs take one thread each and large ones all cores; the last
+small ones share the cores, of which some would be idle. The processes die with this one, so a
+killed run leaves nothing behind that still writes. A job that is killed beside others, as where
+memory ends, runs again, alone.
 """
 
-import math
 import os
 from collections.abc import Iterator
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from queue import SimpleQueue
@@ -22,9 +21,8 @@ import psutil
 from joblib import cpu_count
 
 from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
-from smmd_bench.contracts.executor import SHARES_GPU
 from smmd_bench.errors import UserError
-from smmd_bench.run.process import SeveralGpus, WorkerProcess
+from smmd_bench.run.process import GpuExecutor, WorkerProcess, run_alone, was_killed
 
 _SHARE = 0.9
 """Of the memory that is free at the beginning: jobs may have so much together."""
@@ -33,7 +31,7 @@ _Events = SimpleQueue[tuple[Job, tuple[Any, ...] | None, str | None]]
 
 
 @dataclass(frozen=True)
-class LocalExecutor(SeveralGpus):
+class LocalExecutor(GpuExecutor):
     """Processes on this machine: on GPUs, or small ones side by side on the cores of a CPU."""
 
     name: ClassVar[str] = "local"
@@ -46,18 +44,6 @@ class LocalExecutor(SeveralGpus):
         "threads of a CPU that a job may use (none: as its model is large)",
         check=positive,
     )
-
-    trainings_per_gpu: int = parameter(
-        1, "trainings that share a GPU; an engine never does", check=positive
-    )
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        if self.trainings_per_gpu > 1 and self.gpus_per_cell > 1:
-            raise UserError(
-                "local[trainings_per_gpu=...] shares a GPU, and gpus_per_cell=... needs several of "
-                "them: leave one out."
-            )
 
     @property
     def slots(self) -> int:
@@ -114,10 +100,9 @@ class LocalExecutor(SeveralGpus):
                 # The system kills a process where memory ends. Alone, it may have enough.
                 had_company = room.leave(job)
                 running.pop(job.name).close()
-                if failure and "SIGKILL" in failure and had_company:
+                if was_killed(failure) and had_company:
                     progress(f"{job.label}: {failure}; it runs again, alone.", 0, 0)
-                    alone = replace(job.resources, memory_gb=math.inf)
-                    queue.waiting.append(replace(job, resources=alone))
+                    queue.waiting.append(run_alone(job))
                 else:
                     yield JobResult(job, failure)
         finally:
@@ -156,7 +141,7 @@ class _Room:
 
         if executor.gpus:
             # An engine would wait for an empty GPU until no training is left.
-            if self.shares_gpu(job) and self._engine_waits():
+            if executor.shares_gpu(job) and self._engine_waits():
                 return False
             free = self._find_gpus(job)
             return len(jobs) <= executor.slots and self._gpus_of(job) <= len(free)
@@ -180,13 +165,10 @@ class _Room:
 
         gpus = self._find_gpus(job)[: self._gpus_of(job)]
         self.inside[job.name] = job, gpus
-        environment = {
+        return {
             "CUDA_VISIBLE_DEVICES": ",".join(gpus),
             **executor.environment(job, self._given),
         }
-        if self.shares_gpu(job):
-            environment[SHARES_GPU] = "1"
-        return environment
 
     def leave(self, job: Job) -> bool:
         """Give back what it had; whether another one ran beside it."""
@@ -195,15 +177,10 @@ class _Room:
         self.had_company.discard(job.name)
         return had_company
 
-    def shares_gpu(self, job: Job) -> bool:
-        """Whether others may have the job's GPU, too: a training, unless it runs alone."""
-        may_share = self.executor.trainings_per_gpu > 1 and bool(job.resources.gpus)
-        return may_share and job.stage == "train" and job.resources.memory_gb < math.inf
-
     def _engine_waits(self) -> bool:
         """Whether a job waits that needs whole GPUs."""
-        unshared = [job for job in self.queue.waiting if not self.shares_gpu(job)]
-        return any(job.resources.gpus for job in unshared)
+        waiting = self.queue.waiting
+        return any(self.executor.needs_whole_gpus(job) for job in waiting)
 
     def _gpus_of(self, job: Job) -> int:
         return job.resources.gpus * self.executor.gpus_per_cell
@@ -217,7 +194,7 @@ class _Room:
 
         free = []
         for gpu, jobs in jobs_on.items():
-            can_share = all(map(self.shares_gpu, [job, *jobs]))
+            can_share = all(map(self.executor.shares_gpu, [job, *jobs]))
             if not jobs or (can_share and len(jobs) < self.executor.trainings_per_gpu):
                 free.append(gpu)
         return sorted(free, key=lambda gpu: len(jobs_on[gpu]))

@@ -29,7 +29,7 @@ from smmd_bench.contracts import (
 )
 from smmd_bench.errors import UserError, reason_of
 from smmd_bench.experiment.provenance import library_versions
-from smmd_bench.run.process import SeveralGpus, WorkerProcess
+from smmd_bench.run.process import GpuExecutor, WorkerProcess, run_alone, was_killed
 
 _SECONDS = 0.5
 _CONNECTS_IN = 10.0
@@ -38,7 +38,7 @@ _PASSED_ON = ("SMMD_BENCH_", "HF_", "VLLM_")
 
 
 @dataclass(frozen=True)
-class RayExecutor(SeveralGpus):
+class RayExecutor(GpuExecutor):
     """Tasks on a Ray cluster that runs already, or on this machine."""
 
     name: ClassVar[str] = "ray"
@@ -54,10 +54,11 @@ class RayExecutor(SeveralGpus):
 
     @property
     def slots(self) -> int:
-        """The GPUs of the cluster, or its cores."""
+        """How many trainings the GPUs of the cluster have room for, or its cores."""
         nodes = _nodes(self._connect())
-        count = sum(int(node.get("GPU", 0)) for node in nodes) // self.gpus_per_cell
-        return max(1, count or sum(int(node.get("CPU", 0)) for node in nodes))
+        gpus = sum(int(node.get("GPU", 0)) for node in nodes)
+        on_gpus = gpus // self.gpus_per_cell * self.trainings_per_gpu
+        return max(1, on_gpus or sum(int(node.get("CPU", 0)) for node in nodes))
 
     def run(
         self, queue: JobQueue, folder: Path, progress: Progress
@@ -74,11 +75,22 @@ class RayExecutor(SeveralGpus):
         # The queue takes no core from the jobs, and does not die with another node.
         told = Queue(actor_options={"num_cpus": 0, "scheduling_strategy": this_node})
         running: dict[Any, Job] = {}
+        started: set[str] = set()
+
+        def fits(job: Job) -> bool:
+            # Ray gives a part of a GPU to whoever comes next: while trainings come, an engine would
+            # never find a whole one.
+            sent = [other for other in running.values() if other.name not in started]
+            engine_waits = any(map(self.needs_whole_gpus, [*queue.waiting, *sent]))
+            return not (self.shares_gpu(job) and engine_waits)
+
         task = ray.remote(max_calls=1, max_retries=self.retries)(_work)
         try:
             while True:
-                while len(running) < self.slots and (job := queue.take()) is not None:
-                    needs = _options(job, _nodes(ray), self.gpus_per_cell)
+                while (
+                    len(running) < self.slots and (job := queue.take(fits)) is not None
+                ):
+                    needs = self.reserve(job, _nodes(ray))
                     order = self.order(job, folder)
                     reference = task.options(**needs).remote(order, told)
                     running[reference] = job
@@ -90,10 +102,18 @@ class RayExecutor(SeveralGpus):
                 jobs = {job.name: job for job in running.values()}
                 steps = told.get_nowait_batch(told.qsize())
                 for name, step in steps:
-                    jobs[name].told(progress)(*step)
+                    started.add(name)
+                    if step is not None:
+                        jobs[name].told(progress)(*step)
                 for reference in ended:
                     job = running.pop(reference)
-                    yield JobResult(job, _failure(reference))
+                    started.discard(job.name)
+                    failure = _failure(reference)
+                    if was_killed(failure) and self.shares_gpu(job):
+                        progress(f"{job.label}: {failure}; it runs again, alone.", 0, 0)
+                        queue.waiting.append(run_alone(job))
+                    else:
+                        yield JobResult(job, failure)
         finally:
             for reference in running:
                 ray.cancel(reference, force=True)
@@ -108,6 +128,30 @@ class RayExecutor(SeveralGpus):
             environment={**passed_on, **self.environment(job, job.resources.threads)},
             versions=library_versions(),
         )
+
+    def reserve(self, job: Job, nodes: list[dict[str, float]]) -> dict[str, Any]:
+        """What Ray reserves for a job; never more main memory or cores than a node has. Raises
+        UserError for more GPUs than any node has."""
+        gpus_of_node = max(node.get("GPU", 0) for node in nodes)
+        cores = max(node.get("CPU", 0) for node in nodes)
+        memory = max(node.get("memory", 0) for node in nodes)
+        needs = job.resources
+        gpus: float = 0
+        if gpus_of_node:
+            gpus = needs.gpus * self.gpus_per_cell
+        if self.shares_gpu(job):
+            gpus /= self.trainings_per_gpu
+
+        if gpus > gpus_of_node:
+            raise UserError(
+                f"{job.label} needs {gpus} GPUs, and no node has more than {gpus_of_node}."
+            )
+        return {
+            "name": job.name,
+            "num_gpus": gpus,
+            "num_cpus": gpus or min(needs.threads or cores, cores),
+            "memory": int(min(needs.memory_gb * 2**30, memory)),
+        }
 
     def _connect(self) -> Any:
         """Ray, connected to the cluster; raises UserError where there is no Ray or no cluster."""
@@ -176,37 +220,13 @@ def _nodes(ray: Any) -> list[dict[str, float]]:
     return [node["Resources"] for node in ray.nodes() if node["Alive"]]
 
 
-def _options(
-    job: Job, nodes: list[dict[str, float]], per_cell: int = 1
-) -> dict[str, Any]:
-    """What Ray reserves for a job; never more main memory or cores than a node has. Raises
-    UserError for more GPUs than any node has."""
-    gpus_of_node = max(node.get("GPU", 0) for node in nodes)
-    cores = max(node.get("CPU", 0) for node in nodes)
-    memory = max(node.get("memory", 0) for node in nodes)
-    needs = job.resources
-    gpus = 0
-    if gpus_of_node:
-        gpus = needs.gpus * per_cell
-
-    if gpus > gpus_of_node:
-        raise UserError(
-            f"{job.label} needs {gpus} GPUs, and no node has more than {gpus_of_node}."
-        )
-    return {
-        "name": job.name,
-        "num_gpus": gpus,
-        "num_cpus": gpus or min(needs.threads or cores, cores),
-        "memory": int(min(needs.memory_gb * 2**30, memory)),
-    }
-
-
 def _work(order: Order, told: Any) -> str | None:
     """The task: run a job's process on this node; its last words where it failed."""
     if (refusal := order.refusal()) is not None:
         return refusal
     job, folder = order.job, order.folder
     request, logs = job.request(folder), folder / "logs"
+    told.put_nowait((job.name, None))  # it has its GPU
     worker = WorkerProcess(
         job.module, request, logs, job.name, environment=order.environment
     )

@@ -2,26 +2,30 @@
 
 All nodes see the folder of the run and this Python environment. A job that Slurm preempts, or whose
 hours are over, is queued again: a training goes on after its last state. A job appends what it says
-to `logs/NAME.events`, which this process reads; Slurm's own output is in `logs/slurm`.
+to `logs/NAME.events`, which this process reads; Slurm's own output is in `logs/slurm`. With
+`trainings_per_gpu`, a Slurm job is several trainings at a time, as Slurm gives whole GPUs alone.
 """
 
 import json
 import signal
 import time
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
 from smmd_bench.errors import UserError, reason_of
-from smmd_bench.run.process import SeveralGpus, WorkerProcess
+from smmd_bench.run.process import GpuExecutor, WorkerProcess, run_alone, was_killed
 
 
 @dataclass(frozen=True)
-class SlurmExecutor(SeveralGpus):
-    """A Slurm job for each training or engine, on a folder that all nodes see."""
+class SlurmExecutor(GpuExecutor):
+    """A Slurm job for each training, or for those that share a GPU, and for each engine, on a
+    folder that all nodes see."""
 
     name: ClassVar[str] = "slurm"
 
@@ -48,8 +52,8 @@ class SlurmExecutor(SeveralGpus):
 
     @property
     def slots(self) -> int:
-        """`jobs`: Slurm knows better when each of them runs."""
-        return self.jobs
+        """`jobs`, of which each may be several trainings: Slurm knows better when they run."""
+        return self.jobs * self.trainings_per_gpu
 
     def run(
         self, queue: JobQueue, folder: Path, progress: Progress
@@ -58,9 +62,8 @@ class SlurmExecutor(SeveralGpus):
         running: list[_Running] = []
         try:
             while True:
-                while len(running) < self.slots and (job := queue.take()) is not None:
-                    events = folder / "logs" / f"{job.name}.events"
-                    running.append(_Running(job, self._submit(job, folder), events))
+                while len(running) < self.jobs and (jobs := self._take(queue)):
+                    running.append(_Running(self._submit(jobs, folder), jobs, folder))
                 if not running:
                     return
 
@@ -68,17 +71,40 @@ class SlurmExecutor(SeveralGpus):
                 for attempt in [*running]:
                     # asked first: what it says before that is told
                     is_done = attempt.sent.done()
-                    attempt.tell(attempt.job.told(progress))
-                    if is_done:
-                        attempt.events.unlink(missing_ok=True)
-                        running.remove(attempt)
-                        yield JobResult(attempt.job, attempt.failure())
+                    attempt.tell(progress)
+                    if not is_done:
+                        continue
+
+                    running.remove(attempt)
+                    for job, failure in attempt.end():
+                        if was_killed(failure) and len(attempt.jobs) > 1:
+                            progress(
+                                f"{job.label}: {failure}; it runs again, alone.", 0, 0
+                            )
+                            queue.waiting.append(run_alone(job))
+                        else:
+                            yield JobResult(job, failure)
         finally:
             for attempt in running:
                 attempt.sent.cancel(check=False)
 
-    def _submit(self, job: Job, folder: Path) -> Any:
-        """The job of submitit. Raises UserError where there is no submitit or no Slurm."""
+    def _take(self, queue: JobQueue) -> list[Job]:
+        """Take the next job, with the trainings that share its GPU if it may share one."""
+        first = queue.take()
+        if first is None:
+            return []
+
+        jobs = [first]
+        while self.shares_gpu(first) and len(jobs) < self.trainings_per_gpu:
+            other = queue.take(self.shares_gpu)
+            if other is None:
+                break
+            jobs.append(other)
+        # With nobody beside it, a training may halve its micro-batches where memory ends.
+        return jobs if len(jobs) > 1 else [run_alone(first)]
+
+    def _submit(self, jobs: Sequence[Job], folder: Path) -> Any:
+        """Submit a Slurm job for these. Raises UserError where there is no submitit or no Slurm."""
         try:
             import submitit
         except ImportError:
@@ -86,6 +112,7 @@ class SlurmExecutor(SeveralGpus):
                 "submitit is not installed: pip install 'smmd-bench[slurm]'."
             ) from None
 
+        first = jobs[0]
         pairs = (option.lstrip("-").split("=", 1) for option in self.options.split())
         # submitit spells the options of sbatch with underscores.
         options = {name.replace("-", "_"): value for name, value in pairs}
@@ -97,83 +124,107 @@ class SlurmExecutor(SeveralGpus):
                 folder / "logs" / "slurm", cluster=self.cluster, **restarts
             )
             executor.update_parameters(
-                name=job.name,
+                name=first.name,
                 timeout_min=max(1, round(60 * self.hours)),
-                gpus_per_node=job.resources.gpus * self.gpus_per_cell,
+                gpus_per_node=first.resources.gpus * self.gpus_per_cell,
                 cpus_per_task=self.cpus,
                 mem_gb=self.memory_gb,
                 slurm_partition=self.partition,
                 slurm_additional_parameters=options,
             )
-            return executor.submit(
-                Work(job, folder.resolve(), self.environment(job, None))
-            )
+            environment = self.environment(first, None)
+            return executor.submit(Work(tuple(jobs), folder.resolve(), environment))
         except (RuntimeError, submitit.core.utils.FailedJobError) as error:
             raise UserError(
-                f"Slurm does not take {job.label} ({reason_of(error)}): check partition= and "
+                f"Slurm does not take {first.label} ({reason_of(error)}): check partition= and "
                 "options= of slurm, on a machine that has sbatch."
             ) from None
 
 
 @dataclass
 class Work:
-    """What Slurm runs: the job's process on its node; returns its last words where it failed."""
+    """What Slurm runs: the processes of jobs on a node. Returns the last words of each, in their
+    order: None where it did not fail."""
 
-    job: Job
+    jobs: tuple[Job, ...]
     folder: Path
     variables: Mapping[str, str]
-    worker: WorkerProcess | None = None
+    workers: tuple[WorkerProcess, ...] = ()
 
-    def __call__(self) -> str | None:
-        """Run it, and append what it says."""
-        job = self.job
+    def __call__(self) -> list[str | None]:
+        """Run them at the same time, and append what they say."""
         logs = self.folder / "logs"
-        request = job.request(self.folder)
 
-        # The signals of submitit are for this process alone: the other one inherits them blocked.
+        # The signals of submitit are for this process alone: others inherit them blocked.
         signals = {signal.SIGUSR1, signal.SIGUSR2}
         signal.pthread_sigmask(signal.SIG_BLOCK, signals)
-        worker = WorkerProcess(
-            job.module, request, logs, job.name, environment=self.variables
-        )
-        self.worker = worker
+        # Started by this thread: a process whose parent's thread ends is killed.
+        self.workers = tuple(
+            WorkerProcess(
+                job.module, job.request(self.folder), logs, job.name,
+                environment=self.variables,
+            )
+            for job in self.jobs
+        )  # fmt: skip
         signal.pthread_sigmask(signal.SIG_UNBLOCK, signals)
 
-        with (logs / f"{job.name}.events").open("a", encoding="utf-8") as events:
-            failure = worker.follow(
+        with ThreadPoolExecutor(len(self.jobs)) as threads:
+            failures = [*threads.map(self._follow, self.jobs, self.workers)]
+        if any(worker.process.returncode == -signal.SIGTERM for worker in self.workers):
+            time.sleep(60)  # until Slurm kills this one, too, or queues the job again
+        return failures
+
+    def _follow(self, job: Job, worker: WorkerProcess) -> str | None:
+        with _events_file(self.folder, job).open("a", encoding="utf-8") as events:
+            return worker.follow(
                 lambda *step: print(json.dumps(step), file=events, flush=True)
             )
-        if worker.process.returncode == -signal.SIGTERM:
-            time.sleep(60)  # until Slurm kills this one, too, or queues the job again
-        return failure
 
     def checkpoint(self) -> Any:
-        """The same again, when the process has ended; a training goes on from its last state."""
+        """The same again, when the processes have ended; a training goes on from its last state."""
         from submitit.helpers import DelayedSubmission
 
-        if self.worker is not None:
-            self.worker.end()
-        return DelayedSubmission(replace(self, worker=None))
+        for worker in self.workers:
+            worker.process.terminate()  # all of them, before one is waited for
+        for worker in self.workers:
+            worker.end()
+        return DelayedSubmission(replace(self, workers=()))
 
 
 @dataclass
 class _Running:
-    """A job that is queued or at work. sent: of submitit. read: bytes of its events."""
+    """A Slurm job that is queued or at work. sent: of submitit. read: bytes of the events of each
+    of its jobs, by name."""
 
-    job: Job
     sent: Any
-    events: Path
-    read: int = 0
+    jobs: Sequence[Job]
+    folder: Path
+    read: Counter[str] = field(default_factory=Counter)
 
     def tell(self, progress: Progress) -> None:
-        with suppress(FileNotFoundError), self.events.open("rb") as stream:
-            stream.seek(self.read)
-            while (line := stream.readline()).endswith(b"\n"):
-                self.read += len(line)
-                progress(*json.loads(line))
+        """Pass on what its jobs have said since the last time."""
+        for job in self.jobs:
+            told = job.told(progress)
+            # A job that is queued has said nothing.
+            with (
+                suppress(FileNotFoundError),
+                _events_file(self.folder, job).open("rb") as stream,
+            ):
+                stream.seek(self.read[job.name])
+                while (line := stream.readline()).endswith(b"\n"):
+                    self.read[job.name] += len(line)
+                    told(*json.loads(line))
 
-    def failure(self) -> str | None:
-        """How it ended: the last words of its process, or what Slurm made of it."""
+    def end(self) -> list[tuple[Job, str | None]]:
+        """Delete the events; how each job ended: its last words, or what Slurm made of it."""
+        for job in self.jobs:
+            _events_file(self.folder, job).unlink(missing_ok=True)
+
         if (error := self.sent.exception()) is None:
-            return self.sent.result()  # type: ignore[no-any-return]
-        return f"Slurm: {self.sent.state} ({reason_of(error)}), see {self.sent.paths.stderr}"
+            return [*zip(self.jobs, self.sent.result(), strict=True)]
+        failure = f"Slurm: {self.sent.state} ({reason_of(error)}), see {self.sent.paths.stderr}"
+        return [(job, failure) for job in self.jobs]
+
+
+def _events_file(folder: Path, job: Job) -> Path:
+    return folder / "logs" / f"{job.name}.events"

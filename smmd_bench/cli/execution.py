@@ -20,6 +20,7 @@ from ..experiment.file import ExperimentFile
 from ..plugin_system.checked_task import notes_of
 from ..plugin_system.registry import load
 from ..results.baselines import REFERENCE
+from ..run.process import GpuExecutor
 from ..run.run_directory import JOB_STAGES, RunDirectory, Stage
 from ..scoring.deciding import selecting_metrics
 from .outcome import conclude, publish_reports
@@ -245,6 +246,40 @@ def _say_work(
     if peak:
         sentence += f" Weights take up to {decimal(peak)} of the disk."
     voice.say(sentence)
+    for suggestion in _suggest_sharing(trained, runner):
+        voice.say(suggestion)
+
+
+def _suggest_sharing(trained: Sequence[Cell], runner: Executor) -> Iterator[str]:
+    """Suggest that trainings share a GPU where two of the largest fit on each GPU that is here."""
+    import torch
+
+    from ..models.checkpoints import training_bytes
+
+    gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
+    memory = min((gpu.total_memory for gpu in gpus), default=0)
+    if not isinstance(runner, GpuExecutor) or not memory or len(trained) < 2:
+        return
+    if runner.gpus_per_cell > 1 or runner.trainings_per_gpu > 1:
+        return
+
+    needed = 0.0
+    for cell in trained:
+        recipe = cell.recipe
+        is_estimated = recipe.method == "lora" and recipe.dtype == "bfloat16"
+        # Recomputed activations and pictures are in no estimate.
+        if not is_estimated or recipe.gradient_checkpointing or cell.reads_images:
+            return
+        longest = recipe.micro_batch_size * recipe.max_length
+        weights = cell.card.parameter_count()
+        needed = max(needed, training_bytes(cell.card.folder, weights, longest))
+
+    if 2 * needed < memory:
+        most = decimal(round(2 * needed))
+        yield (
+            f"Two trainings take at most {most} of a GPU's {decimal(memory)}: "
+            f"`--executor {runner.name}[trainings_per_gpu=2]` lets them share it."
+        )
 
 
 def _describe_work(cell: Cell, first: Stage | None) -> dict[str, Any]:

@@ -5,18 +5,19 @@ import ctypes
 import faulthandler
 import gc
 import json
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
 from ..contracts import Job, Progress, parameter, positive
-from ..contracts.executor import PROCESSES, STALL, STRATEGY
+from ..contracts.executor import PROCESSES, SHARES_GPU, STALL, STRATEGY
 from ..errors import UserError
 from ..plugin_system.registry import load_plugin_file
 from ..storage.files import read_json, write_json
@@ -122,8 +123,8 @@ class WorkerProcess:
 
 
 @dataclass(frozen=True)
-class SeveralGpus:
-    """The options of an executor whose jobs may have several GPUs each, which fsdp2 needs."""
+class GpuExecutor:
+    """The options of an executor whose jobs have several GPUs each, or a part of one."""
 
     gpus_per_cell: int = parameter(
         1,
@@ -134,22 +135,52 @@ class SeveralGpus:
         "ddp",
         "fsdp2 spreads the weights over the GPUs of a cell: for models that one cannot train",
     )
+    trainings_per_gpu: int = parameter(
+        1, "trainings that share a GPU; an engine never does", check=positive
+    )
 
     def __post_init__(self) -> None:
         if self.strategy == "fsdp2" and self.gpus_per_cell == 1:
             raise UserError(
                 "strategy=fsdp2 needs several GPUs: give gpus_per_cell=2 or more, too."
             )
+        if self.trainings_per_gpu > 1 and self.gpus_per_cell > 1:
+            raise UserError(
+                "trainings_per_gpu=... shares a GPU, and gpus_per_cell=... needs several of them: "
+                "leave one out."
+            )
+
+    def shares_gpu(self, job: Job) -> bool:
+        """Whether others may have the job's GPU, too: a training, unless it runs alone."""
+        may_share = self.trainings_per_gpu > 1 and bool(job.resources.gpus)
+        return may_share and job.stage == "train" and job.resources.memory_gb < math.inf
+
+    def needs_whole_gpus(self, job: Job) -> bool:
+        """Whether the job uses GPUs that no other may have, as an engine does."""
+        return bool(job.resources.gpus) and not self.shares_gpu(job)
 
     def environment(self, job: Job, threads: int | None) -> dict[str, str]:
-        """Make that of a job with so many threads, and with several GPUs if it uses any."""
+        """Make that of a job with so many threads, and with several GPUs or a part of one if it
+        uses any."""
         variables = {}
+        if self.shares_gpu(job):
+            variables[SHARES_GPU] = "1"
         if threads is not None:
             variables["OMP_NUM_THREADS"] = str(threads)
         if self.gpus_per_cell > 1 and job.resources.gpus:
             variables[PROCESSES] = str(self.gpus_per_cell)
             variables[STRATEGY] = self.strategy
         return variables
+
+
+def was_killed(failure: str | None) -> bool:
+    """Whether a job ended as where memory ends, so that it may have enough when it runs alone."""
+    return failure is not None and "SIGKILL" in failure
+
+
+def run_alone(job: Job) -> Job:
+    """The same job, which needs all memory and so shares no GPU."""
+    return replace(job, resources=replace(job.resources, memory_gb=math.inf))
 
 
 class Events:

@@ -5,7 +5,6 @@ import time
 
 import psutil
 import pytest
-from smmd_bench.plugins.executors import ray as executor_module
 
 from smmd_bench.contracts import JobQueue, Resources
 from smmd_bench.plugin_system.registry import load
@@ -105,9 +104,48 @@ def test_a_node_without_the_folder_or_with_other_versions_says_so(executor, tmp_
 
 def test_more_gpus_than_a_node_has_are_refused_at_once(executor):
     nodes = [{"CPU": 4.0, "GPU": 2.0, "memory": 2.0**33}]
-    assert executor_module._options(job("a", Resources(1)), nodes)["num_gpus"] == 1
+    assert executor.reserve(job("a", Resources(1)), nodes)["num_gpus"] == 1
     with expect_user_error("a needs 3 GPUs, and no node has more than 2"):
-        executor_module._options(job("a", Resources(3)), nodes)
+        executor.reserve(job("a", Resources(3)), nodes)
+
+
+@pytest.fixture
+def sharing(cluster):
+    """An executor whose trainings share the one GPU of the cluster, which Ray believes in."""
+    node = cluster.add_node(**NODE, num_gpus=1)
+    cluster.wait_for_nodes()
+    yield load("executors", f"ray[address={cluster.address},trainings_per_gpu=2]")
+    cluster.remove_node(node)
+
+
+def test_trainings_share_a_gpu_and_let_an_engine_have_it(sharing, tmp_path):
+    assert sharing.slots == 2
+    gpu = Resources(1, None)
+    later = [job("engine", gpu, stage="decode"), job("c", gpu), job("d", gpu)]
+    failures, words = run(
+        sharing,
+        [job("a", gpu, seconds=3), job("b", gpu, seconds=8)],
+        tmp_path,
+        follow=lambda result: later if result.job.label == "a" else [],
+    )
+    assert [*failures][:3] == ["a", "b", "engine"]
+    assert sorted(failures) == ["a", "b", "c", "d", "engine"]
+    assert set(failures.values()) == {None}
+    assert steps(words)[:2] == ["began", "began"]
+
+    shared = [word for word in words if "'SMMD_BENCH_SHARES_GPU': '1'" in word]
+    assert len(shared) == 4
+
+
+def test_a_training_that_runs_out_of_memory_beside_another_runs_again_alone(
+    sharing, tmp_path
+):
+    gpu = Resources(1, None)
+    jobs = [job("a", gpu, seconds=6), job("b", gpu, dies_beside=True)]
+    failures, words = run(sharing, jobs, tmp_path)
+    assert failures == {"a": None, "b": None}
+    (again,) = (word for word in words if word.endswith("it runs again, alone."))
+    assert again.startswith("b: the process was killed by SIGKILL")
 
 
 def test_a_cluster_that_is_not_there_is_the_users_error():

@@ -7,11 +7,11 @@ import psutil
 import pytest
 from smmd_bench.plugins.executors.slurm import SlurmExecutor, Work
 
-from smmd_bench.contracts import JobQueue
+from smmd_bench.contracts import JobQueue, Resources
 from smmd_bench.plugin_system.registry import load
 from tests.conftest import expect_user_error, silent
 
-from .jobs import job, require_ends, run, unlike_jobs
+from .jobs import job, require_ends, run, steps, unlike_jobs
 
 pytest.importorskip("submitit")
 pytestmark = pytest.mark.filterwarnings(
@@ -52,6 +52,59 @@ def test_a_preempted_job_is_queued_again(tmp_path, monkeypatch):
     assert words.count("ended") == 1
 
 
+def note_submissions(monkeypatch):
+    """The names of the jobs of each Slurm job, as they are submitted."""
+    names = []
+    submit = SlurmExecutor._submit
+
+    def note_and_submit(self, jobs, folder):
+        names.append([job.label for job in jobs])
+        return submit(self, jobs, folder)
+
+    monkeypatch.setattr(SlurmExecutor, "_submit", note_and_submit)
+    return names
+
+
+SHARING = "slurm[cluster=local,trainings_per_gpu=2]"
+GPU = Resources(1, None)
+
+
+def test_trainings_share_the_gpu_of_a_slurm_job_and_engines_do_not(
+    tmp_path, monkeypatch
+):
+    submitted = note_submissions(monkeypatch)
+    jobs = [
+        job("a", GPU, seconds=2),
+        job("engine", GPU, stage="decode"),
+        job("b", GPU, seconds=2),
+        job("c", GPU),
+    ]
+    failures, words = run(load("executors", SHARING), jobs, tmp_path)
+    assert failures == dict.fromkeys(["a", "b", "c", "engine"])
+    assert submitted == [["a", "b"], ["engine"], ["c"]]
+
+    sharing = [word for word in words if "'SMMD_BENCH_SHARES_GPU': '1'" in word]
+    assert len(sharing) == 2
+    assert not list((tmp_path / "logs").glob("*.events"))
+
+
+def test_a_training_that_runs_out_of_memory_beside_another_runs_again_alone(
+    tmp_path, monkeypatch
+):
+    submitted = note_submissions(monkeypatch)
+    jobs = [
+        job("a", GPU, seconds=3),
+        job("b", GPU, dies_beside=True),
+    ]
+    executor = load("executors", SHARING)
+    failures, words = run(executor, jobs, tmp_path)
+    assert failures == {"a": None, "b": None}
+    assert submitted == [["a", "b"], ["b"]]
+    (again,) = (word for word in words if word.endswith("it runs again, alone."))
+    assert again.startswith("b: the process was killed by SIGKILL")
+    assert steps(words).count("ended") == 2
+
+
 def test_nothing_goes_on_when_the_run_is_ended(tmp_path):
     executor = load("executors", "slurm[cluster=local]")
     jobs = JobQueue([job("a"), job("b", seconds=60)])
@@ -73,7 +126,7 @@ def test_what_slurm_gets(tmp_path, monkeypatch):
     monkeypatch.setattr(submitit.AutoExecutor, "submit", lambda self, work: work)
     place = "partition=gpu,gpus_per_cell=2,hours=8,cluster=local"
     spec = f"slurm[{place},options=qos=a --gpus-per-node=0]"
-    work = load("executors", spec)._submit(job("a"), tmp_path)
+    work = load("executors", spec)._submit([job("a")], tmp_path)
 
     assert isinstance(work, Work)
     assert settings["timeout_min"] == 480

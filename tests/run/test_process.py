@@ -5,7 +5,7 @@ import pytest
 from smmd_bench.contracts import Job, Resources
 from smmd_bench.contracts.executor import PROCESSES, STRATEGY
 from smmd_bench.run import process
-from smmd_bench.run.process import SeveralGpus, WorkerProcess
+from smmd_bench.run.process import GpuExecutor, WorkerProcess
 from smmd_bench.storage.files import read_json
 
 
@@ -99,9 +99,9 @@ while True: signal.pause()
 @pytest.mark.parametrize(
     ("gpus", "per_cell", "threads", "expected"),
     [
-        (1, SeveralGpus(), 2, {"OMP_NUM_THREADS": "2"}),
-        (0, SeveralGpus(2), 2, {"OMP_NUM_THREADS": "2"}),
-        (1, SeveralGpus(2), None, {PROCESSES: "2", STRATEGY: "ddp"}),
+        (1, GpuExecutor(), 2, {"OMP_NUM_THREADS": "2"}),
+        (0, GpuExecutor(2), 2, {"OMP_NUM_THREADS": "2"}),
+        (1, GpuExecutor(2), None, {PROCESSES: "2", STRATEGY: "ddp"}),
     ],
 )
 def test_a_job_has_its_threads_and_several_gpus_if_it_uses_any(
