@@ -20,7 +20,7 @@ from ..plugin_system.checked_task import reads_files
 from ..plugin_system.parameters import parameters_of, spell, split_spec
 from ..plugin_system.registry import load_task
 from ..storage.addresses import digest_of_files
-from ..storage.data_files import fetch_snapshot, folder_is_given
+from ..storage.data_files import explain_hub, fetch_snapshot, folder_is_given
 from ..storage.files import read_given_json
 from .card_content import BUILTIN, CardContent, backbones, builtin_folder, card_content
 from .recipe import Recipe
@@ -284,14 +284,11 @@ def _weights_in(file: Path) -> Counter[str]:
 def _weights_on_the_hub(repository: str, commit: str) -> Mapping[str, int]:
     from huggingface_hub import get_safetensors_metadata
 
-    try:
-        counts = get_safetensors_metadata(repository, revision=commit).parameter_count
-        return {str(dtype): count for dtype, count in counts.items()}
-    except Exception as error:  # whatever lies between here and the hub
-        raise UserError(
-            f"The size of the model '{repository}' cannot be read from the hub ({error}): fetch it "
-            f"first with smmd-bench prepare --model {repository}."
-        ) from error
+    problem = f"The size of the model '{repository}' cannot be read from the hub"
+    remedy = f"fetch it first with smmd-bench prepare --model {repository}"
+    with explain_hub(problem, remedy):
+        metadata = get_safetensors_metadata(repository, revision=commit)
+    return {str(dtype): count for dtype, count in metadata.parameter_count.items()}
 
 
 def licence_of(card: ModelCard) -> str | None:

@@ -28,6 +28,7 @@ from ..models.loading import load_merged, load_model, quiet_libraries, save_merg
 from ..models.tokenizers import load_tokenizer
 from ..plugin_system.registry import load_engine
 from ..run.process import start
+from ..storage.data_files import with_hub
 from ..storage.files import write_folder, write_json, write_parquet
 from .comparison import is_share
 from .evaluation import Evaluation, Target
@@ -135,7 +136,7 @@ def _evaluate(
 
     # lm-eval reads the data here: what the hub or a file refuses is no fault of the checkpoint.
     try:
-        with lm_eval_tasks(suite) as arguments:
+        with with_hub(), lm_eval_tasks(suite) as arguments:
             output = simple_evaluate(
                 model=model, limit=limit, log_samples=True, **arguments
             )

@@ -10,10 +10,13 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 from typing import Any
+from unittest.mock import patch
 
 from filelock import FileLock
 
@@ -22,6 +25,8 @@ from .addresses import cache_folder, digest_of_files
 from .files import write_text
 
 VARIABLE = "SMMD_BENCH_DATA"
+_PATIENCE = 2.0
+"""Seconds in which the hub must answer. Without an answer its clients ask again for 24 s a file."""
 _given: list[Path] = []
 """The folder that the command line of this process gives."""
 
@@ -127,18 +132,17 @@ class DataSource:
 
         hub = self.hub
         rows: list[dict[str, Any]] = []
-        try:
+        what = f"The data {hub.repository} cannot be fetched from the hub"
+        remedy = (
+            f"run `smmd-bench prepare {self.name}` where there is a network, or give a folder that "
+            f"holds {self.name}/{self.local[split][0]} with --data-dir"
+        )
+        with explain_hub(what, remedy):
             for part in hub.splits[split]:
                 rows += load_dataset(
                     hub.repository, hub.configuration, split=part, revision=hub.revision
                 )
-            return rows
-        except Exception as error:  # whatever lies between here and the hub
-            raise UserError(
-                f"The data {hub.repository} cannot be fetched from the hub ({reason_of(error)}): "
-                f"run `smmd-bench prepare {self.name}` where there is a network, or give a folder "
-                f"that holds {self.name}/{self.local[split][0]} with --data-dir."
-            ) from error
+        return rows
 
 
 def parts_of(file: Path) -> list[Path]:
@@ -149,11 +153,52 @@ def parts_of(file: Path) -> list[Path]:
 def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> Path:
     """Fetch the folder of a snapshot from the hub. Raises UserError if `what` cannot be fetched."""
     from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
-    try:
+    with explain_hub(f"{what} cannot be fetched from the hub", remedy):
         return Path(snapshot_download(repository, **options))
-    except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        raise UserError(
-            f"{what} cannot be fetched from the hub ({reason_of(error)}): {remedy}."
-        ) from error
+
+
+@contextmanager
+def explain_hub(problem: str, remedy: str) -> Iterator[None]:
+    """Within `with_hub`, raises UserError for any error of the hub's clients."""
+    with with_hub() as offline:
+        try:
+            yield
+        except Exception as error:  # whatever lies between here and the hub
+            reason = offline or reason_of(error)
+            raise UserError(f"{problem} ({reason}): {remedy}.") from error
+
+
+@contextmanager
+def with_hub() -> Iterator[str | None]:
+    """Gives why the hub cannot be asked, or None. If it cannot, its clients read what is in their
+    caches, and no more, until the end of the context."""
+    from huggingface_hub import constants
+
+    why = _find_problem()
+    with patch.object(constants, "HF_HUB_OFFLINE", why is not None):
+        yield why
+
+
+def _find_problem() -> str | None:
+    from huggingface_hub import constants, get_session
+
+    if constants.HF_HUB_OFFLINE:
+        return "HF_HUB_OFFLINE is set"
+
+    problem: str | None = f"no answer within {_PATIENCE:g} s"
+
+    def ask() -> None:
+        nonlocal problem
+        try:
+            get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
+        except Exception as error:  # whatever lies between here and the hub
+            problem = reason_of(error)
+        else:
+            problem = None
+
+    # No timeout ends the look-up of a name, for which a thread is not waited for.
+    thread = Thread(target=ask, daemon=True)
+    thread.start()
+    thread.join(_PATIENCE)
+    return problem and f"{constants.ENDPOINT}: {problem}"

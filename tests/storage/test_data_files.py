@@ -2,6 +2,7 @@
 
 import json
 import re
+import time
 from dataclasses import replace
 
 import pyarrow as pa
@@ -115,13 +116,25 @@ def test_a_broken_file_is_named_with_what_is_wrong(text, wrong, data):
 @pytest.mark.usefixtures("no_copy")
 def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(tmp_path):
     message = (
-        r"The data nobody/toy cannot be fetched from the hub \(.*(nobody/toy|hub|offline).*\): run "
+        r"The data nobody/toy cannot be fetched from the hub \(HF_HUB_OFFLINE is set\): run "
         r"`smmd-bench prepare toy` where there is a network, or give a folder that holds "
         r"toy/train\.jsonl with --data-dir\."
     )
     with expect_user_error(f"^{message}$"):
         SOURCE.rows("train")
     assert not list(tmp_path.rglob("*.jsonl"))
+
+
+@pytest.mark.usefixtures("no_copy")
+def test_a_hub_that_cannot_be_reached_is_asked_once(monkeypatch):
+    """The libraries would ask again for 24 s."""
+    for library in ("huggingface_hub.constants", "datasets.config"):
+        monkeypatch.setattr(f"{library}.HF_HUB_OFFLINE", False)
+    monkeypatch.setattr("huggingface_hub.constants.ENDPOINT", "http://127.0.0.1:1")
+    then = time.monotonic()
+    with expect_user_error(r"from the hub \(http://127.0.0.1:1: .*refused.*\): run"):
+        SOURCE.rows("train")
+    assert time.monotonic() - then < 15
 
 
 @pytest.mark.usefixtures("no_copy")
