@@ -119,16 +119,16 @@ def _find_tunable(loss: str) -> set[str]:
 
 
 def _make_grid(loss: str, axes: _Axes) -> tuple[Configuration, ...]:
-    """Combine all values for a loss; the values of a key that are for it alone replace
-    those that are for its variants, too, and these those for all."""
+    """Combine all values for a loss: those for it alone, or else those for all its variants, or
+    else those for all losses."""
     tunable = _find_tunable(loss)
+    names = {name for name, _ in axes if _is_for(name, loss)}
+    # "" < smmd < smmd[sigma=1]: the longer a name, the fewer losses it means.
+    closest = max(names, key=len, default="")
     values: dict[str, Sequence[str]] = {}
-
-    # The axes that are for more losses come first, so that the others replace theirs.
-    ordered = sorted(axes, key=lambda axis: (bool(axis[0]), "[" in axis[0]))
-    for name, key in ordered:
-        if key in tunable and _is_for(name, loss):
-            values[key] = axes[name, key]
+    for (name, key), listed in axes.items():
+        if name == closest and key in tunable:
+            values[key] = listed
 
     # Values that are spelled in two ways, as 0.1 and 1e-1, make one configuration.
     grid = {}

@@ -108,8 +108,15 @@ class Recipe(Settings):
         return int(value) if isinstance(value, float) and value.is_integer() else value
 
     def changed(self, values: Mapping[str, Any]) -> Recipe:
-        """This recipe with some settings replaced; raises UserError for a bad one."""
-        return dataclasses.replace(self, **checked_settings(values))
+        """This recipe with some settings replaced; raises UserError for a bad one. A batch that is
+        no whole number of micro-batches makes these smaller, unless `values` say their size."""
+        settings = checked_settings(values)
+        recipe = dataclasses.replace(self, **settings)
+        if "batch_size" not in settings or "micro_batch_size" in settings:
+            return recipe
+        sizes = range(1, recipe.micro_batch_size + 1)
+        largest = max(size for size in sizes if recipe.batch_size % size == 0)
+        return dataclasses.replace(recipe, micro_batch_size=largest)
 
 
 def recipe_content(recipe: Recipe) -> dict[str, Any]:

@@ -33,6 +33,17 @@ def points(tune, losses=("ce", "smmd"), trials=None, seed=0):
             {"ntl": ["lambda=0.1", "lambda=0.2"], "smmd": ["lambda=1", "lambda=10"]},
         ),
         (
+            ["lambda=1,10", "ntl: squash=4,9"],  # whatever is tuned for all
+            {"ntl": ["squash=4", "squash=9"], "smmd": ["lambda=1", "lambda=10"]},
+        ),
+        (
+            ["smmd: term=mmd,both", "smmd[sigma=1]: lambda=1,5"],  # one variant
+            {
+                "smmd": ["term=mmd", "term=both"],
+                "smmd[sigma=1]": ["lambda=1", "lambda=5"],
+            },
+        ),
+        (
             ["lambda=1,10", "lambda=3"],  # the same twice
             {"smmd": ["lambda=1", "lambda=10", "lambda=3"]},
         ),
@@ -131,11 +142,15 @@ def test_variants_that_tuning_makes_one_are_refused():
     )
 
 
-def test_an_experiment_without_values_or_with_a_batch_that_is_no_multiple_is_refused():
+def test_an_experiment_without_values_is_refused():
     with expect_user_error("give these, too"):
         Experiment(("arithmetic",), ("ce",), tune_trials=3)
-    with expect_user_error("not a multiple"):
-        _ = dataclasses.replace(TUNED, tune=("batch_size=30,32",), recipe={}).cells
+
+
+def test_a_trial_of_a_smaller_batch_has_smaller_micro_batches():
+    tuned = dataclasses.replace(TUNED, tune=("batch_size=30,96",), recipe={})
+    sizes = {c.trial: c.recipe.micro_batch_size for c in tuned.cells if c.trial}
+    assert sizes == {"batch_size=30": 30, "batch_size=96": 48}
 
 
 def test_yaml_may_leave_out_the_quotes_of_a_loss_and_its_values():

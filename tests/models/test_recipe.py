@@ -1,6 +1,6 @@
 import pytest
 
-from smmd_bench.models.recipe import checked_settings
+from smmd_bench.models.recipe import Recipe, checked_settings
 from tests.conftest import expect_user_error
 
 
@@ -32,6 +32,20 @@ def test_settings_are_read_by_the_type_of_their_field():
 def test_a_bad_setting_is_one_sentence(name, value, message):
     with expect_user_error(message):
         checked_settings({name: value})
+
+
+@pytest.mark.parametrize(
+    ("values", "size"),
+    [
+        ({"batch_size": 8}, 8),
+        ({"batch_size": 24}, 12),
+        ({"batch_size": 64}, 16),
+        ({"batch_size": 8, "micro_batch_size": 16}, 16),
+        ({"micro_batch_size": 3}, 3),
+    ],
+)
+def test_a_batch_size_alone_lowers_the_micro_batch_size_to_fit(values, size):
+    assert Recipe().changed(values).micro_batch_size == size
 
 
 def test_lora_targets_may_stand_with_spaces_commas_or_plus_signs():
