@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 @options.commas(
     "--losses",
     word="LOSS",
-    help="In place of B: compare the first of these losses with each other one.",
+    help="In place of B: compare the first of these losses with each other one (default: ce with "
+    "all others).",
 )
 @click.option(
     "--metric",
@@ -44,25 +45,36 @@ def command(
 ) -> None:
     """Compare the cells that two runs share, or losses of one run.
 
-    The difference is B minus A, on the same test examples; with `--losses` the first loss minus
-    each other one, over all seeds that both have, with p corrected by Holm; of five losses or more
-    also the groups that no test tells apart.
+    The difference is B minus A, on the same test examples; of one run the first loss minus each
+    other one, over all seeds that both have, with p corrected by Holm; of five losses or more also
+    the groups that no test tells apart.
 
     \b
     Examples:
+      smmd-bench compare runs/NAME --metric all
       smmd-bench compare runs/NAME --losses smmd,numeric_ce,brier
     """
     from ..results.frames import read_run
 
-    # A single loss has no other to be compared with.
-    if (b is None) == (losses is None) or len(losses or "ab") < 2:
+    if b is not None and losses is not None:
         raise UserError(
             "compare takes two runs, or one with --losses A,B: give one of these."
         )
+    run = read_run(a)
     if b is not None:
-        _compare_runs(read_run(a), read_run(b), metric, as_json)
-    else:
-        _compare_losses(read_run(a), losses or [], metric, as_json)
+        _compare_runs(run, read_run(b), metric, as_json)
+        return
+    _compare_losses(run, losses or _find_losses(run), metric, as_json)
+
+
+def _find_losses(run: RunFrames) -> list[str]:
+    """Find the losses that have results, the reference first."""
+    from ..results.baselines import REFERENCE
+    from ..storage.cell import BASE
+
+    losses = dict.fromkeys(cell["loss"] for cell in run.measured)
+    losses.pop(BASE, None)
+    return sorted(losses, key=lambda loss: loss != REFERENCE)
 
 
 @click.command()

@@ -278,7 +278,8 @@ def _require_comparable(
         )
     if len({*losses}) < 2:
         raise UserError(
-            f"--losses names {losses[0]} alone: give another loss to compare it with."
+            f"compare finds {', '.join({*losses}) or 'no loss'} alone: give --losses two losses of "
+            f"{run.path}, or give a second run."
         )
 
 

@@ -207,6 +207,14 @@ def test_compare_and_power_print_a_row_for_each_loss(run_folder):
     assert unchanged.stdout.count("0.00 [") == 7
     out = run_here(f"compare {run_folder} --losses smmd[lambda=3],ce,ntl")
     assert "SMMD against others" in out.stdout
+
+    all_metrics = run_here(f"compare {run_folder} --metric all --json")
+    rows = json.loads(all_metrics.stdout)["rows"]
+    assert {(row["loss"], row["against"]) for row in rows} == {
+        ("ce", "ntl"),
+        ("ce", "smmd"),
+    }
+    assert {"exact_match", "mean_absolute_error"} < {row["metric"] for row in rows}
     assert "Needed" in run_here(f"power {run_folder} --difference 2").stdout
     rows = json.loads(run_here(f"power {run_folder} --json").stdout)["rows"]
     assert {row["loss"] for row in rows} == {"ntl", "smmd"}

@@ -65,7 +65,8 @@ FILES = {
         ("report RUN --only=", "give at least one NAME"),
         ("sample arithmetic --seed -1", "--seed"),
         ("power RUN --difference -2", "--difference -2"),
-        ("compare RUN", "two runs, or one"),
+        ("compare RUN RUN --losses ce,smmd", "two runs, or one"),
+        ("compare RUN --losses ce", "finds ce alone"),
         (f"{TEXT} --print-yaml", "ignores --dry-run"),
         ("clean --yes --dry-run", "keep one of them"),
         (

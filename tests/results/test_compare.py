@@ -166,7 +166,7 @@ def test_what_the_run_lacks_is_named(run, tmp_path):
         contrasts(run, ["smmmd", "ce"])
     with expect_user_error("Unknown metric 'exact_matc': did you mean exact_match"):
         contrasts(run, ["smmd", "ce"], "exact_matc")
-    with expect_user_error("names smmd alone"):
+    with expect_user_error("finds smmd alone"):
         contrasts(run, ["smmd", "smmd"])
     quick_run(tmp_path, losses=("ce",), seeds=(1,))
     quick_run(tmp_path, losses=("ce", "smmd"), seeds=(0,), base=False)
