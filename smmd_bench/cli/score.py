@@ -20,7 +20,8 @@ from .voice import Voice
 )
 @click.option(
     "--predictions", "files", required=True, multiple=True, type=options.THERE, metavar="FILE",
-    help="A file of completions; may be repeated: the others are compared with the first.",
+    help="A file of completions, or lm-eval's output folder; may be repeated: the others are "
+    "compared with the first.",
 )  # fmt: skip
 @click.option(
     "--label",

@@ -26,6 +26,7 @@ from ..plugin_system.registry import load_task
 from ..results.frames import read_run
 from ..run.comparison import measure_cell, write_comparisons
 from ..run.run_directory import Outcome, RunDirectory
+from ..scoring.foreign_logs import find_samples
 from ..scoring.matching import follows_user_file, match
 from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, read_predictions
@@ -55,17 +56,18 @@ def score_predictions(
 ) -> Outcome:
     """Score files of completions of a task's examples into a run folder, and compare the files.
 
-    The first file is the reference of the others; `labels` name them in tables. `partial` scores
-    the examples that every file has. `keep_reasoning`: reasoning in tags, such as <think>, is a
-    part of the answers, in place of none. Nothing is written before every file has been checked.
+    A folder stands for what `find_samples` finds in it. The first file is the reference of the
+    others; `labels` name them in tables. `partial` scores the examples that every file has.
+    `keep_reasoning`: reasoning in tags, such as <think>, is a part of the answers, in place of
+    none. Nothing is written before every file has been checked.
 
     Raises UserError for a file that is not right, and for a folder that holds something else.
     """
     plugin = load_task(task)
+    files = _find_files(files, plugin.name)
     names = _choose_labels(files, labels)
     columns = {"id_column": id_column, "completion_column": completion_column}
     predictions = [read_predictions(file, **columns) for file in files]
-
     examples = _take_examples(plugin, split, data_seed, limit, predictions)
     for note in notes_of(plugin):
         say(note)
@@ -96,6 +98,13 @@ def score_predictions(
         file.frame(examples, scored, keep_reasoning=keep_reasoning) for file in matched
     ]
     return _score_into(out, plugin, settings, matched, frames)
+
+
+def _find_files(places: Sequence[Path], task: str) -> list[Path]:
+    files: list[Path] = []
+    for place in places:
+        files += find_samples(place, task) if place.is_dir() else [place]
+    return files
 
 
 def _find_shared(matched: Sequence[Predictions], number: int, scope: str) -> list[int]:

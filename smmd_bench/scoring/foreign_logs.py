@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -16,8 +17,35 @@ from ..storage.text_rows import read_rows
 if TYPE_CHECKING:
     import pandas as pd
 
+_SAMPLES = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\d.*")
 # The number that the ZIP format gives this compression.
 _ZSTANDARD = 93
+
+
+def find_samples(folder: Path, task: str) -> list[Path]:
+    """Find the samples of a task in a folder of lm-eval's output: of each model the newest file.
+
+    If the folder has one task, that is meant, whatever its name. Raises UserError for several of
+    which none is named `task`, and for none.
+    """
+    newest: dict[str, dict[Path, Path]] = {}
+    # Names end with their date, so that the newest of a model comes last.
+    for file in sorted(folder.rglob("samples_*.jsonl*")):
+        if name := _SAMPLES.fullmatch(file.name):
+            newest.setdefault(name[1], {})[file.parent] = file
+
+    if not newest:
+        raise UserError(
+            f"{folder} has no samples_TASK_DATE.jsonl: run lm-eval with --log_samples, or give a "
+            "file of completions."
+        )
+    if task not in newest and len(newest) > 1:
+        example = max(newest[min(newest)].values())
+        raise UserError(
+            f"{folder} has samples of {', '.join(sorted(newest))}, and none of {task}: give one of "
+            f"the files, such as --predictions {example}."
+        )
+    return list(newest.get(task, newest[min(newest)]).values())
 
 
 def read_frame(path: Path, *, as_table: bool) -> pd.DataFrame:

@@ -1,10 +1,13 @@
 """`smmd-bench score`, end to end."""
 
 import json
+import shutil
 from fractions import Fraction
 
 import pandas as pd
 import pytest
+
+from tests.conftest import DATA
 
 from .conftest import run_here
 
@@ -45,6 +48,16 @@ def call(folder, line):
 SCORE = (
     f"score --task {TASK} --limit {COUNT} --predictions ce.jsonl --predictions smmd.csv"
 )
+
+
+def test_a_folder_stands_for_the_samples_in_it(tmp_path):
+    place = tmp_path / "results/someone__model"
+    place.mkdir(parents=True)
+    samples = DATA / "lm_eval/samples_easy_2026-11-21.jsonl"
+    shutil.copy(samples, place / "samples_easy_2026-11-21T08-04-31.576316.jsonl")
+    done = call(tmp_path, f"score --task {TASK} --predictions results --partial")
+    assert done.returncode == 0
+    assert "576316.jsonl: 5 completions by prompt." in done.stdout
 
 
 def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing_to_do(

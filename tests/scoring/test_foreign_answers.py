@@ -7,6 +7,7 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.plugin_system.registry import load_task
+from smmd_bench.scoring.foreign_logs import find_samples
 from smmd_bench.scoring.predictions import read_finish_reason, read_predictions
 from smmd_bench.scoring.score import texts_match
 
@@ -122,6 +123,31 @@ def test_an_answer_that_reasoning_used_up_is_empty(tmp_path):
         read_predictions(json_lines(tmp_path / "a.jsonl", [row])).rows[0].completion
         == ""
     )
+
+
+def test_the_output_folder_of_lm_eval_holds_the_newest_samples_of_each_model(tmp_path):
+    def write(name):
+        file = tmp_path / name
+        file.parent.mkdir(exist_ok=True)
+        file.write_text("{}\n")
+        return file
+
+    with expect_user_error("has no samples_TASK_DATE.jsonl: run lm-eval with --log_"):
+        find_samples(tmp_path, "gsm8k")
+    first, second = "2026-11-21T08-00-00.5.jsonl", "2026-11-22T08-00-00.5.jsonl"
+    write(f"a/results_{second}")
+    write(f"a/samples_gsm8k_{first}")
+    newest = [write(f"{model}/samples_gsm8k_{second}") for model in "ab"]
+    assert find_samples(tmp_path, "gsm8k") == newest
+    assert find_samples(tmp_path, "other") == newest
+
+    write(f"b/samples_gsm8k_cot_{first}")
+    assert find_samples(tmp_path, "gsm8k") == newest
+    named = (
+        rf"samples of gsm8k, gsm8k_cot, and none of svamp: .*--predictions {newest[1]}"
+    )
+    with expect_user_error(named):
+        find_samples(tmp_path, "svamp")
 
 
 def test_an_inspect_log_in_json_is_read_as_the_packed_one(tmp_path):
