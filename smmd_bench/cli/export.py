@@ -24,19 +24,20 @@ from .voice import Voice, print_json
 )
 @options.voice
 @options.plugin
-def command(run: Path, out: Path, merged: bool, voice: Voice, **filters: Any) -> None:
+def command(run: Path, out: Path, merged: bool, voice: Voice, **filters: Any) -> int:
     """Export checkpoints and results of the folder RUN.
 
     Every trained cell that has results goes to OUT/MODEL-TASK-LOSS-seedK: the weights of its
     selected epoch, README.md as the model hub's card, and lm_eval/results_DATE.json, which
     `every-eval-ever` converts. Untuned models and tests of transfer are exported only if the
-    options name nothing else.
+    options name nothing else. The exit status is 1 if a folder is without the weights.
 
     \b
     Examples:
       smmd-bench export runs/NAME --loss smmd --merged --out merged
     """
     from ..publishing.export import write_export
+    from ..results.availability import describe_retraining
     from ..results.frames import read_run
     from ..storage.cell import BASE
 
@@ -66,3 +67,15 @@ def command(run: Path, out: Path, merged: bool, voice: Voice, **filters: Any) ->
         print_json({"folders": [str(folder) for folder in folders], "notes": notes})
     for folder in folders:
         voice.always(str(folder))
+
+    # The untuned model has its weights elsewhere.
+    bare = []
+    for row, folder in zip(rows, folders, strict=True):
+        if row["loss"] != BASE and not any(folder.glob("*.safetensors")):
+            bare.append(folder)
+    if bare:
+        voice.fail(
+            f"Failed: {len(bare)} of {len(folders)} exported folders have no weights: "
+            f"{describe_retraining(run)}; delete {bare[0]}, and export again."
+        )
+    return 1 if bare else 0

@@ -36,6 +36,9 @@ def run(tmp_path_factory):
 def export(run, out, words=""):
     """The folders that the command wrote, and what it noted."""
     result = call(f"export {run} --out {out} --json {words}", out.parent)
+    # The results alone are half of what was asked for.
+    assert result.status == 1
+    assert "--restore-weights trains them again" in result.stderr
     content = json.loads(result.stdout)
     return [out.parent / folder for folder in content["folders"]], content["notes"]
 
