@@ -21,9 +21,9 @@ from ..plugin_system.checked_task import notes_of
 from ..plugin_system.registry import load
 from ..results.baselines import REFERENCE
 from ..run.process import GpuExecutor
-from ..run.run_directory import JOB_STAGES, RunDirectory, Stage
+from ..run.run_directory import JOB_STAGES, Outcome, RunDirectory, Stage
 from ..scoring.deciding import selecting_metrics
-from .outcome import conclude, publish_reports
+from .outcome import conclude, group_reasons, publish_reports
 from .voice import Voice, print_json
 
 
@@ -70,10 +70,7 @@ def execute(
 
     if not outcome.worked:
         voice.say(f"Nothing to do: {folder} is complete.")
-    for what, sentences in outcome.notes.items():
-        voice.note(f"Note: {what}: {' '.join(sentences)}")
-    for label, reason in outcome.skipped.items():
-        voice.note(f"Skipped: {label}: {reason}")
+    _note_outcome(voice, outcome)
     voice.tables(sections)
     if tracker is not None:
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")
@@ -87,6 +84,14 @@ def execute(
         notes=outcome.notes,
         left_out=left_out,
     )
+
+
+def _note_outcome(voice: Voice, outcome: Outcome) -> None:
+    notes = [(label, note) for label in outcome.notes for note in outcome.notes[label]]
+    for sentence in group_reasons(notes):
+        voice.note(f"Note: {sentence}")
+    for sentence in group_reasons(outcome.skipped.items()):
+        voice.note(f"Skipped: {sentence}")
 
 
 def _present_plan(
@@ -209,9 +214,10 @@ def _describe_training(cell: Cell) -> str:
     is_lora = recipe.method == "lora"
     method = f"LoRA r={recipe.lora_rank}" if is_lora else "full fine-tuning"
     epochs = f"{recipe.epochs} epochs" if recipe.epochs > 1 else "1 epoch"
-    return (
-        f"{method}, {epochs}, batch {recipe.batch_size}, rate {recipe.learning_rate:g}"
-    )
+    batch = f"batch {recipe.batch_size}"
+    if recipe.micro_batch_size < recipe.batch_size:
+        batch += f" in passes of {recipe.micro_batch_size}"
+    return f"{method}, {epochs}, {batch}, rate {recipe.learning_rate:g}"
 
 
 def _say_work(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,7 +45,8 @@ def conclude(
     """
     from ..publishing.page import FAILED, failed_reports
 
-    _print_failures(voice, failed)
+    for sentence in group_reasons(failed.items()):
+        voice.fail(f"Failed: {sentence}")
     if voice.as_json:
         print_json({**summary_of(folder), "failed": failed, **more})
 
@@ -68,11 +69,11 @@ def conclude(
     return 1 if broken or failed else 0
 
 
-def _print_failures(voice: Voice, failed: Mapping[str, str]) -> None:
-    """One line a reason: many cells fail for the same one."""
+def group_reasons(reasons: Iterable[tuple[str, str]]) -> Iterator[str]:
+    """One line a reason, with the first that has it: many cells have the same one."""
     by_reason: dict[str, list[str]] = {}
-    for label, reason in failed.items():
+    for label, reason in reasons:
         by_reason.setdefault(reason, []).append(label)
     for reason, labels in by_reason.items():
         more = f" and {len(labels) - 1} more" if len(labels) > 1 else ""
-        voice.fail(f"Failed: {labels[0]}{more}: {reason}")
+        yield f"{labels[0]}{more}: {reason}"

@@ -19,7 +19,7 @@ from ..training.canary_texts import canary_from
 from .canary_check import indistinguishable, resolution
 from .selection import find_trained_cell
 
-_NAMED = 4  # of many rivals, a sentence names so many
+_NAMED = 4  # of many trainings, a sentence names so many
 Canaries = dict[str, dict[int, Canary]]
 """Of each training, by its part, the canaries by epoch (0: the base)."""
 
@@ -77,11 +77,15 @@ def decode_receipt(canary: Canary, dtype: str) -> dict[str, Any]:
     alike = indistinguishable(canary, dtype)
     notes = []
     if alike:
-        more = f" and {len(alike) - _NAMED} more" if len(alike) > _NAMED else ""
+        # Without seeds and epochs, so that cells of which the same is true say the same.
+        trainings = sorted({name.partition(" seed ")[0] for name in alike})
+        more = ""
+        if len(trainings) > _NAMED:
+            more = f" and {len(trainings) - _NAMED} more"
         notes.append(
             f"In {dtype} the canary cannot tell the decoded weights from "
-            f"{', '.join(alike[:_NAMED])}{more}: on its texts they differ by no more than rounding "
-            "does."
+            f"{', '.join(trainings[:_NAMED])}{more}: on its texts they differ by no more than "
+            "rounding does."
         )
     return {
         "resolution": resolution(canary, dtype),

@@ -18,6 +18,7 @@ from smmd_bench.decoding.canary_check import (
     indistinguishable,
     resolution,
 )
+from smmd_bench.decoding.session_canaries import add_rivals, decode_receipt
 
 TOKENS = 40
 NOISE = 0.02
@@ -168,3 +169,17 @@ def test_the_error_names_the_rival_that_is_nearest():
     with pytest.raises(RuntimeError) as raised:
         check_canary(alone, rows(EXACT + away), "bfloat16")
     assert "nearer" not in str(raised.value)
+
+
+def test_two_seeds_that_are_near_each_other_have_the_same_note():
+    names = [f"tiny arithmetic smmd seed {seed} epoch 2" for seed in (0, 1)]
+    canary = Canary(((1, 2, 3),), ((-1.0, -2.0),))
+    rivals = add_rivals(dict.fromkeys(names, canary))
+    receipts = [decode_receipt(rivals[name], "float32") for name in names]
+    assert receipts[0]["notes"] == receipts[1]["notes"]
+    assert "from tiny arithmetic smmd: on its texts" in receipts[0]["notes"][0]
+    # Which of them it was, a file of the cell says.
+    assert [receipt["indistinguishable"] for receipt in receipts] == [
+        [names[1]],
+        [names[0]],
+    ]
