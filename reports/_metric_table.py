@@ -182,7 +182,7 @@ class MetricTable:
 
     def prune(self, table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
         """The table without the columns that say nothing."""
-        table = self._drop_robust(table, data)
+        table = _place_sizes(self._drop_robust(table, data))
         table = self._drop_constant(table, data)
         table = _merge_unpublished(table, data)
 
@@ -264,6 +264,15 @@ def _select_cells(run: Run) -> pd.DataFrame:
     keys = [run.cells[name] for name in KEY]
     has_result = is_done.groupby(keys).transform("any")
     return run.cells[is_done | ~has_result]
+
+
+def _place_sizes(table: pd.DataFrame) -> pd.DataFrame:
+    """With n beside the loss where rows differ in it: a terminal has room for the first columns."""
+    if len({*table["n"]} - {DASH}) < 2:
+        return table
+    names = [name for name in table if name != "n"]
+    names.insert(names.index("Loss") + 1, "n")
+    return table[names]
 
 
 def _merge_unpublished(table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:

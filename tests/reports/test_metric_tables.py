@@ -94,6 +94,13 @@ def test_planted_answers_give_known_values(tmp_path):
     assert len(select_notes(names)) < len(artefact.notes)
 
 
+def test_rows_that_differ_in_n_have_it_beside_the_loss(runs):
+    columns = [*MathTable().build(runs("math")).table]
+    assert columns.index("n") == columns.index("Loss") + 1
+    columns = [*ArithmeticTable().build(runs("arithmetic")).table]
+    assert columns.index("n") > columns.index("Parse fail (%)")
+
+
 def test_a_heading_says_where_a_difference_is_of_fewer_examples(tmp_path):
     answers = ["1", "2"]
     every = planted_run(
