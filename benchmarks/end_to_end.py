@@ -3,6 +3,7 @@
     python -m benchmarks.end_to_end              # three losses, one seed, builtin/tiny: 20 minutes
     MODEL=.cache/smollm2 python -m benchmarks.end_to_end    # less of it, by LoRA in bfloat16
     python -m benchmarks.end_to_end decoding 7   # rounds in one engine, probes included
+    python -m benchmarks.end_to_end engines 5    # rounds of transformers and vLLM, by turns
 
 The plain script has stock parts: a Trainer a loss, one after the other, with `ntloss` or SMMD's
 formula in `compute_loss`, on the same examples and recipe; a process with a start of vLLM for each
@@ -198,6 +199,40 @@ def decoding(rounds: int) -> dict[str, Any]:
     return found
 
 
+def engines(rounds: int) -> dict[str, Any]:
+    """CPU time and seconds of transformers as a multiple of vLLM's, for the same completions."""
+    import transformers as hf
+
+    from smmd_bench.contracts import Checkpoint, EngineSettings
+    from smmd_bench.plugin_system.registry import load_engine
+
+    tokenizer = hf.AutoTokenizer.from_pretrained(MODEL)
+    examples = sb.load_task(TASK).examples("test", 0, SIZES["test"])
+    prompts = tokenizer([example.prompt for example in examples])["input_ids"]
+    settings = EngineSettings(max_model_length=WIDEST, dtype=DTYPE)  # type: ignore[arg-type]
+    base = Checkpoint("base", "base", MODEL)
+    clocks = {"CPU time": time.process_time, "seconds": time.perf_counter}
+    ratios = {name: list[float]() for name in clocks}
+    with (
+        load_engine("transformers").open(MODEL, settings) as plain,
+        load_engine("vllm").open(MODEL, settings) as fast,
+    ):
+        for _ in range(rounds + 1):
+            spent = []
+            for session in (plain, fast):
+                then = [clock() for clock in clocks.values()]
+                session.generate(prompts, base, max_new_tokens=NEW_TOKENS)
+                now = [clock() for clock in clocks.values()]
+                spent.append([b - a for a, b in zip(then, now, strict=True)])
+            for own, mine, theirs in zip(ratios.values(), *spent, strict=True):
+                own.append(mine / theirs)
+    # The first round compiles and fills caches.
+    found = {name: sorted(own[1:]) for name, own in ratios.items()}
+    return {
+        name: [statistics.median(own), own[0], own[-1]] for name, own in found.items()
+    }
+
+
 def main() -> None:
     match sys.argv[1:]:
         case "train", loss, folder:
@@ -206,6 +241,8 @@ def main() -> None:
             decode(checkpoint)
         case "decoding", rounds:
             print(json.dumps(decoding(int(rounds)), indent=1))
+        case "engines", rounds:
+            print(json.dumps(engines(int(rounds)), indent=1))
         case _:
             line = f"{Path(sys.executable).parent}/smmd-bench train-eval --task {TASK} --quiet"
             line += "".join(f" --{split}-examples {n}" for split, n in SIZES.items())
