@@ -184,7 +184,7 @@ def _find_problem() -> str | None:
     from huggingface_hub import constants, get_session
 
     if constants.HF_HUB_OFFLINE:
-        return "HF_HUB_OFFLINE is set"
+        return "HF_HUB_OFFLINE is set, as `validate` sets it"
 
     problem: str | None = f"no answer within {_PATIENCE:g} s"
 

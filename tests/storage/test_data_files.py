@@ -116,7 +116,7 @@ def test_a_broken_file_is_named_with_what_is_wrong(text, wrong, data):
 @pytest.mark.usefixtures("no_copy")
 def test_without_a_copy_and_a_hub_it_says_how_to_get_the_data(tmp_path):
     message = (
-        r"The data nobody/toy cannot be fetched from the hub \(HF_HUB_OFFLINE is set\): run "
+        r"The data nobody/toy cannot be fetched from the hub \(HF_HUB_OFFLINE is set.*\): run "
         r"`smmd-bench prepare toy` where there is a network, or give a folder that holds "
         r"toy/train\.jsonl with --data-dir\."
     )

@@ -46,5 +46,5 @@ def test_who_wants_no_hub_is_not_asked_for_one(hub, at, monkeypatch):
     at(hub.address)
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     with with_hub() as why:
-        assert why == "HF_HUB_OFFLINE is set"
+        assert why.startswith("HF_HUB_OFFLINE is set")
     assert hub.asked == []
