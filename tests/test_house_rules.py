@@ -88,7 +88,7 @@ def test_a_comment_a_docstring_and_a_blank_line_cost_no_token():
 TESTS = [*(ROOT / "tests").rglob("*.py")]
 BUDGETS = {
     "source": (218_000, FILES),
-    "tests": (182_000, TESTS),
+    "tests": (188_000, TESTS),
     "benchmarks and scripts": (
         29_000,
         [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")],
