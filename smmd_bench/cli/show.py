@@ -1,11 +1,11 @@
-"""`smmd-bench show RUN`: the cells of a run, what one wrote, and one example by every loss."""
+"""`smmd-bench show RUN`: the cells of a run, what one wrote, wrong answers, flips, one example."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -13,30 +13,32 @@ from ..errors import UserError, did_you_mean
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import load_loss
 from . import options
-from .voice import print_json, print_results, rows_of
+from .voice import print_json, print_results, print_sentence, rows_of
 
 if TYPE_CHECKING:
     import pandas as pd
 
+    from ..results.answers import Answers
     from ..results.frames import RunFrames
 
 _SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}
 """Columns with names that fit where nothing is called so: without brackets, any parameters."""
-_ANSWER = (
-    "uid",
-    "target",
-    "loss",
-    "seed",
-    "exact",
-    "parsed",
-    "completion",
-    "finish_reason",
-)
+_ANSWER = ("uid", "target", "loss", "seed", "parsed", "completion", "finish_reason")
+_DIGITS = [f"p{digit}" for digit in range(10)]
+_PROBABILITIES = "p: probability in % of each digit (or token) of the true answer, given the text before it."
 
 
 @click.command()
 @click.argument("run", required=False, type=options.PATH)
 @options.cells
+@click.option(
+    "--wrong", is_flag=True, help="Show the answers of each cell that are wrong."
+)
+@click.option(
+    "--flips",
+    metavar="LOSS",
+    help="Show what this loss has right and CE of the same seed wrong, or the other way.",
+)
 @click.option(
     "--uid",
     metavar="UID",
@@ -44,6 +46,7 @@ _ANSWER = (
 )
 @click.option(
     "-n",
+    "--limit",
     "count",
     default=10,
     type=click.IntRange(1),
@@ -53,6 +56,8 @@ _ANSWER = (
 @options.plugin
 def command(
     run: Path | None,
+    wrong: bool,
+    flips: str | None,
     uid: str | None,
     count: int,
     as_json: bool,
@@ -61,48 +66,184 @@ def command(
     """Show a run's cells, what one cell wrote, or one example.
 
     RUN is the newest one in runs/ if you give none. Of one cell its first test examples are shown;
-    with --uid one example by all of the cells.
+    with --uid one example by all of the cells, with the probabilities of its digits.
 
     \b
     Examples:
+      smmd-bench show runs/NAME --wrong --loss smmd --seed 0
+      smmd-bench show runs/NAME --flips ntl -n 20
       smmd-bench show runs/NAME --task arithmetic --uid test-0-5
     """
-    import pandas as pd
-
+    from ..results.answers import find_flips, find_wrong
     from ..results.frames import read_run
 
-    if (folder := run) is None:
-        manifests = sorted(
-            Path("runs").glob("*/manifest.json"), key=lambda f: f.stat().st_mtime
+    if sum([wrong, flips is not None, uid is not None]) > 1:
+        raise UserError(
+            "show takes one of --wrong, --flips and --uid: leave out others."
         )
-        if not manifests:
-            raise UserError(f"There is no run in {Path('runs').absolute()}: name one.")
-        folder = manifests[-1].parent
+    if flips is not None:
+        options.refuse_flags("--flips names its loss", "loss")
+        filters["loss"] = flips
+
+    folder = _find_newest() if run is None else run
     frames = read_run(folder)
     cells = filter_cells(frames, filters)
     if uid is not None:
-        table = _find_example(frames, cells, uid)
-    elif len(cells) == 1:
-        table = frames.only(cells).completions.head(count)
+        _show_example(frames, cells, uid, as_json)
+    elif wrong or flips is not None:
+        found = [*(find_wrong if wrong else find_flips)(frames, cells)]
+        _show_answers(frames, found, count, as_json)
+    else:
+        _show_cells(frames, cells, count, as_json)
+
+
+def _find_newest() -> Path:
+    """Find the newest run in runs/."""
+    manifests = sorted(
+        Path("runs").glob("*/manifest.json"), key=lambda f: f.stat().st_mtime
+    )
+    if not manifests:
+        raise UserError(f"There is no run in {Path('runs').absolute()}: name one.")
+    return manifests[-1].parent
+
+
+def _show_cells(run: RunFrames, cells: pd.DataFrame, count: int, as_json: bool) -> None:
+    """Show the first answers of one cell, or a row for each of several."""
+    if len(cells) == 1:
+        table = run.only(cells).completions.head(count)
         if table.empty:
             status = cells["status"].iloc[0]
             raise UserError(
-                f"That cell of {folder} is {status}: the command of the run goes on."
+                f"That cell of {run.path} is {status}: the command of the run goes on."
             )
     else:
-        first = frames.metrics.drop_duplicates("address").set_index("address")
+        first = run.metrics.drop_duplicates("address").set_index("address")
         table = cells[["address", "model", "task", "loss", "seed", "status"]].copy()
         for column in ("metric", "value"):
             table[column] = table["address"].map(first[column].astype(object))
     if as_json:
-        print_json({"run": str(folder), "rows": rows_of(table)})
+        print_json({"run": str(run.path), "rows": rows_of(table)})
         return
-    # The rows of one example share its prompt; others would hide the answers by it.
+
+    # A prompt would hide the answer beside it.
     if "completion" in table:
-        names = ("prompt", *_ANSWER) if uid is not None else _ANSWER
-        table = table[[column for column in names if column in table]]
+        table = table[[name for name in ("exact", *_ANSWER) if name in table]]
+    _print_rows(table, str(run.path))
+
+
+def _show_answers(
+    run: RunFrames, found: Sequence[Answers], count: int, as_json: bool
+) -> None:
+    """Show the first of the answers of each cell, and how many there are."""
+    if not found:
+        raise UserError(
+            f"No such cell of {run.path} is measured, or none has an opponent of its seed: "
+            "`smmd-bench show` lists the cells."
+        )
+    if as_json:
+        cells: list[dict[str, Any]] = []
+        for answers in found:
+            rows = rows_of(answers.rows.head(count))
+            cells.append({**answers.cell, **answers.counts, "rows": rows})
+        print_json({"run": str(run.path), "cells": cells})
+        return
+
+    for answers in found:
+        title = _count_answers(answers, count)
+        # A model and a task are named where there are several.
+        several = [name for name in ("model", "task") if run.cells[name].nunique() > 1]
+        title = " ".join([title, *(f"({answers.cell[name]})" for name in several)])
+        if answers.rows.empty:
+            print_sentence(title)
+        else:
+            _print_rows(_arrange(answers).head(count), title)
+    if any(answers.rows["p_target"].notna().any() for answers in found):
+        print_sentence(_PROBABILITIES)
+
+
+def _count_answers(answers: Answers, count: int) -> str:
+    """`NTL, seed 0: 12 of 200 wrong; the first 10`."""
+    from ..publishing.style import loss_label
+
+    cell, counts = answers.cell, answers.counts
+    label = loss_label(str(cell["loss"]))
+    total = len(answers.rows)
+    # The untuned model has no training seed.
+    which = label if cell["loss"] == "base" else f"{label}, seed {cell['seed']}"
+    said = f"{which}: {total} of {counts['of']} wrong"
+    if "gained" in counts:
+        other = loss_label(str(cell["against_loss"]))
+        said = (
+            f"{which}: {total} of {counts['of']} flip (+{counts['gained']} only {label} has right, "
+            f"−{counts['lost']} only {other})"
+        )
+    return f"{said}; the first {count}" if total > count else said
+
+
+def _arrange(answers: Answers) -> pd.DataFrame:
+    """The rows for people: of flips both completions side by side, and who is right."""
+    from ..publishing.style import loss_label, shortened
+
+    rows = answers.rows
+    names = {"uid": "uid", "target": "target"}
+    if "against_loss" in answers.cell:
+        mine, other = (
+            shortened(loss_label(str(answers.cell[name])), 14)
+            for name in ("loss", "against_loss")
+        )
+        names |= {"against_completion": other, "completion": mine, "right": "right"}
+        names |= {"against_p_target": f"p {other}", "p_target": f"p {mine}"}
+        rows = rows.assign(right=rows["right"].map({True: mine, False: other}))
+    else:
+        names |= {"completion": "completion", "parsed": "parsed", "p_target": "p"}
+
+    # Probes of few examples, or of none, leave nothing to show of the others.
+    columns = [name for name in names if rows[name].notna().any()]
+    table = rows[columns].rename(columns=names)
+    table.attrs["values"] = [*table]
+    return table
+
+
+def _show_example(run: RunFrames, cells: pd.DataFrame, uid: str, as_json: bool) -> None:
+    """Show what the cells wrote for one example, and what they thought of its digits."""
+    from ..results.answers import name_right, read_probes
+
+    rows = _find_example(run, cells, uid)
+    right = name_right(rows, str(rows["task"].iloc[0]))
+    probes = read_probes(run, rows["address"])
+    probes = probes[probes["uid"] == uid]
+    if as_json:
+        content = {"run": str(run.path), "right": right, "rows": rows_of(rows)}
+        print_json({**content, "probes": rows_of(probes)})
+        return
+
+    # All rows share the prompt, which stands above the table.
+    shown = rows[["prompt", *(name for name in _ANSWER if name in rows)]]
+    if right is not None:
+        shown.insert(5, "right", rows[right].map({True: "yes", False: "no"}))
+    _print_rows(shown, str(run.path))
+    if probes.empty:
+        return
+
+    # Digit by digit, so that losses stand below each other.
+    probes = probes.sort_values("answer_digit", kind="stable")
+    shares = probes[["p_target", *_DIGITS]].mul(100).round().astype("int64")
+    digits = probes[["target_value", "loss", "seed"]].join(shares)
+    names = {f"p{digit}": str(digit) for digit in range(10)}
+    digits = digits.rename(columns={"target_value": "true", "p_target": "p", **names})
+    digits.attrs["values"] = [*digits]
+    caption = f"{_PROBABILITIES} 0 to 9: of all tokens whose value begins so."
+    _print_rows(digits, "Digit probabilities", caption)
+
+
+def _print_rows(table: pd.DataFrame, title: str, caption: str = "") -> None:
+    """Print rows as texts; what never changes stands above, except answers."""
+    import pandas as pd
+
     texts = [[*map(_plain, row.values())] for row in rows_of(table)]
-    print_results(pd.DataFrame(texts, columns=table.columns), str(folder))
+    printed = pd.DataFrame(texts, columns=table.columns)
+    printed.attrs["values"] = table.attrs.get("values", ["completion", "right", "p"])
+    print_results(printed, title, caption)
 
 
 def as_in_run(run: RunFrames, loss: str) -> str:
@@ -163,6 +304,9 @@ def _plain(value: object) -> str:
     """A value for people; the control characters of a text are escaped, as they move the cursor."""
     if value is None:
         return "-"
+    # The probabilities of the digits of an answer.
+    if isinstance(value, list):
+        return " ".join(f"{100 * p:.0f}" for p in value)
     text = str(value)
     if isinstance(value, float):
         text = f"{value:.6g}"

@@ -31,7 +31,7 @@ from ..scoring.matching import follows_user_file, match
 from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
-from ..storage.cell import CellRecord, failure_file, stored_cell
+from ..storage.cell import CellRecord, failure_file, name_folders, stored_cell
 from ..storage.files import FORMAT, write_folder, write_json, write_parquet
 
 _SAMPLES = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
@@ -268,7 +268,7 @@ def _describe_cell(
     """Describe a file as a cell: its label stands where a run has its loss."""
     data = take_identity(task, settings["split"], settings["data_seed"])
     decode = {"data": data, "completions": frame.to_json(orient="split", index=False)}
-    return {
+    record: CellRecord = {
         "address": address({"predictions": {**settings, "labels": label}}),
         "parts": {
             "decode": address(decode),
@@ -284,3 +284,6 @@ def _describe_cell(
         "data_seed": settings["data_seed"],
         "file": {"path": str(file.path), "matched_by": file.by},
     }
+    # Nothing of a folder's name follows from the run that it is in.
+    record["folders"] = name_folders(stored_cell(Path(), record))
+    return record

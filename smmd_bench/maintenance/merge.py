@@ -58,6 +58,8 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
         for frame in frames:
             _link_rest(frame.path, out)
         write_comparisons(read_run(out))
+        # The manifests of older runs name none.
+        RunDirectory(out).record_folders()
 
     return out
 

@@ -52,8 +52,11 @@ def measure(cells: Sequence[Cell], run: Path) -> None:
 
 
 def compare(run: Path) -> bool:
-    """Compare each loss with cross-entropy of its seed; returns whether anything was missing."""
-    return write_comparisons(read_run(run))
+    """Compare each loss with cross-entropy of its seed; returns whether anything was missing. The
+    manifest then names the folders of every cell."""
+    was_missing = write_comparisons(read_run(run))
+    RunDirectory(run).record_folders()
+    return was_missing
 
 
 def run_file(

@@ -2,7 +2,7 @@
 
 import os
 import traceback
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import itemgetter
@@ -20,7 +20,14 @@ from ..results.availability import require_plugins
 from ..results.frames import read_run
 from ..results.summary import distinct
 from ..storage.addresses import address
-from ..storage.cell import FOLDERS, CellRecord, StoredCell, failure_file
+from ..storage.cell import (
+    FOLDERS,
+    CellRecord,
+    StoredCell,
+    failure_file,
+    name_folders,
+    stored_cell,
+)
 from ..storage.files import (
     FORMAT,
     DamagedError,
@@ -203,10 +210,24 @@ class RunDirectory:
             **{key: old[key] for key in ("command", "created") if key in old},
             "cells": self._merge_cells(old.get("cells", ()), records),
         }
-        # Compared as JSON, in which a tuple is a list.
-        if address(manifest) != address(old):
-            write_json(self.path / "manifest.json", manifest)
+        self._write_manifest(manifest)
         self._copy_plugins(experiments)
+
+    def record_folders(self) -> None:
+        """Bring the folders up to date that the manifest names of each cell: those of its later
+        stages follow from its weights."""
+        self._write_manifest(self.manifest)
+
+    def _write_manifest(self, manifest: Mapping[str, Any]) -> None:
+        """Write the manifest, with the folders of its cells, unless it is there."""
+        cells = []
+        for record in manifest["cells"]:
+            folders = name_folders(stored_cell(self.path, record))
+            cells.append({**record, "folders": folders})
+        content = {**manifest, "cells": cells}
+        # Compared as JSON, in which a tuple is a list.
+        if address(content) != address(self.manifest):
+            write_json(self.path / "manifest.json", content)
 
     def _merge_cells(
         self, old: Sequence[CellRecord], records: Sequence[CellRecord]

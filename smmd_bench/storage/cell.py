@@ -61,6 +61,7 @@ class CellRecord(_NamedRecord, total=False):
 
     `run.cell_json` writes it and makes the `Cell` again, `stored_cell` finds its folders,
     `cell_row` makes its row of `run.cells`, and `cell_key` tells what it is compared with.
+    `folders` is for readers without this package: see `name_folders`.
     Completions made elsewhere have a `reference` in place of all that training needs.
     """
 
@@ -76,6 +77,7 @@ class CellRecord(_NamedRecord, total=False):
     recipe: dict[str, Any]
     grid: list[dict[str, Any]]
     trial: str
+    folders: dict[str, str]
     decoders: list[str]
     identity: dict[str, Any]
     data: dict[str, Any]
@@ -311,12 +313,17 @@ class StoredCell:
     def folders(self) -> Iterator[Path]:
         """Every folder that the cell and its family reach, there or not."""
         for cell in self.family:
-            if "train" in cell.parts:
-                yield cell.trained
-            later = (cell.validated, cell.selected, cell.decoded, cell.beamed)
-            for folder in (*later, cell.measured):
-                if folder is not None:
-                    yield folder
+            yield from cell.own_folders
+
+    @property
+    def own_folders(self) -> Iterator[Path]:
+        """The folders of this cell alone, there or not, as far as their names are known."""
+        if "train" in self.parts:
+            yield self.trained
+        later = (self.validated, self.selected, self.decoded, self.beamed)
+        for folder in (*later, self.measured):
+            if folder is not None:
+                yield folder
 
     def _tested(self, stage: str) -> Path | None:
         if stage not in self.parts or self.tested is None:
@@ -346,3 +353,14 @@ def stored_cell(run: Path, content: FolderRecord) -> StoredCell:
         None if content.get("source") is None else stored_cell(run, content["source"]),
         tuple(stored_cell(run, trial) for trial in content.get("trials") or ()),
     )
+
+
+def name_folders(cell: StoredCell) -> dict[str, str]:
+    """Name the folders of a cell within its run by stage, such as {"measure": "measure/3f2a"}, as
+    far as they are known; of a cell that trains nothing also those that its weights come from."""
+    cells = [cell] if cell.home is None else [cell.home, cell]
+    named = {}
+    for one in cells:
+        for folder in one.own_folders:
+            named[folder.parent.name] = folder.relative_to(cell.run).as_posix()
+    return named
