@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.style import loss_label, task_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.pairing import KEY, drop_short_variants
 
@@ -24,7 +24,7 @@ from ._results import (
     select_rows,
     to_wide,
 )
-from ._text import P_HOLM, TO_PAPER, describe_constants, name_difference
+from ._text import BEST, P_HOLM, TO_PAPER, describe_constants, name_difference
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,11 @@ class MetricTable:
         rows = [self.row(group, other) for group in groups]
         table = self.prune(pd.DataFrame(rows).fillna(DASH), data)
         table = self._titles(table, data, groups)
-        table.attrs["bold"] = self._mark_best(table, groups)
+        table.attrs |= {
+            "bold": self._mark_best(table, groups),
+            "bold_means": BEST,
+            "optional": _order_optional(table),
+        }
 
         constants = describe_constants(run)
         numbers = self._data_frame(data)
@@ -156,7 +160,7 @@ class MetricTable:
 
     def _row_head(self, cell: pd.Series[Any]) -> dict[str, str]:
         head = _text.describe_model(str(cell["model"]), cell["params"])
-        head["Task"] = str(cell["task"])
+        head["Task"] = task_label(str(cell["task"]))
         if self.sourced:
             head["Data"] = str(cell["data"])
         head["Loss"] = loss_label(str(cell["loss"]))
@@ -221,7 +225,8 @@ class MetricTable:
         """The table with its title, and headings that say which differences have a smaller n."""
         task = str(data["task"].iloc[0])
         is_named = "Task" in table or task in self.tasks
-        table.attrs["title"] = self.title if is_named else f"{self.title}: {task}"
+        title = self.title if is_named else f"{self.title}: {task_label(task)}"
+        table.attrs["title"] = title
 
         # Some completions have no number, and a difference of errors needs one on both sides.
         most_examples = data.groupby("address")["n"].transform("max")
@@ -255,6 +260,16 @@ class MetricTable:
         data.attrs["published"] = published
         source = ["data"] if self.sourced else []
         return to_wide(data, self.compared_metrics(), *source)
+
+
+def _order_optional(table: pd.DataFrame) -> list[str]:
+    """The columns that a narrow terminal leaves out, the least important first: what the caption
+    says, too, then all behind the test of the main metric, from the last on."""
+    said_below = ["Params", "n", "Seeds"]
+    names = [str(name) for name in table]
+    # Of losses without a result no test is known.
+    behind = names[names.index(P_HOLM) + 1 :] if P_HOLM in names else []
+    return [*said_below, *(n for n in reversed(behind) if n not in said_below)]
 
 
 def _select_cells(run: Run) -> pd.DataFrame:

@@ -10,7 +10,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from smmd_bench.publishing import style
-from smmd_bench.publishing.style import folded, model_label
+from smmd_bench.publishing.style import folded, model_label, task_label
 
 from ._results import Pair, list_pairs, select_pair
 
@@ -28,7 +28,7 @@ LEAST, WIDE = 3, 20
 
 def name_pair(pair: Pair) -> str:
     """Model and task in a line: `Qwen2.5-1.5B, gsm8k`."""
-    return f"{model_label(pair[0])}, {pair[1]}"
+    return f"{model_label(pair[0])}, {task_label(pair[1])}"
 
 
 def select_panels(
@@ -107,7 +107,7 @@ def make_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
     figure, panels = make_grid(len(titles), 2.9)
     for axis, (model, task) in zip(panels, titles, strict=True):
         label = model_label(model)
-        axis.set_title(f"{label}\n{task}", pad=9)
+        axis.set_title(f"{label}\n{task_label(task)}", pad=9)
     return figure, panels
 
 

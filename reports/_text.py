@@ -9,7 +9,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing import tables
-from smmd_bench.publishing.style import loss_label, model_label
+from smmd_bench.publishing.style import loss_label, model_label, task_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 from smmd_bench.results.constants import constants_of
 from smmd_bench.results.pairing import judged_metrics
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 _LISTED = 5
 """Losses that a sentence of the best constant answer names."""
 P_HOLM, TO_PAPER = "p (Holm)", "Δ to paper"
+BEST = "the best loss of a model and task, where its corrected p is below 0.05"
+"""What a bold cell means."""
 NOTES = {
     "[": "Intervals have 95 %. Of one seed they are over the test examples: Wilson's for shares, "
     "else the percentile bootstrap's. ± is the standard deviation over training seeds.",
@@ -33,9 +35,9 @@ NOTES = {
     "of seed and example and Satterthwaite's degrees of freedom: they speak of other seeds and "
     "other test sets. Of one seed they speak of other test sets alone: Tango's interval and "
     "McNemar's exact test for exact match, the paired bootstrap for other metrics. p is corrected "
-    "by Holm over the table's losses, for each model, task and metric. Bold (* on a terminal): the "
-    "best loss of a model and task, where its corrected p is below 0.05. A row that compares "
-    "cross-entropy with itself has disjoint pairs of its seeds: the noise floor.",
+    "by Holm over the table's losses, for each model, task and metric. Bold (* on a terminal): "
+    f"{BEST}. A row that compares cross-entropy with itself has disjoint pairs of its seeds: the "
+    "noise floor.",
     "Loss": "Tuned losses have the setting that validates best, for each seed, and are compared "
     "with cross-entropy tuned over as many settings. Variants with fewer seeds than their plain "
     "loss are in the ablation tables and sweeps alone.",
@@ -125,7 +127,7 @@ def describe_row(row: Any) -> dict[str, str]:
     """The columns Model, Task and Loss of a row with these, as a table has them."""
     return {
         "Model": model_label(str(row["model"])),
-        "Task": str(row["task"]),
+        "Task": task_label(str(row["task"])),
         "Loss": loss_label(str(row["loss"])),
     }
 
@@ -203,7 +205,7 @@ def describe_constants(run: Run) -> str:
     by_task = _list_texts(run)
     clauses = []
     for task, texts in by_task.items():
-        on_task = f"on {task} " if len(by_task) > 1 else ""
+        on_task = f"on {task_label(task)} " if len(by_task) > 1 else ""
         clauses.append(on_task + " or ".join(texts))
     return f"The best constant answer gets {'; '.join(clauses)}." if clauses else ""
 
@@ -247,7 +249,7 @@ def describe_unbeaten(run: Run) -> str:
         if metric.better == "higher" or unbeaten.empty:
             continue
 
-        on_task = f" on {task}" if has_several_tasks else ""
+        on_task = f" on {task_label(str(task))}" if has_several_tasks else ""
         constant = _format_value(metric.label, unbeaten["constant"].iloc[0])
         names = _name_losses(unbeaten["value"], count_digits(metric.label))
         sentences.append(

@@ -13,7 +13,7 @@ import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.plugin_system.parameters import is_tuned, spell, split_spec
-from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.style import loss_label, task_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.baselines import REFERENCE
 
@@ -32,6 +32,7 @@ from ._results import (
     to_wide,
 )
 from ._text import (
+    BEST,
     P_HOLM,
     TO_PAPER,
     describe_model,
@@ -213,7 +214,7 @@ class Ablation:
         for pair in list_pairs(data):
             cells_of_pair = select_pair(cells, pair)
             model = describe_model(pair[0], cells_of_pair["params"].iloc[0])
-            head = {"Model": " ".join(model.values()), "Task": pair[1]}
+            head = {"Model": " ".join(model.values()), "Task": task_label(pair[1])}
 
             # All rows of the paper stand in its order: one that the run lacks says so.
             for loss, label in labels.items():
@@ -225,7 +226,7 @@ class Ablation:
                 rows.append({**head, self.heading: label, **values})
 
         table = self._prune(pd.DataFrame(rows).fillna(DASH), data)
-        table.attrs["bold"] = bold
+        table.attrs |= {"bold": bold, "bold_means": BEST}
         return table
 
     def _prune(self, table: pd.DataFrame, data: pd.DataFrame) -> pd.DataFrame:
@@ -237,7 +238,7 @@ class Ablation:
 
         # One task needs no column, but must be named: tables are read alone.
         table = table.drop(columns="Task")
-        table.attrs["title"] = f"{self.title}: {tasks[0]}"
+        table.attrs["title"] = f"{self.title}: {task_label(tasks[0])}"
         return table
 
 

@@ -16,7 +16,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
-from smmd_bench.publishing.style import WIDTH, new_figure
+from smmd_bench.publishing.style import WIDTH, new_figure, task_label
 from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.pairing import drop_short_variants
 
@@ -72,6 +72,7 @@ class DatasetSizes:
         }
         numbers = data[sizes_of].astype("object")
         texts = numbers.map("{:,}".format, na_action="ignore").fillna(DASH)
+        texts["task"] = data["task"].map(task_label)
         table = data.assign(**texts).rename(columns=headings)
 
         # Only pictures have a source, and only the paper's own tasks its sizes.

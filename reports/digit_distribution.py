@@ -16,7 +16,14 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from smmd_bench.contracts import Artefact, Run, parameter
-from smmd_bench.publishing.style import OTHER, TARGET, folded, loss_label, model_label
+from smmd_bench.publishing.style import (
+    OTHER,
+    TARGET,
+    folded,
+    loss_label,
+    model_label,
+    task_label,
+)
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.pairing import KEY, drop_short_variants, order_losses
 
@@ -171,7 +178,7 @@ def _make_size_row(
     """How many examples each first digit has; most data has more of the small ones."""
     row = {
         "Model": model_label(pair[0]),
-        "Task": pair[1],
+        "Task": task_label(pair[1]),
         "Loss": "n",
         "Seeds": DASH,
     }

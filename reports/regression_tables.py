@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 
 from smmd_bench.contracts import Artefact, Run
-from smmd_bench.publishing.style import loss_label
+from smmd_bench.publishing.style import loss_label, task_label
 from smmd_bench.publishing.tables import DASH, with_deviation, with_interval
 from smmd_bench.results.pairing import drop_short_variants
 
@@ -195,7 +195,7 @@ def _make_row(
     is_trained = isinstance(row["task"], str)
     return {
         **describe_model(str(row["model"]), row["params"]),
-        "Trained on": str(row["task"]) if is_trained else DASH,
+        "Trained on": task_label(row["task"]) if is_trained else DASH,
         "Loss": loss_label(str(row["loss"])),
         "Seed": str(row["seed"]) if is_trained else DASH,
         **values,
@@ -237,12 +237,17 @@ def _make_artefact(
     """The table without the columns `unused`, and without some that hold dashes alone.
 
     values: the headings of the measured values, which stay in a terminal also where all are equal.
+    Where it is narrow all but the last one go before the difference and the verdict.
     """
     table = pd.DataFrame(rows).fillna(DASH).drop(columns=unused)
     # Most runs have no limit, and some no comparison.
     table = drop_dashes(table, ["Limit", "p", "Trained on", "Seed"])
+    setting = ["Limit", "Engine", "Shots", "n", "Params"]
+    # All but the untuned model are trained on it.
+    only_task = ["Trained on"] if data["task"].nunique() == 1 else []
     table.attrs |= {
         "title": title,
+        "optional": [*setting, *reversed(values[:-1]), *only_task],
         "values": [*values, name_difference(find_opponent(data)), "p", VERDICT],
     }
     return Artefact(caption, table, data=data)

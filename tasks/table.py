@@ -134,7 +134,7 @@ class Table:
 
     @property
     def label(self) -> str:
-        """The spec with the names of files alone: tables show it, and it needs no file."""
+        """The spec with the names of files alone, which needs no file."""
         answers = self._answers
         if self.title:
             # A title stands for files and columns, and not for how answers are read.
@@ -149,6 +149,12 @@ class Table:
             field: Path(place).name for field, place in self._places.items()
         }
         return canonical(replace(self, answers=answers, **names))
+
+    @property
+    def display_name(self) -> str:
+        """What tables and figures call it: its title, or the names of its files."""
+        names = [Path(place).name for place in self._places.values()]
+        return self.title or ", ".join(dict.fromkeys(names))
 
     @property
     def notes(self) -> Sequence[str]:

@@ -25,7 +25,9 @@ _SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}
 """Columns with names that fit where nothing is called so: without brackets, any parameters."""
 _ANSWER = ("uid", "target", "loss", "seed", "parsed", "completion", "finish_reason")
 _DIGITS = [f"p{digit}" for digit in range(10)]
-_PROBABILITIES = "p: probability in % of each digit (or token) of the true answer, given the text before it."
+_PROBABILITIES = (
+    "p: probability (%) of each true digit or token, given the true text before it."
+)
 
 
 @click.command()
@@ -243,7 +245,7 @@ def _print_rows(table: pd.DataFrame, title: str, caption: str = "") -> None:
     texts = [[*map(_plain, row.values())] for row in rows_of(table)]
     printed = pd.DataFrame(texts, columns=table.columns)
     printed.attrs["values"] = table.attrs.get("values", ["completion", "right", "p"])
-    print_results(printed, title, caption)
+    print_results(printed, title, caption, "--json")
 
 
 def as_in_run(run: RunFrames, loss: str) -> str:
@@ -259,6 +261,8 @@ def filter_cells(
 ) -> pd.DataFrame:
     """The cells that every option fits, the beginning of an address; a seed fits the base, too.
     Raises UserError for an option that fits none."""
+    from ..publishing.style import task_label
+
     cells = run.cells
     for column, value in filters.items():
         if value is None:
@@ -266,10 +270,13 @@ def filter_cells(
         text = str(value)
         # Of all cells: a value that some of them have is no unknown one.
         names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
+        if column == "task":
+            names["label"] = names["task"].map(task_label)
         wanted = as_in_run(run, text) if column == "loss" else text
         fits = names.iloc[:, 0] == wanted
         # `smmd` means the plain loss where there is one, and else all of its variants.
-        fits = fits if fits.any() else names.iloc[:, 1] == wanted
+        for place in range(1, names.shape[1]):
+            fits = fits if fits.any() else names.iloc[:, place] == wanted
         if column == "address":
             fits = cells["address"].str.startswith(text)
         if not fits.any():

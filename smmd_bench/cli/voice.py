@@ -78,7 +78,9 @@ class Voice:
             chosen = [section for section in tables if section.name in names]
         for section in chosen:
             assert section.table is not None
-            print_results(section.table, section.title, section.caption)
+            file = section.file(".csv")
+            place = "" if file is None else str(file)
+            print_results(section.table, section.title, section.caption, place)
 
 
 def new_console(*, stderr: bool = False) -> Console:
@@ -99,8 +101,13 @@ def print_json(content: Any) -> None:
     click.echo(json.dumps(content, indent=1, ensure_ascii=False))
 
 
-def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
-    """Print a table as wide as the terminal or `$COLUMNS`, at least 80; 100 without them."""
+def print_results(
+    table: pd.DataFrame, title: str, caption: str = "", place: str = ""
+) -> None:
+    """Print a table as wide as the terminal or `$COLUMNS`, at least 80; 100 without them.
+
+    place: what has the columns that do not fit.
+    """
     from ..publishing.terminal import to_terminal
 
     console = new_console()
@@ -109,7 +116,7 @@ def print_results(table: pd.DataFrame, title: str, caption: str = "") -> None:
     console.width = max(80, console.width) if is_known else 100
     # rich fills every line with blanks, which files and diffs should not hold.
     with console.capture() as captured:
-        console.print(to_terminal(table, title, caption, console.width))
+        console.print(to_terminal(table, title, caption, console.width, place))
     for line in captured.get().splitlines():
         click.echo(line.rstrip())
 

@@ -17,7 +17,9 @@ from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ..errors import UserError
 from ..plugin_system.parameters import TUNED, is_tuned, untuned_label
+from ..plugin_system.registry import load_task
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -116,9 +118,14 @@ def folded(label: str, letters: int) -> str:
     """A label in lines of at most so many letters, which break before a bracket, after a comma and
     around a plus: `smmd[sigma=1+2]` -> `smmd [sigma=1 + 2]`. A number such as `2,000` stays whole.
     """
-    spaced = re.sub(r",(?!\d)", ", ", label.replace("[", " ["))
-    spaced = re.sub(r"(?<=\d)\+(?=\d)", " + ", spaced)
-    return textwrap.fill(" ".join(spaced.split()), letters, break_long_words=False)
+    return textwrap.fill(spaced(label), letters, break_long_words=False)
+
+
+def spaced(label: str) -> str:
+    """A label with blanks where its lines may break: see `folded`."""
+    wide = re.sub(r",(?!\d)", ", ", label.replace("[", " ["))
+    wide = re.sub(r"(?<=\d)\+(?=\d)", " + ", wide)
+    return " ".join(wide.split())
 
 
 def shortened(label: str, letters: int) -> str:
@@ -135,6 +142,16 @@ def model_label(model: str) -> str:
     if model.startswith("builtin/"):
         return model
     return model.rstrip("/").rpartition("/")[2]
+
+
+def task_label(task: str) -> str:
+    """The `display_name` of a task that has one, such as `prices.csv` of the rows of that file;
+    of other tasks, and where the plugin is not here, the spec."""
+    try:
+        plugin = load_task(task)
+    except UserError:
+        return task
+    return getattr(plugin, "display_name", task)
 
 
 @contextmanager

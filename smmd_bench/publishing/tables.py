@@ -5,7 +5,10 @@ significant digits, and what is missing as a dash (in CSV: in full, and as nothi
 
 `frame.attrs["bold"]` may name cells to set in bold, as a list of (row, column): the position of the
 row from 0, and the column's name. CSV has none. `frame.attrs["links"]` gives cells of the page,
-named alike, their links: {part of the text: fragment}, where " / " joins the parts.
+named alike, their links: {part of the text: fragment}, where " / " joins the parts. In a terminal
+`frame.attrs["bold_means"]` stands below a table with bold cells, `frame.attrs["optional"]` names
+columns in the order in which they go where it is too narrow, and `frame.attrs["values"]` those that
+stay though they never change.
 
 In LaTeX a table is a float in booktabs rules. One that is wider than a column goes over both
 columns of the page (`table*`), scaled to the page where it has to be. The document needs
@@ -182,19 +185,25 @@ def to_latex(
 def _span_rows(cells: pd.DataFrame) -> pd.DataFrame:
     """Write each model and task once, over all of its rows."""
     spanned = cells.copy()
-    # A cell ends where one to the left of it does: a task of another model stands again.
-    is_first = pd.Series(data=False, index=cells.index)
-    for name in SPANNING:
-        if name not in cells:
-            continue
-        changes = cells[name] != cells[name].shift()
-        is_first = is_first | changes
+    for name, is_first in find_first_rows(cells).items():
         block = is_first.cumsum()
         heights = block.map(block.value_counts())
         tall = [*map(_set_over_rows, cells[name], heights)]
         column = pd.Series(tall, cells.index)
         spanned[name] = column.where(is_first, "")
     return spanned
+
+
+def find_first_rows(cells: pd.DataFrame) -> dict[str, pd.Series[bool]]:
+    """Find the rows in which a model, task and so on is another one than in the row above."""
+    # A cell ends where one to the left of it does: a task of another model stands again.
+    is_first = pd.Series(data=False, index=cells.index)
+    first_rows = {}
+    for name in SPANNING:
+        if name in cells:
+            is_first = is_first | (cells[name] != cells[name].shift())
+            first_rows[name] = is_first
+    return first_rows
 
 
 def _set_over_rows(cell: str, height: int) -> str:

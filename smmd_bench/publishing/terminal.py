@@ -10,42 +10,54 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from .style import spaced
 from .tables import (
+    SPANNING,
     as_text,
     bold_cells,
+    find_first_rows,
     is_numeric,
     mark_bold,
     measure_width,
     split_constant,
 )
 
-_LEAST = 14
+_LEAST = 12
 """Letters to which a column of text may shrink; columns of numbers keep their width."""
 
 
 def to_terminal(
-    frame: pd.DataFrame, title: str, caption: str = "", width: int = 100
+    frame: pd.DataFrame,
+    title: str,
+    caption: str = "",
+    width: int = 100,
+    place: str = "",
 ) -> RenderableType:
     """Draw the table, its title and caption.
 
     Columns that never change go in a line above the table. Of the others, those that fit are shown,
     the first ones before the last, and those of `frame.attrs["optional"]` where no line breaks for
-    them; a line below names the rest.
+    them; a line below names the rest, and `place`, which has all columns.
     """
     # A star besides, since not every terminal shows bold, and a copied text never does.
     text = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
     columns, constant = split_constant(text)
     fitting = _choose_columns(columns, frame.attrs.get("optional", ()), width)
     omitted = [name for name in columns.columns if name not in fitting]
+    notes = [caption]
+    if bold_cells(frame) and "bold_means" in frame.attrs:
+        notes.append(f"*: {frame.attrs['bold_means']}.")
     if omitted:
-        caption = f"{caption} Not shown at this width: {', '.join(omitted)}.".lstrip()
+        where = f" (see {place})" if place else ""
+        notes.append(f"Not shown at this width: {', '.join(omitted)}{where}.")
 
     parts: list[RenderableType] = [Text(title, style="bold")]
     if constant:
         parts.append(Text(constant))
     parts.append(_draw_table(columns[fitting], bold_cells(frame), width))
-    if caption:
-        parts.append(Text(caption, style="dim"))
+    below = " ".join(filter(None, notes))
+    if below:
+        parts.append(Text(below, style="dim"))
     return Group(*parts)
 
 
@@ -99,6 +111,8 @@ def _draw_table(
         else:
             table.add_column(Text(name), overflow="fold")
 
+    if is_narrow:
+        columns = _shorten_rows(columns)
     for place, row in columns.iterrows():
         cells = []
         for name in columns.columns:
@@ -106,6 +120,18 @@ def _draw_table(
             cells.append(Text(row[name], style))
         table.add_row(*cells)
     return table
+
+
+def _shorten_rows(columns: pd.DataFrame) -> pd.DataFrame:
+    """Let specs break at their commas, and leave out a task that is that of the row above."""
+    shorter = columns.copy()
+    # Other texts, such as completions, stay letter by letter.
+    for name in (*SPANNING, "Loss"):
+        if name in columns:
+            shorter[name] = columns[name].map(spaced)
+    for name, is_first in find_first_rows(columns).items():
+        shorter[name] = shorter[name].where(is_first, "")
+    return shorter
 
 
 def _measure_least(column: pd.Series[str]) -> int:

@@ -201,6 +201,36 @@ def test_show_lists_cells_then_the_examples_of_one_then_one_example(run_folder):
     assert example["prompt"].nunique() == 1
 
 
+def test_show_counts_wrong_answers_and_shows_the_first_beside_their_digits(run_folder):
+    def show(words):
+        return run_here(f"show {run_folder} --seed 1 {words}")
+
+    wrong = "--wrong --loss smmd -n 2"
+    (cell,) = json.loads(show(f"{wrong} --json").stdout)["cells"]
+    metrics = read_run(run_folder).metrics.set_index(["address", "metric"])["value"]
+    assert cell["of"] == 200
+    assert 100 - cell["wrong"] / 2 == metrics[cell["address"], "exact_match"]
+    text = show(wrong).stdout
+    assert f"SMMD, seed 1: {cell['wrong']} of 200 wrong; the first 2\n" in text
+    first = cell["rows"][0]
+    digits = " ".join(f"{100 * p:.0f}" for p in first["p_target"])
+    assert re.search(rf"{first['uid']} .*{re.escape(first['completion'])}", text)
+    assert digits in text
+    assert "probability" in text
+
+    flips = show("--flips ntl -n 1").stdout
+    (pair,) = json.loads(show("--flips ntl --json").stdout)["cells"]
+    gained, lost = pair["gained"], pair["lost"]
+    assert f"(+{gained} only NTL has right, −{lost} only CE); the first 1" in flips
+    assert max(map(len, flips.splitlines())) <= 100
+    header = next(line for line in flips.splitlines() if line.startswith("uid"))
+    assert header.split()[2:5] == ["CE", "NTL", "right"]
+
+    example = show(f"--uid {first['uid']}").stdout
+    assert re.search(r"^smmd +1 +no ", example, re.MULTILINE)
+    assert "Digit probabilities" in example
+
+
 def test_compare_and_power_print_a_row_for_each_loss(run_folder):
     unchanged = run_here(f"compare {run_folder} {run_folder}")
     assert unchanged.returncode == 0

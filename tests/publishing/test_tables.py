@@ -127,6 +127,20 @@ def test_columns_that_do_not_fit_are_named_and_no_number_is_broken():
     assert "Not shown" not in rendered(table, 200)
 
 
+def test_what_is_not_shown_says_where_it_is_and_a_task_stands_once():
+    task = "table[path=numbers_of_a_long_name.csv,question=Question,answer=Answer]"
+    table = wide(4)
+    table.insert(0, "Task", task)
+    table = pd.concat([table, table.assign(Task="other")], ignore_index=True)
+    table.loc[0, [f"Col {at}" for at in range(4)]] = "9.5 [9.25, 9.75]"
+    console = Console(file=io.StringIO(), width=80)
+    console.print(to_terminal(table, "A title", "", 80, "tables/x.csv"))
+    text = console.file.getvalue()
+    assert "Not shown at this width: Col 3 (see tables/x.csv)." in text
+    assert text.count("answer=Answer]") == 1
+    assert "numbers_of_a_long_name.csv," in text
+
+
 def test_columns_that_never_change_go_above_the_table():
     lines = rendered(FRAME.assign(Model="builtin/tiny")).splitlines()
     assert [line.rstrip() for line in lines[:2]] == ["A title", "Model builtin/tiny"]
@@ -138,6 +152,9 @@ def test_bold_cells_have_a_star_after_their_value_and_are_bold_where_there_are_c
     assert "smmd[sigma=1]" in rendered(pd.DataFrame({"Loss": ["smmd[sigma=1]", "ce"]}))
     lines = [line.split() for line in rendered(bold()).splitlines()]
     assert ["a", "50%*", "1.0*", "[0.5,", "1.5]"] in lines
+    table = bold()
+    table.attrs["bold_means"] = "the best loss"
+    assert "A caption. *: the best loss." in rendered(table)
     assert "\x1b[1m1.0* [0.5, 1.5]\x1b[0m" in rendered(bold(), force_terminal=True)
 
 

@@ -1,8 +1,11 @@
 """The tables of regression checks, overhead and dataset sizes."""
 
+import io
 import json
+import re
 
 import pytest
+from rich.console import Console
 from smmd_bench.reports.datasets import DatasetSizes
 from smmd_bench.reports.overhead_table import OverheadTable
 from smmd_bench.reports.regression_tables import MmluTable, RegressionTable
@@ -10,6 +13,7 @@ from smmd_bench.reports.regression_tables import MmluTable, RegressionTable
 import smmd_bench as sb
 from smmd_bench.overhead.settings import STOCK, OverheadSettings, named_geometries
 from smmd_bench.plugin_system.registry import entries
+from smmd_bench.publishing.terminal import to_terminal
 from smmd_bench.results.frames import read_run
 from smmd_bench.storage.files import FORMAT, write_json
 from tests.regression_checks import write_checks
@@ -24,6 +28,19 @@ PAPER = {"models": (TEXT,), "tasks": ("gsm8k",), "losses": ("ce", "smmd"), "reci
 def artefact(runs):
     """The table of one of the paper's models, trained on GSM8K, with all of MMLU."""
     return MmluTable().build(runs("mmlu"))
+
+
+@pytest.mark.parametrize("width", [80, 100])
+@pytest.mark.parametrize("name", ["mmlu", "a look at mmlu"])
+def test_a_narrow_terminal_has_the_difference_and_the_verdict(runs, name, width):
+    table = MmluTable().build(runs(name)).table
+    console = Console(file=io.StringIO(), width=width)
+    console.print(to_terminal(table, "MMLU", "", width))
+    lines = console.file.getvalue().splitlines()
+    header = next(line for line in lines if "Avg." in line)
+    assert "Δ to CE" in header
+    assert re.search(r" p +Not worse$", header.rstrip())
+    assert "Not shown at this width" in lines[-1] + lines[-2]
 
 
 def test_the_papers_rows_stand_below_ours(artefact):

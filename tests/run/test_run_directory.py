@@ -131,6 +131,26 @@ def test_only_what_a_setting_can_change_is_done_again(run, change, stage):
     )
 
 
+def test_the_manifest_names_the_folders_of_scores_and_old_ones_are_read(run):
+    run.record_folders()
+    manifest = run.manifest
+    for cell in manifest["cells"]:
+        assert (run.path / cell["folders"]["measure"] / "scores.parquet").is_file()
+        assert (run.path / cell["folders"]["train"]).is_dir()
+        probes = run.path / cell["folders"]["decode"] / "probes.parquet"
+        assert probes.parent.is_dir()
+
+    before = read_files(run.path)
+    claim(run, PLAIN)
+    run.record_folders()
+    assert read_files(run.path) == before
+
+    for cell in manifest["cells"]:
+        del cell["folders"]
+    write_json(run.path / "manifest.json", manifest)
+    assert (read_run(run.path).cells.status == "done").all()
+
+
 def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
     run = RunDirectory(tmp_path / "run")
     first = replace(PLAIN, losses=("ce", "gce"))

@@ -90,6 +90,7 @@ def test_a_title_is_how_tables_call_it_and_changes_no_key(tmp_path):
         sb.load_task(spec(tmp_path / "n.csv", rows(), t)) for t in ("", ",title=sums")
     )
     assert named.label == "table[answers=numbers,title=sums]"
+    assert (plain.display_name, named.display_name) == ("n.csv", "sums")
     assert sb.load_task(named.label).metrics() == plain.metrics()
     assert named.identity("test", 0) == plain.identity("test", 0)
 
