@@ -100,7 +100,8 @@ def _find_reached_folders(run: RunFrames) -> set[Path]:
     """Find the folders that the cells of the tables lead to."""
     reached: set[Path] = set()
     for address in run.described:
-        reached |= {*run.current(address).folders}
+        for cell in run.current(address).family:
+            reached |= {*cell.folders}
 
     # A comparison is reached from two cells, and from two evaluations.
     for pair in run.compared:

@@ -24,6 +24,7 @@ from ..plugin_system.checked_task import (
 )
 from ..plugin_system.registry import load_task
 from ..results.frames import read_run
+from ..run.cell_json import name_folders
 from ..run.comparison import measure_cell, write_comparisons
 from ..run.run_directory import Outcome, RunDirectory
 from ..scoring.foreign_logs import find_samples
@@ -31,7 +32,7 @@ from ..scoring.matching import follows_user_file, match
 from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, read_predictions
 from ..storage.addresses import address, folder_name
-from ..storage.cell import CellRecord, failure_file, name_folders, stored_cell
+from ..storage.cell import CellRecord, failure_file, stored_cell
 from ..storage.files import FORMAT, write_folder, write_json, write_parquet
 
 _SAMPLES = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")

@@ -53,8 +53,9 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
         write_json(out / "manifest.json", content)
         # Of folders with one name the first stays: that of the chosen cell.
         for frame, address in (*chosen, *all_cells):
-            for folder in frame.current(address).folders:
-                _link(folder, out / folder.relative_to(frame.path))
+            for cell in frame.current(address).family:
+                for folder in cell.folders:
+                    _link(folder, out / folder.relative_to(frame.path))
         for frame in frames:
             _link_rest(frame.path, out)
         write_comparisons(read_run(out))

@@ -55,16 +55,27 @@ def find_flips(run: RunFrames, cells: pd.DataFrame) -> Iterator[Answers]:
         if pair.kind != "comparison" or address not in addresses:
             continue
 
-        mine = read_answers(run, address)[[*_EXAMPLE, *_ANSWER, "right"]]
-        theirs = read_answers(run, opponent)[["uid", *_ANSWER, "right"]]
-        names = {name: AGAINST + name for name in (*_ANSWER, "right")}
-        both = mine.merge(theirs.rename(columns=names), on="uid")
-        flips = both[both["right"] != both["against_right"]]
-
+        flips = _select_flips(read_answers(run, address), read_answers(run, opponent))
         gained = int(flips["right"].sum())
-        counts = {"gained": gained, "lost": len(flips) - gained, "of": len(both)}
-        cell = _describe_cell(run, address) | {"against_loss": str(pair.other["loss"])}
-        yield Answers(cell, counts, flips.drop(columns="against_right"))
+        counts = {
+            "gained": gained,
+            "lost": len(flips) - gained,
+            "of": len(run.read("scores", ["uid"], [address])),
+        }
+        cell = _describe_cell(run, address)
+        cell["against_loss"] = pair.other["loss"]
+        yield Answers(cell, counts, flips)
+
+
+def _select_flips(mine: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
+    """The answers to the examples that one cell alone has right."""
+    compared = [*_ANSWER, "right"]
+    names = {name: AGAINST + name for name in compared}
+    theirs = theirs[["uid", *compared]].rename(columns=names)
+    both = mine[[*_EXAMPLE, *compared]].merge(theirs, on="uid")
+
+    flips = both[both["right"] != both["against_right"]]
+    return flips.drop(columns="against_right")
 
 
 def read_answers(run: RunFrames, address: str) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from ..plugin_system.registry import (
     package_of,
     singular,
 )
-from ..storage.cell import CellRecord, FolderRecord
+from ..storage.cell import CellRecord, FolderRecord, StoredCell
 
 
 def cell_to_json(cell: Cell) -> CellRecord:
@@ -170,3 +170,14 @@ def _add_outside_plugins(record: CellRecord, cell: Cell) -> None:
 
     if packages:
         record["packages"] = packages
+
+
+def name_folders(cell: StoredCell) -> dict[str, str]:
+    """Name the folders of a cell within its run by stage, such as {"measure": "measure/3f2a"}, as
+    far as they are known; of a cell that trains nothing also those that its weights come from."""
+    cells = [cell] if cell.home is None else [cell.home, cell]
+    named = {}
+    for one in cells:
+        for folder in one.folders:
+            named[folder.parent.name] = folder.relative_to(cell.run).as_posix()
+    return named

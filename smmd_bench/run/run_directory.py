@@ -20,14 +20,7 @@ from ..results.availability import require_plugins
 from ..results.frames import read_run
 from ..results.summary import distinct
 from ..storage.addresses import address
-from ..storage.cell import (
-    FOLDERS,
-    CellRecord,
-    StoredCell,
-    failure_file,
-    name_folders,
-    stored_cell,
-)
+from ..storage.cell import FOLDERS, CellRecord, StoredCell, failure_file, stored_cell
 from ..storage.files import (
     FORMAT,
     DamagedError,
@@ -36,7 +29,7 @@ from ..storage.files import (
     write_json,
     write_text,
 )
-from .cell_json import cell_from_json, cell_to_json, describe_cells
+from .cell_json import cell_from_json, cell_to_json, describe_cells, name_folders
 
 Stage = Literal["train", "decode", "measure"]
 JOB_STAGES: tuple[Stage, ...] = ("train", "decode", "measure")

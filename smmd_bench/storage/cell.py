@@ -61,7 +61,7 @@ class CellRecord(_NamedRecord, total=False):
 
     `run.cell_json` writes it and makes the `Cell` again, `stored_cell` finds its folders,
     `cell_row` makes its row of `run.cells`, and `cell_key` tells what it is compared with.
-    `folders` is for readers without this package: see `name_folders`.
+    `folders` is for readers without this package.
     Completions made elsewhere have a `reference` in place of all that training needs.
     """
 
@@ -311,13 +311,7 @@ class StoredCell:
 
     @property
     def folders(self) -> Iterator[Path]:
-        """Every folder that the cell and its family reach, there or not."""
-        for cell in self.family:
-            yield from cell.own_folders
-
-    @property
-    def own_folders(self) -> Iterator[Path]:
-        """The folders of this cell alone, there or not, as far as their names are known."""
+        """The folders of the cell itself that are known, there or not."""
         if "train" in self.parts:
             yield self.trained
         later = (self.validated, self.selected, self.decoded, self.beamed)
@@ -353,14 +347,3 @@ def stored_cell(run: Path, content: FolderRecord) -> StoredCell:
         None if content.get("source") is None else stored_cell(run, content["source"]),
         tuple(stored_cell(run, trial) for trial in content.get("trials") or ()),
     )
-
-
-def name_folders(cell: StoredCell) -> dict[str, str]:
-    """Name the folders of a cell within its run by stage, such as {"measure": "measure/3f2a"}, as
-    far as they are known; of a cell that trains nothing also those that its weights come from."""
-    cells = [cell] if cell.home is None else [cell.home, cell]
-    named = {}
-    for one in cells:
-        for folder in one.own_folders:
-            named[folder.parent.name] = folder.relative_to(cell.run).as_posix()
-    return named

@@ -23,9 +23,9 @@ def test_wrong_answers_are_counted_with_the_probability_of_each_true_digit(run):
     assert [*ce.rows["completion"]] == ["#### 5"]
 
     (row,) = ntl.rows.to_dict("records")
-    probes = run.read("probes", addresses=[ntl.cell["address"]])
-    of_answer = probes[(probes["uid"] == row["uid"]) & (probes["answer_digit"] >= 0)]
-    assert row["p_target"] == [*of_answer["p_target"]]
+    probes = run.probes.set_index(["address", "uid"]).sort_index()
+    of_answer = probes.loc[(ntl.cell["address"], row["uid"]), "p_target"]
+    assert row["p_target"] == [*of_answer]
     assert len(row["p_target"]) == 2
 
 
