@@ -201,34 +201,60 @@ def test_show_lists_cells_then_the_examples_of_one_then_one_example(run_folder):
     assert example["prompt"].nunique() == 1
 
 
-def test_show_counts_wrong_answers_and_shows_the_first_beside_their_digits(run_folder):
-    def show(words):
-        return run_here(f"show {run_folder} --seed 1 {words}")
+def test_show_counts_wrong_answers_and_shows_the_first_with_their_digits(run_folder):
+    wrong = f"show {run_folder} --seed 1 --wrong --loss smmd -n 1"
+    output = run_here(f"{wrong} --json").stdout
+    (cell,) = json.loads(output)["cells"]
+    metrics = read_run(run_folder).metrics
+    metrics = metrics.set_index(["address", "metric"])
+    accuracy = metrics.loc[(cell["address"], "exact_match"), "value"]
+    assert accuracy == 100 - cell["wrong"] / 2
 
-    wrong = "--wrong --loss smmd -n 2"
-    (cell,) = json.loads(show(f"{wrong} --json").stdout)["cells"]
-    metrics = read_run(run_folder).metrics.set_index(["address", "metric"])["value"]
-    assert cell["of"] == 200
-    assert 100 - cell["wrong"] / 2 == metrics[cell["address"], "exact_match"]
-    text = show(wrong).stdout
-    assert f"SMMD, seed 1: {cell['wrong']} of 200 wrong; the first 2\n" in text
-    first = cell["rows"][0]
-    digits = " ".join(f"{100 * p:.0f}" for p in first["p_target"])
-    assert re.search(rf"{first['uid']} .*{re.escape(first['completion'])}", text)
-    assert digits in text
-    assert "probability" in text
+    title, _, line, note = run_here(wrong).stdout.splitlines()
+    count = cell["wrong"]
+    assert title == f"SMMD, seed 1: {count} of 200 wrong; the first 1"
+    (row,) = cell["rows"]
+    assert line.startswith(row["uid"])
+    assert row["completion"] in line
 
-    flips = show("--flips ntl -n 1").stdout
-    (pair,) = json.loads(show("--flips ntl --json").stdout)["cells"]
-    gained, lost = pair["gained"], pair["lost"]
-    assert f"(+{gained} only NTL has right, −{lost} only CE); the first 1" in flips
-    assert max(map(len, flips.splitlines())) <= 100
-    header = next(line for line in flips.splitlines() if line.startswith("uid"))
-    assert header.split()[2:5] == ["CE", "NTL", "right"]
+    percents = []
+    for p in row["p_target"]:
+        percent = f"{100 * p:.0f}"
+        percents.append(percent)
+    digits = " ".join(percents)
+    assert line.endswith(digits)
+    assert "probability" in note
 
-    example = show(f"--uid {first['uid']}").stdout
-    assert re.search(r"^smmd +1 +no ", example, re.MULTILINE)
-    assert "Digit probabilities" in example
+
+def test_show_has_both_completions_of_a_flip_in_100_columns(run_folder):
+    flips = f"show {run_folder} --seed 1 --flips ntl"
+    output = run_here(f"{flips} --json").stdout
+    (cell,) = json.loads(output)["cells"]
+    gained = cell["gained"]
+    lost = cell["lost"]
+
+    text = run_here(flips).stdout
+    title, header, *rows = text.splitlines()
+    assert f"+{gained} only NTL has right" in title
+    assert f"−{lost} only CE" in title
+    for line in rows:
+        assert len(line) <= 100
+
+    columns = header.split()
+    first_columns = columns[:5]
+    assert first_columns == ["uid", "target", "CE", "NTL", "right"]
+    answers = min(10, gained + lost)
+    # The last line explains the probabilities.
+    assert len(rows) == answers + 1
+
+
+def test_show_has_an_example_with_the_probabilities_of_its_digits(run_folder):
+    output = run_here(f"show {run_folder} --uid test-000003").stdout
+    answers, _, digits = output.partition("Digit probabilities")
+    for loss in ("ce", "ntl", "smmd"):
+        assert re.search(rf"^{loss} .* (yes|no) ", answers, re.MULTILINE)
+        assert re.search(rf"^ *\d +{loss} ", digits, re.MULTILINE)
+    assert "0  1  2" in re.sub(" +", "  ", digits)
 
 
 def test_compare_and_power_print_a_row_for_each_loss(run_folder):

@@ -11,7 +11,9 @@ from smmd_bench.reports._paper import read_rows
 from smmd_bench.models.recipe import Recipe
 from smmd_bench.plugin_system.registry import load_task, names
 from smmd_bench.results.frames import read_run
+from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.cell import FOLDERS
+from tests.runs import quick_run
 
 from .documents import ROOT, anchors, documents, links
 
@@ -63,6 +65,25 @@ def test_the_pipeline_by_hand_is_that_of_the_command(tmp_path, monkeypatch, caps
     files = run.path.glob("*/*")
     folders = {file.parent.name for file in files}
     assert folders == {*FOLDERS, "reports"} - {"beams"}
+
+
+def test_probes_are_joined_with_completions_by_pandas_alone(tmp_path, monkeypatch):
+    run = quick_run(tmp_path / "runs/NAME")
+    RunDirectory(run.path).record_folders()
+    _, _, text = page("docs/runs.md").partition("## Looking into answers")
+    _, _, block = text.partition("```python\n")
+    monkeypatch.chdir(tmp_path)
+    names = {}
+    exec(compile(block.partition("```")[0], "docs/runs.md", "exec"), names)
+
+    joined = names["digits"]
+    assert len(joined) == len(run.probes)
+    of_loss = joined[joined["loss"] == "smmd"]
+    right = of_loss.drop_duplicates("uid")["exact"]
+
+    completions = run.completions
+    of_loss = completions[completions["loss"] == "smmd"]
+    assert right.sum() == of_loss["exact"].sum()
 
 
 PAGES = [pytest.param(page, id=str(page.relative_to(ROOT))) for page in documents()]

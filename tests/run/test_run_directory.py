@@ -135,10 +135,11 @@ def test_the_manifest_names_the_folders_of_scores_and_old_ones_are_read(run):
     run.record_folders()
     manifest = run.manifest
     for cell in manifest["cells"]:
-        assert (run.path / cell["folders"]["measure"] / "scores.parquet").is_file()
-        assert (run.path / cell["folders"]["train"]).is_dir()
-        probes = run.path / cell["folders"]["decode"] / "probes.parquet"
-        assert probes.parent.is_dir()
+        folders = cell["folders"]
+        for stage in ("train", "decode", "measure"):
+            folder = run.path / folders[stage]
+            assert folder.is_dir()
+            assert folder.parent.name == stage
 
     before = read_files(run.path)
     claim(run, PLAIN)
