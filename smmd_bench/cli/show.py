@@ -172,14 +172,14 @@ def _count_answers(answers: Answers, count: int) -> str:
     total = len(answers.rows)
     # The untuned model has no training seed.
     which = label if cell["loss"] == "base" else f"{label}, seed {cell['seed']}"
-    said = f"{which}: {total} of {counts['of']} wrong"
+    sentence = f"{which}: {total} of {counts['of']} wrong"
     if "gained" in counts:
         other = loss_label(str(cell["against_loss"]))
-        said = (
+        sentence = (
             f"{which}: {total} of {counts['of']} flip (+{counts['gained']} only {label} has right, "
             f"−{counts['lost']} only {other})"
         )
-    return f"{said}; the first {count}" if total > count else said
+    return f"{sentence}; the first {count}" if total > count else sentence
 
 
 def _arrange(answers: Answers) -> pd.DataFrame:
@@ -190,9 +190,11 @@ def _arrange(answers: Answers) -> pd.DataFrame:
     names = {"uid": "uid", "target": "target"}
     if "against_loss" in answers.cell:
         mine, other = (
-            shortened(loss_label(str(answers.cell[name])), 14)
-            for name in ("loss", "against_loss")
+            loss_label(str(answers.cell[name])) for name in ("loss", "against_loss")
         )
+        # A file of completions may have a long name, of which the middle tells it from another.
+        if shortened(mine, 14) != shortened(other, 14):
+            mine, other = shortened(mine, 14), shortened(other, 14)
         names |= {"against_completion": other, "completion": mine, "right": "right"}
         names |= {"against_p_target": f"p {other}", "p_target": f"p {mine}"}
         rows = rows.assign(right=rows["right"].map({True: mine, False: other}))
