@@ -229,7 +229,6 @@ class ErrorHistogram:
         figure, grids = make_blocks(blocks, head=0.6, height=2.3)
         letters = count_letters(max(map(len, drawn.values())))
 
-        # As in the table: over each seed, and then their mean.
         by_seed = common.groupby([*KEY, "seed"])
         p90 = by_seed["error"].quantile(QUANTILE)
 
@@ -284,27 +283,24 @@ def _draw_panel(
     grey = select_rows(inside, loss=reference)["share"]
     axis.stairs(grey, EDGES, fill=True, color="#DDDDDD")
 
+    # As in the table: over each seed, and then their mean.
+    means = p90.groupby("loss", observed=True).mean()
+    texts = {}
     # The reference comes first: a loss that is equal to it must not be hidden.
-    percentiles = {}
     for name in (reference, loss):
         shares = select_rows(inside, loss=name)["share"]
         axis.stairs(shares, EDGES, **styles[name].lined(linewidth=1.5))
+        axis.axvline(np.log10(means[name] + 1), **styles[name].lined(linewidth=1))
+        texts[name] = number(means[name], _count_decimals(means[name]))
 
         # A legend shows an outline as a box; the line of an empty plot stands there instead.
         axis.plot([], [], **styles[name].lined(label=loss_label(name)))
-        percentiles[name] = p90[name].mean()
-        place = np.log10(percentiles[name] + 1)
-        axis.axvline(place, **styles[name].lined(linewidth=1))
 
     # Both have answers to the same examples, and so one n.
-    texts = [number(error, _count_decimals(error)) for error in percentiles.values()]
-    of_reference = f"{shortened(loss_label(reference), 8)} {texts[0]}"
     label = folded(loss_label(loss), letters)
-    lines = [
-        label,
-        f"n = {data['n'].iloc[0]:,}",
-        f"p90 {texts[1]} ({of_reference})",
-    ]
+    n = f"n = {data['n'].iloc[0]:,}"
+    other = shortened(loss_label(reference), 8)
+    lines = [label, n, f"p90 {texts[loss]} ({other} {texts[reference]})"]
     axis.set(title="\n".join(lines), xlabel="absolute error")
 
 

@@ -14,7 +14,7 @@ import gzip
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
@@ -176,21 +176,18 @@ def render_page(
 
 def describe_run(run: RunFrames) -> str:
     """Say what was compared: `CE, NTL, SMMD on arithmetic · builtin/tiny`."""
-    names: dict[str, dict[str, None]] = {"loss": {}, "task": {}, "model": {}}
-    for column, found in names.items():
-        for spec in run.cells[column].unique():
-            # The title names no parameters, and the untuned model was not compared.
-            name = str(spec).partition("[")[0]
-            if name != BASE:
-                label = {"loss": loss_label, "model": model_label}.get(column, str)
-                found[label(name)] = None
-
-    losses, tasks, models = (_join_some([*found]) for found in names.values())
-    return f"{losses} on {tasks} · {models}"
+    # The untuned model was not compared.
+    losses = _name_some(
+        run.cells["loss"], lambda name: loss_label(name) * (name != BASE)
+    )
+    tasks = _name_some(run.cells["task"], str)
+    return f"{losses} on {tasks} · {_name_some(run.cells['model'], model_label)}"
 
 
-def _join_some(words: Sequence[str]) -> str:
-    """Join words, of many the first ones."""
+def _name_some(specs: pd.Series[str], label: Callable[[str], str]) -> str:
+    """Name the values of a column without their parameters, of many the first ones."""
+    names = [label(str(spec).partition("[")[0]) for spec in specs.unique()]
+    words = [*filter(None, dict.fromkeys(names))]
     if len(words) > NAMED + 1:
         words = [*words[:NAMED], f"{len(words) - NAMED} more"]
     return ", ".join(words)

@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from itertools import cycle
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -101,24 +101,21 @@ def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
     marker and hatch of another.
     """
     styles = {}
-    # There are as many as people tell apart in one figure; then they come again.
-    spare: dict[str, Iterator[tuple[LossStyle, tuple[str, float]]]] = {}
+    counts: Counter[LossStyle | None] = Counter()
     for loss in dict.fromkeys(losses):
+        kin = _KNOWN.get(loss.partition("[")[0])
         if loss in _KNOWN:
             styles[loss] = _KNOWN[loss]
             continue
-        family = loss.partition("[")[0]
-        kin = _KNOWN.get(family)
-        looks = spare.setdefault(family if kin else "", _pair_spares())
-        look, tint = next(looks)
+
+        # There are as many as people tell apart in one figure; then they come again.
+        place = counts[kin]
+        counts[kin] += 1
+        styles[loss] = _SPARE[place % len(_SPARE)]
         if kin is not None:
-            look = replace(look, colour=_mix(kin.colour, *tint))
-        styles[loss] = look
+            colour = _mix(kin.colour, *_TINTS[place % len(_TINTS)])
+            styles[loss] = replace(styles[loss], colour=colour)
     return styles
-
-
-def _pair_spares() -> Iterator[tuple[LossStyle, tuple[str, float]]]:
-    return zip(cycle(_SPARE), cycle(_TINTS), strict=False)
 
 
 def _mix(colour: str, other: str, share: float) -> str:

@@ -139,6 +139,20 @@ def test_planted_errors_fall_in_known_bins_of_their_digit(tmp_path):
         assert bins(data, loss, 7) == {}
 
 
+def test_a_bar_is_the_difference_of_the_shares_of_both(tmp_path):
+    answers = ["4"] * 40
+    ce = [*["4"] * 20, *["5"] * 15, *["-6"] * 5]
+    smmd = [*["4"] * 30, *["5"] * 10]
+    (axis,) = signed(tmp_path, answers, {"ce": ce, "smmd": smmd}).figure.axes
+    heights = {}
+    for bar in axis.patches:
+        middle = bar.get_x() + bar.get_width() / 2
+        heights[round(middle)] = bar.get_height()
+    filled = {place: height for place, height in heights.items() if height}
+    # Exact answers, those up to 1 too large, and those 3 to 10 too small.
+    assert filled == pytest.approx({0: 25, 1: -12.5, -3: -12.5})
+
+
 ENDS = [
     ("4", (0, 0)), ("5", (0, 1)), ("9/2", (0, 1)), ("3", (-1, 0)), ("6", (1, 3)),
     ("-6", (-10, -3)), ("1004", (300, 1000)), ("1005", (1000, np.inf)),
