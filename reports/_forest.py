@@ -135,7 +135,7 @@ def _draw_panel(
     if first["better"] == "lower":
         bound = -bound
         direction = ", axis reversed"
-    axis.set_xlabel(f"Δ {label} to {name}{direction}\n← worse      better →")
+    axis.set_xlabel(f"Δ {label} to {name}{direction}\n← worse · better →")
     axis.set_xlim(-bound, bound)
     axis.axvline(0, color="black", linewidth=0.9)
     axis.grid(axis="y", visible=False)

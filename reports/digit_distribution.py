@@ -197,7 +197,7 @@ def _draw_figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
         titles.append((name_pair(pair), block["digit"].nunique(), len(losses)))
 
     # A single row is drawn larger.
-    height = 2.0 if data["digit"].nunique() == 1 else 0.95
+    height = 1.6 if data["digit"].nunique() == 1 else 0.95
     figure, grids = make_blocks(titles, 0.9, height)
     for axes, block, losses in zip(grids, blocks, drawn.values(), strict=True):
         _draw_block(axes, block, losses)

@@ -90,7 +90,7 @@ _SPARE = (
     LossStyle("#AD1457", (0, (8, 1, 1, 1)), "d", "//."),
 )
 
-_TINTS = ((WHITE, 0.4), (BLACK, 0.4), (WHITE, 0.6), (BLACK, 0.65))
+_TINTS = ((WHITE, 0.35), (BLACK, 0.4), (WHITE, 0.5), (BLACK, 0.65))
 """What the colour of a loss is mixed with for its variants."""
 
 

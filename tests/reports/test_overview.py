@@ -34,7 +34,7 @@ def test_a_row_has_the_difference_the_verdict_and_p_of_the_table(planted, drawn)
     # Right is better: of an error the smaller value.
     assert not shares.xaxis_inverted()
     assert errors.xaxis_inverted()
-    assert errors.get_xlabel() == "Δ MAE to CE, axis reversed\n← worse      better →"
+    assert errors.get_xlabel() == "Δ MAE to CE, axis reversed\n← worse · better →"
 
     texts = [text.get_text() for text in shares.texts]
     colours = [text.get_color() for text in shares.texts]
