@@ -245,13 +245,7 @@ def _draw_block(part: SubFigure, block: pd.DataFrame) -> None:
 
 def _draw_picture(axis: Axes, picture: Any) -> None:
     if picture is None:
-        axis.text(
-            0.5,
-            0.5,
-            "picture not found",
-            ha="center",
-            va="center",
-        )
+        axis.text(0, 1, "picture not found", va="top")
         return
     axis.imshow(picture)
     # Pictures differ in shape: their left edges line up with the texts.

@@ -152,7 +152,7 @@ def render_page(
     template = _make_environment(run).get_template("page.html.jinja")
     page: str = template.render(
         name=name,
-        title=str(manifest.get("experiment", {}).get("title") or describe_run(run)),
+        title=describe_run(run),
         run=manifest,
         report_command=shlex.join(["smmd-bench", "report", place]),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
