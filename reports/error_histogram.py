@@ -262,7 +262,6 @@ def _scale_axes(axis: Axes, block: pd.DataFrame) -> None:
     # Of an answer beyond the last edge the bin has no end.
     farthest = block.loc[block["count"] > 0, "high"].max()
     last = max(1.1, min(farthest, EDGES[-1]))
-    axis.set_xlim(0, last)
     # On a long axis 1 would touch 0.
     marks = {}
     for error, text in TICKS.items():
@@ -285,23 +284,24 @@ def _draw_panel(
 
     # As in the table: over each seed, and then their mean.
     means = p90.groupby("loss", observed=True).mean()
-    texts = {}
     # The reference comes first: a loss that is equal to it must not be hidden.
     for name in (reference, loss):
+        line = styles[name].lined()
         shares = select_rows(inside, loss=name)["share"]
-        axis.stairs(shares, EDGES, **styles[name].lined(linewidth=1.5))
-        axis.axvline(np.log10(means[name] + 1), **styles[name].lined(linewidth=1))
-        texts[name] = number(means[name], _count_decimals(means[name]))
+        axis.stairs(shares, EDGES, linewidth=1.5, **line)
+        axis.axvline(np.log10(means[name] + 1), linewidth=1, **line)
 
         # A legend shows an outline as a box; the line of an empty plot stands there instead.
-        axis.plot([], [], **styles[name].lined(label=loss_label(name)))
+        axis.plot([], [], label=loss_label(name), **line)
 
     # Both have answers to the same examples, and so one n.
-    label = folded(loss_label(loss), letters)
-    n = f"n = {data['n'].iloc[0]:,}"
+    n = data["n"].iloc[0]
     other = shortened(loss_label(reference), 8)
-    lines = [label, n, f"p90 {texts[loss]} ({other} {texts[reference]})"]
-    axis.set(title="\n".join(lines), xlabel="absolute error")
+    of_reference = f"({other} {_format_error(means[reference])})"
+    p90_line = f"p90 {_format_error(means[loss])} {of_reference}"
+    label = folded(loss_label(loss), letters)
+    axis.set_title(f"{label}\nn = {n:,}\n{p90_line}")
+    axis.set_xlabel("absolute error")
 
 
 def find_compared_loss(answers: pd.DataFrame) -> str:
@@ -328,6 +328,10 @@ def _format_p90(answers: pd.DataFrame) -> str:
     # Of few answers the interval has no end (NaN), and the text has none.
     interval = quantile_test(answers["error"], p=QUANTILE).confidence_interval()
     return with_interval(p90.iloc[0], float(interval.low), float(interval.high), digits)
+
+
+def _format_error(error: float) -> str:
+    return number(error, _count_decimals(error))
 
 
 def _count_decimals(error: float) -> int:

@@ -140,15 +140,16 @@ def test_planted_errors_fall_in_known_bins_of_their_digit(tmp_path):
 
 
 def test_a_bar_is_the_difference_of_the_shares_of_both(tmp_path):
-    answers = ["4"] * 40
-    ce = [*["4"] * 20, *["5"] * 15, *["-6"] * 5]
-    smmd = [*["4"] * 30, *["5"] * 10]
-    (axis,) = signed(tmp_path, answers, {"ce": ce, "smmd": smmd}).figure.axes
-    heights = {}
+    texts = {
+        "ce": ["4"] * 20 + ["5"] * 15 + ["-6"] * 5,
+        "smmd": ["4"] * 30 + ["5"] * 10,
+    }
+    (axis,) = signed(tmp_path, ["4"] * 40, texts).figure.axes
+    filled = {}
     for bar in axis.patches:
-        middle = bar.get_x() + bar.get_width() / 2
-        heights[round(middle)] = bar.get_height()
-    filled = {place: height for place, height in heights.items() if height}
+        if bar.get_height():
+            filled[round(bar.get_center()[0])] = bar.get_height()
+
     # Exact answers, those up to 1 too large, and those 3 to 10 too small.
     assert filled == pytest.approx({0: 25, 1: -12.5, -3: -12.5})
 
