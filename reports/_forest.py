@@ -39,8 +39,8 @@ def draw_verdicts(run: Run, data: pd.DataFrame) -> Figure:
     """A block of panels a model and task, as high as it has losses."""
     drawn_pairs = list_pairs(data)[:GROUPS]
     blocks = [select_pair(data, pair) for pair in drawn_pairs]
-    # In inches: 0.3 a loss, and 1.1 for the heading, the titles and the axis.
-    heights = [1.1 + 0.3 * block["loss"].nunique() for block in blocks]
+    # In inches: 0.33 a loss, and 1.25 for the heading, the titles and the axis.
+    heights = [1.25 + 0.33 * block["loss"].nunique() for block in blocks]
     figure = style.new_figure(style.WIDTH, 0.35 + sum(heights))
     parts = stack_parts(figure, heights)
 
@@ -128,12 +128,14 @@ def _draw_panel(
     name = shortened(loss_label(other), 14)
     value = number(first["against_value"], count_digits(label))
     axis.set_title(f"{label}, {name} {value}", loc="left")
-    axis.set_xlabel(f"Δ {label} to {name}: right is better →")
 
     # Of an error a smaller value is better, and the axis is turned round.
     bound = _choose_bound(data)
+    direction = ""
     if first["better"] == "lower":
         bound = -bound
+        direction = ", axis reversed"
+    axis.set_xlabel(f"Δ {label} to {name}{direction}\n← worse · better →")
     axis.set_xlim(-bound, bound)
     axis.axvline(0, color="black", linewidth=0.9)
     axis.grid(axis="y", visible=False)
@@ -168,6 +170,11 @@ def _draw_gain(axis: Axes, gain: dict[Any, Any], row: int, look: LossStyle) -> N
             color=BAND,
             zorder=0,
         )
+    else:
+        reason = "more seeds" if math.isfinite(gain["p_holm"]) else "not tested"
+        place = axis.get_yaxis_transform()
+        text = f"no band: {reason}"
+        axis.text(0.01, row - 0.33, text, size=6.5, va="center", transform=place)
     axis.plot(
         [gain["low"], gain["high"]],
         [row, row],

@@ -22,7 +22,7 @@ FEWEST = 30
 """Test examples that a panel needs; smaller ones are in table and CSV alone."""
 LIMITS = f"Panels need {FEWEST} examples, and only the first models, tasks and losses are drawn."
 
-LEAST, WIDE = 3, 20
+LEAST, WIDE = 3, 8
 """Values of a parameter that make a curve, and largest over smallest on a logarithmic axis."""
 
 
@@ -86,6 +86,12 @@ def make_blocks(
     return figure, grids
 
 
+def count_letters(columns: int) -> int:
+    """Count the letters of a line of a title over a panel, of so many side by side."""
+    # An inch has about 12 at this size. Titles must not touch.
+    return int(12 * style.width_for(columns) / columns) - 3
+
+
 def stack_parts(figure: Figure, heights: Sequence[float]) -> Sequence[SubFigure]:
     """Parts of a figure below each other, of these heights in inches."""
     parts = figure.subfigures(
@@ -103,18 +109,20 @@ def name_symbol(parameter: str) -> str:
 
 
 def make_panels(titles: Sequence[Pair]) -> tuple[Figure, list[Axes]]:
-    """A figure with a panel for each of these models and tasks, three in a row."""
+    """A figure with a panel for each of these models and tasks, at most three in a row."""
     figure, panels = make_grid(len(titles), 2.9)
+    letters = count_letters(_count_columns(len(titles)))
     for axis, (model, task) in zip(panels, titles, strict=True):
-        label = model_label(model)
-        axis.set_title(f"{label}\n{task_label(task)}", pad=9)
+        model_line = folded(model_label(model), letters)
+        task_line = folded(task_label(task), letters)
+        axis.set_title(f"{model_line}\n{task_line}", pad=9)
     return figure, panels
 
 
 def make_grid(number: int, height: float) -> tuple[Figure, list[Axes]]:
-    """A figure with so many panels, three in a row; a row is `height` inches high."""
-    columns = min(3, number)
-    rows = math.ceil(number / 3)
+    """A figure with so many panels, at most three in a row; a row is `height` inches high."""
+    columns = _count_columns(number)
+    rows = math.ceil(number / columns)
     width = style.width_for(columns)
     figure = style.new_figure(width, 0.6 + height * rows)
     axes = [*figure.subplots(rows, columns, squeeze=False).flat]
@@ -123,6 +131,11 @@ def make_grid(number: int, height: float) -> tuple[Figure, list[Axes]]:
     for axis in axes[number:]:
         axis.set_axis_off()
     return figure, axes[:number]
+
+
+def _count_columns(panels: int) -> int:
+    # Three and one would leave half of the figure white.
+    return 2 if panels == 4 else min(3, panels)
 
 
 def set_values(axis: Axes, values: Sequence[float]) -> None:

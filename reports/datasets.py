@@ -5,7 +5,6 @@ Samples are test examples; the page has the answers of each loss.
 
 from __future__ import annotations
 
-import math
 import textwrap
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
-from smmd_bench.publishing.style import WIDTH, new_figure, task_label
+from smmd_bench.publishing.style import WIDTH, folded, new_figure, task_label
 from smmd_bench.publishing.tables import DASH
 from smmd_bench.results.pairing import drop_short_variants
 
@@ -99,6 +98,10 @@ def _find_published_sizes(run: Run, task: str) -> dict[str, int | None]:
 
 TASKS, ROWS, COLUMNS = 6, 2, 4
 """Tasks drawn at most, rows of each, and examples of a row."""
+LETTERS, LINES = 38, 6
+"""Letters of a line that a column holds, and lines of a prompt."""
+PICTURE = 1.45
+"""Inches of the height of a picture."""
 LARGEST = 512
 """Pixels of the longer side of a picture in the figure."""
 SHOWN = (
@@ -150,20 +153,20 @@ def _select_samples(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
 
 def _draw_figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
     """The examples of each task below a heading: picture, question and truth."""
-    heights = []
     for block in blocks:
-        # In inches: a picture stands above the lines of its text.
-        row_height = 2.4 if _has_pictures(block) else 0.9
-        heights.append(0.35 + _count_rows(block) * row_height)
-
+        block["text"] = [*map(_write_text, block.to_dict("records"))]
+        block["picture"] = [_read_picture(image) for image in block["image"]]
+    heights = [0.35 + sum(_measure_rows(block)) for block in blocks]
     figure = new_figure(WIDTH, sum(heights))
     for part, block in zip(stack_parts(figure, heights), blocks, strict=True):
         model, task = str(block["model"].iloc[0]), str(block["task"].iloc[0])
         heading = name_pair((model, task))
         if find_source(run, task) == SYNTHETIC:
             heading += " (synthetic data)"
+        if block["image"].notna().any() and not _has_pictures(block):
+            heading += ": pictures not found"
         part.suptitle(
-            heading,
+            folded(heading, 100),
             x=0.01,
             ha="left",
             fontsize=10,
@@ -172,25 +175,53 @@ def _draw_figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
     return figure
 
 
+def _write_text(example: Mapping[Hashable, Any]) -> str:
+    """The prompt from its beginning, line by line, and the end of the true answer."""
+    lines = []
+    for line in str(example["prompt"]).splitlines():
+        lines += textwrap.wrap(line, LETTERS)
+    # The last line tells how an answer is asked for.
+    if len(lines) > LINES:
+        lines = [*lines[: LINES - 2], "…", lines[-1]]
+
+    # Of a rationale the end counts.
+    truth = " ".join(str(example["target"]).split())
+    if len(truth) > LETTERS - 2:
+        truth = "…" + truth[3 - LETTERS :]
+    return "\n".join([*lines, f"→ {truth}"])
+
+
+def _read_picture(image: Any) -> Any:
+    # The run's folder may have moved without its pictures; the question is still worth a place.
+    return None if pd.isna(image) else small_picture(image, LARGEST)
+
+
 def _has_pictures(block: pd.DataFrame) -> bool:
-    return bool(block["image"].notna().any())
+    return bool(block["picture"].notna().any())
 
 
-def _count_rows(block: pd.DataFrame) -> int:
-    return math.ceil(len(block) / COLUMNS)
+def _measure_rows(block: pd.DataFrame) -> list[float]:
+    """The heights of the rows of axes, in inches: of texts as high as their lines."""
+    lines = block["text"].str.count("\n") + 1
+    heights = []
+    for start in range(0, len(block), COLUMNS):
+        if _has_pictures(block):
+            heights.append(PICTURE)
+        most = lines[start : start + COLUMNS].max()
+        heights.append(0.2 + 0.135 * float(most))
+    return heights
 
 
 def _draw_block(part: SubFigure, block: pd.DataFrame) -> None:
     # The text of a picture stands below it, in axes of its own.
     has_pictures = _has_pictures(block)
-    ratios = [5, 3] if has_pictures else [1]
-    step, rows = len(ratios), _count_rows(block)
-
+    step = 1 + has_pictures
+    heights = _measure_rows(block)
     axes = part.subplots(
-        step * rows,
+        len(heights),
         COLUMNS,
         squeeze=False,
-        height_ratios=ratios * rows,
+        height_ratios=heights,
     )
     for axis in axes.flat:
         axis.set_axis_off()
@@ -198,49 +229,24 @@ def _draw_block(part: SubFigure, block: pd.DataFrame) -> None:
     # Without pictures both are the same axes.
     places = zip(axes[::step].flat, axes[step - 1 :: step].flat, strict=True)
     for (above, below), example in zip(places, block.to_dict("records"), strict=False):
-        _draw_text(below, example)
-        if has_pictures:
-            _draw_picture(above, example)
-
-
-def _draw_text(axis: Axes, example: Mapping[Hashable, Any]) -> None:
-    """The prompt from its beginning, and the true answer, of which the end counts."""
-    # Four lines are what a panel holds at this size.
-    lines = textwrap.wrap(
-        str(example["prompt"]),
-        36,
-        max_lines=4,
-        placeholder=" …",
-    )
-    truth = " ".join(str(example["target"]).split())
-    if len(truth) >= 34:
-        truth = "…" + truth[-33:]
-    lines.append(f"→ {truth}")
-
-    # A dollar sign of a word problem is no formula.
-    axis.text(
-        0,
-        1,
-        "\n".join(lines),
-        transform=axis.transAxes,
-        size=7.5,
-        parse_math=False,
-        va="top",
-        in_layout=False,
-    )
-
-
-def _draw_picture(axis: Axes, example: Mapping[Hashable, Any]) -> None:
-    picture = small_picture(example["image"], LARGEST)
-    # The run's folder may have moved without its pictures; the question is still worth a place.
-    if picture is None:
-        axis.text(
-            0.5,
-            0.5,
-            "picture not found",
-            ha="center",
-            va="center",
+        # A dollar sign of a word problem is no formula.
+        below.text(
+            0,
+            1,
+            example["text"],
+            transform=below.transAxes,
+            size=7.5,
+            parse_math=False,
+            va="top",
+            in_layout=False,
         )
+        if has_pictures:
+            _draw_picture(above, example["picture"])
+
+
+def _draw_picture(axis: Axes, picture: Any) -> None:
+    if picture is None:
+        axis.text(0, 1, "picture not found", va="top")
         return
     axis.imshow(picture)
     # Pictures differ in shape: their left edges line up with the texts.

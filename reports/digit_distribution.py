@@ -27,7 +27,14 @@ from smmd_bench.publishing.style import (
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.pairing import KEY, drop_short_variants, order_losses
 
-from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
+from ._panels import (
+    FEWEST,
+    LIMITS,
+    count_letters,
+    make_blocks,
+    name_pair,
+    select_panels,
+)
 from ._results import Pair, list_pairs, select_numeric, select_pair, select_rows
 from ._text import describe_row, make_artefact, make_table
 
@@ -197,7 +204,7 @@ def _draw_figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
         titles.append((name_pair(pair), block["digit"].nunique(), len(losses)))
 
     # A single row is drawn larger.
-    height = 2.0 if data["digit"].nunique() == 1 else 0.85
+    height = 1.6 if data["digit"].nunique() == 1 else 0.95
     figure, grids = make_blocks(titles, 0.9, height)
     for axes, block, losses in zip(grids, blocks, drawn.values(), strict=True):
         _draw_block(axes, block, losses)
@@ -221,13 +228,14 @@ def _draw_block(axes: NDArray[Any], rows: pd.DataFrame, losses: list[str]) -> No
             if (digit, loss) in rows.index:
                 _draw_bars(axis, rows.loc[(digit, loss)], digit)
 
+    # The numbers of the first row stand below the names.
+    letters = count_letters(len(losses))
     for axis, loss in zip(axes[0], losses, strict=True):
-        axis.set_title(folded(loss_label(loss), 12))
+        axis.set_title(folded(loss_label(loss), letters) + "\n")
     for axis in axes[-1]:
         axis.set(xticks=range(10), xlabel="digit")
-
-    # The number in a panel stands clear of all bars.
-    axes[0, 0].set(ylim=(0, 1.4), yticks=[0, 0.5, 1])
+        axis.tick_params(axis="x", labelsize=7.5)
+    axes[0, 0].set(ylim=(0, 1), yticks=[0, 0.5, 1])
 
 
 def _draw_bars(axis: Axes, row: pd.Series[Any], digit: int) -> None:
@@ -247,16 +255,5 @@ def _draw_bars(axis: Axes, row: pd.Series[Any], digit: int) -> None:
         error_kw={"ecolor": "#444444", "elinewidth": 0.6, "alpha": 0.6},
     )
     bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
-
-    # On the side away from the highlighted bar.
-    place, side = (0.99, "right") if digit < 5 else (0.01, "left")
-    axis.text(
-        place,
-        1,
-        f"{means[digit]:.2f}",
-        ha=side,
-        transform=axis.transAxes,
-        fontweight="bold",
-        fontsize=8.5,
-        va="top",
-    )
+    # Above the panel no bar is in its way.
+    axis.set_title(f"p({digit}) = {means[digit]:.2f}", loc="right", fontsize=8, pad=3)

@@ -58,8 +58,7 @@ PAIRS, RESAMPLES = 4, 200
 SHOWN = (
     "Difference to {} on the same seeds and examples, with its 95 % interval, by the dose: the "
     "mean of λ × auxiliary over cross-entropy over all training steps. Each line is a loss at "
-    "several λ. Dashed lines with open markers are controls, which know no distances. Of errors "
-    "and wrong signs lower is better."
+    "several λ. Dashed lines with open markers are controls, which know no distances."
 )
 
 
@@ -180,14 +179,14 @@ def _draw(data: pd.DataFrame) -> Figure:
         axes = part.subplots(1, len(metrics), squeeze=False)
         for axis, metric in zip(axes.flat, metrics, strict=True):
             _draw_panel(axis, select_rows(rows, metric=metric), styles)
-            axis.set(ylabel=f"Δ {_label(pair, metric)}", xlabel="Dose")
+            axis.set(ylabel=_label(pair, metric), xlabel="Dose")
     add_legend(figure)
     return figure
 
 
 def _label(pair: Pair, metric: str) -> str:
-    labels = {one.name: one.label for one in (*find_metrics(pair[1]), WRONG_SIGNS)}
-    return labels.get(metric, metric)
+    metrics = {one.name: one for one in (*find_metrics(pair[1]), WRONG_SIGNS)}
+    return f"Δ {metrics[metric].label} ({metrics[metric].better} is better)"
 
 
 def _draw_panel(axis: Axes, rows: pd.DataFrame, styles: dict[str, LossStyle]) -> None:

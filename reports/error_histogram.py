@@ -12,12 +12,11 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pandas as pd
-from numpy.typing import ArrayLike
 
 from smmd_bench.contracts import Artefact, Run
 from smmd_bench.publishing.style import (
-    LossStyle,
     add_legend,
+    folded,
     loss_label,
     loss_styles,
     shortened,
@@ -26,7 +25,14 @@ from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.baselines import REFERENCE
 from smmd_bench.results.pairing import drop_short_variants, order_losses
 
-from ._panels import FEWEST, LIMITS, make_blocks, name_pair, select_panels
+from ._panels import (
+    FEWEST,
+    LIMITS,
+    count_letters,
+    make_blocks,
+    name_pair,
+    select_panels,
+)
 from ._paper import find_published
 from ._results import (
     PAIR,
@@ -46,17 +52,20 @@ if TYPE_CHECKING:
 LOSSES = 5
 """Losses over the reference that are drawn at most."""
 KEY = [*PAIR, "pair", "loss"]
+TICKS = {0: "0", 1: "1", 10: "10", 100: "100", 1e3: "10³", 1e4: "10⁴", 1e5: "10⁵"}
+"""Errors that the axis names."""
 EDGES = np.linspace(0, 6, 25)
 """Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are counted as outside."""
 QUANTILE = 0.9
+P90 = "p90: 90th percentile"
 SUBSET = (
     "Each loss stands over cross-entropy (or the first loss where there is none) on the examples "
     "that both answer with a number, on the seeds that both have."
 )
 SHOWN = (
-    "Share of answers by log10(|error| + 1), over the reference (grey area). Vertical lines: the "
-    "90th percentile (p90) of the absolute error, mean over seeds; of one seed with an interval by "
-    f"order statistics. {SUBSET} {LIMITS}"
+    "Share of answers by the absolute error, on a scale of log10(|error| + 1), over the reference "
+    "(grey area). p90: the 90th percentile of the absolute error, mean over seeds; of one seed "
+    f"with an interval by order statistics. {SUBSET} {LIMITS}"
 )
 
 
@@ -217,9 +226,9 @@ class ErrorHistogram:
         blocks = []
         for pair, losses in drawn.items():
             blocks.append((name_pair(pair), 1, len(losses)))
-        figure, grids = make_blocks(blocks, head=0.4, height=2.5)
+        figure, grids = make_blocks(blocks, head=0.6, height=2.3)
+        letters = count_letters(max(map(len, drawn.values())))
 
-        # As in the table: over each seed, and then their mean.
         by_seed = common.groupby([*KEY, "seed"])
         p90 = by_seed["error"].quantile(QUANTILE)
 
@@ -227,39 +236,72 @@ class ErrorHistogram:
             block = select_pair(data, pair)
             for axis, loss in zip(axes, losses, strict=True):
                 panel = select_rows(block, pair=loss)
-                _draw_panel(axis, panel, p90[(*pair, loss)])
+                _draw_panel(axis, panel, p90[(*pair, loss)], letters)
 
             is_drawn = block["pair"].isin(losses)
             _scale_axes(axes[0], block[is_drawn])
+
+        # Drawn for the legend alone.
+        axis.plot([], [], "|", color="black", markersize=11, label=P90)
         add_legend(figure)
         return figure
 
 
 def _scale_axes(axis: Axes, block: pd.DataFrame) -> None:
     """The scale of a block of panels, which share their axes, from those that are drawn."""
-    scale_shares(axis, block["share"].max(), (0, 1, 5, 10, 20, 40, 60, 80, 100))
-    highest = block.loc[block["count"] > 0, "high"].max()
+    highest = max(block["share"].max(), 1)
+
+    # On a scale of square roots a tail of 1 % shows beside 50 % of exact answers. A logarithmic
+    # one has no 0, and most bins of a good loss are empty.
+    root = (lambda share: np.sqrt(np.clip(share, 0, None)), np.square)
+    axis.set_yscale("function", functions=root)
+    ticks = (0, 1, 5, 10, 20, 40, 60, 80, 100)
+    axis.set_yticks([tick for tick in ticks if tick <= highest])
+    axis.set(ylabel="Answers (%),\nsquare-root scale", ylim=(0, 1.06 * highest))
 
     # Of an answer beyond the last edge the bin has no end.
-    last = min(highest, EDGES[-1])
-    axis.set(ylabel="Answers (%)", xlim=(0, max(1, last)))
+    farthest = block.loc[block["count"] > 0, "high"].max()
+    last = max(1.1, min(farthest, EDGES[-1]))
+    # On a long axis 1 would touch 0.
+    marks = {}
+    for error, text in TICKS.items():
+        if error != 1 or last < 3:
+            marks[np.log10(error + 1)] = text
+    axis.set_xticks([*marks], [*marks.values()])
+    axis.set_xlim(0, last)
 
 
-def _draw_panel(axis: Axes, data: pd.DataFrame, p90: pd.Series[float]) -> None:
+def _draw_panel(
+    axis: Axes, data: pd.DataFrame, p90: pd.Series[float], letters: int
+) -> None:
     """The histograms of a loss and its reference, with the mean over seeds of their `p90`."""
     inside = data[np.isfinite(data["high"])]
-    styles = draw_shares(axis, inside, EDGES)
-    for name in inside["loss"].unique():
-        place = np.log10(p90[name].mean() + 1)
-        axis.axvline(place, **styles[name].lined(linewidth=1))
+    styles = loss_styles(data["loss"].cat.categories)
+    reference = find_compared_loss(data)
+    loss = str(data["pair"].iloc[0])
+    grey = select_rows(inside, loss=reference)["share"]
+    axis.stairs(grey, EDGES, fill=True, color="#DDDDDD")
+
+    # As in the table: over each seed, and then their mean.
+    means = p90.groupby("loss", observed=True).mean()
+    # The reference comes first: a loss that is equal to it must not be hidden.
+    for name in (reference, loss):
+        line = styles[name].lined()
+        shares = select_rows(inside, loss=name)["share"]
+        axis.stairs(shares, EDGES, linewidth=1.5, **line)
+        axis.axvline(np.log10(means[name] + 1), linewidth=1, **line)
+
+        # A legend shows an outline as a box; the line of an empty plot stands there instead.
+        axis.plot([], [], label=loss_label(name), **line)
 
     # Both have answers to the same examples, and so one n.
-    first = data.iloc[0]
-    label = shortened(loss_label(str(first["pair"])), 16)
-    axis.set(
-        title=f"{label}\nn = {first['n']:,}",
-        xlabel="log10(|error| + 1)",
-    )
+    n = data["n"].iloc[0]
+    other = shortened(loss_label(reference), 8)
+    of_reference = f"({other} {_format_error(means[reference])})"
+    p90_line = f"p90 {_format_error(means[loss])} {of_reference}"
+    label = folded(loss_label(loss), letters)
+    axis.set_title(f"{label}\nn = {n:,}\n{p90_line}")
+    axis.set_xlabel("absolute error")
 
 
 def find_compared_loss(answers: pd.DataFrame) -> str:
@@ -279,14 +321,22 @@ def _format_p90(answers: pd.DataFrame) -> str:
     from scipy.stats import quantile_test
 
     p90 = answers.groupby("seed")["error"].quantile(QUANTILE)
-    # Large errors need no decimals, and small ones would all be 0 without.
-    digits = 1 if p90.mean() >= 10 else 2
+    digits = _count_decimals(p90.mean())
     if len(p90) != 1:
         return format_mean(p90, digits)
 
     # Of few answers the interval has no end (NaN), and the text has none.
     interval = quantile_test(answers["error"], p=QUANTILE).confidence_interval()
     return with_interval(p90.iloc[0], float(interval.low), float(interval.high), digits)
+
+
+def _format_error(error: float) -> str:
+    return number(error, _count_decimals(error))
+
+
+def _count_decimals(error: float) -> int:
+    # Large errors need few, and small ones would all be 0 without.
+    return 1 if error >= 10 else 2
 
 
 def _format_published(model: str, task: str, loss: str, reference: str) -> str:
@@ -298,37 +348,3 @@ def _format_published(model: str, task: str, loss: str, reference: str) -> str:
 
     of_loss, of_reference = texts
     return DASH if of_loss == DASH else f"{of_loss} ({of_reference})"
-
-
-def draw_shares(
-    axis: Axes, data: pd.DataFrame, edges: ArrayLike
-) -> dict[str, LossStyle]:
-    """The histograms of a loss as outlines, the reference's over a grey area; their styles."""
-    styles = loss_styles(data["loss"].cat.categories)
-    reference = find_compared_loss(data)
-    grey = select_rows(data, loss=reference)["share"]
-    axis.stairs(
-        grey,
-        edges,
-        fill=True,
-        color="#DDDDDD",
-    )
-
-    # The reference comes first: a loss that is equal to it must not be hidden.
-    for loss in (reference, str(data["pair"].iloc[0])):
-        shares = select_rows(data, loss=loss)["share"]
-        axis.stairs(shares, edges, **styles[loss].lined(linewidth=1.5))
-
-        # A legend shows an outline as a box; the line of an empty plot stands there instead.
-        line = styles[loss].lined(label=loss_label(loss))
-        axis.plot([], [], **line)
-    return styles
-
-
-def scale_shares(axis: Axes, highest: float, ticks: Sequence[float]) -> None:
-    """The scale of square roots: a tail of 1 % shows beside 50 % of exact answers, and 0 is 0."""
-    # A logarithmic scale has no 0, and most bins of a good loss are empty.
-    root = (lambda share: np.sqrt(np.clip(share, 0, None)), np.square)
-    axis.set_yscale("function", functions=root)
-    axis.set_yticks([tick for tick in ticks if tick <= highest])
-    axis.set_ylim(0, 1.7 * max(highest, 1))

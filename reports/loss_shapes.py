@@ -134,7 +134,7 @@ def _charge(spec: str, size: int, target: int) -> pd.DataFrame:
 
 
 def _draw_grid(data: pd.DataFrame) -> Figure:
-    """A panel a loss, three in a row."""
+    """A panel a loss."""
     styles = loss_styles(data["loss"])
     figure, axes = make_grid(len(styles), 2.2)
     for axis, (loss, look) in zip(axes, styles.items(), strict=True):
@@ -142,7 +142,7 @@ def _draw_grid(data: pd.DataFrame) -> Figure:
         draw_curve(axis, curve, look)
         label = folded(loss_label(loss), 30)
         axis.set_title(f"{label}\n({curve['term'].iloc[0]})")
-        axis.set(xticks=range(SIZE), xlabel="predicted digit")
+        axis.set(xticks=range(SIZE), xlabel="predicted digit", ylabel="penalty")
     return figure
 
 

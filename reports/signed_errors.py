@@ -9,21 +9,13 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.publishing.style import add_legend, loss_label, shortened
+from smmd_bench.publishing.style import GREY, folded, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, with_interval
 
-from ._panels import LIMITS, make_blocks, name_pair, select_panels
+from ._panels import LIMITS, count_letters, make_blocks, name_pair, select_panels
 from ._results import Pair, select_pair, select_rows
 from ._text import describe_row
-from .error_histogram import (
-    KEY,
-    LOSSES,
-    SUBSET,
-    ErrorHistogram,
-    draw_shares,
-    find_compared_loss,
-    scale_shares,
-)
+from .error_histogram import KEY, LOSSES, SUBSET, ErrorHistogram, find_compared_loss
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -32,9 +24,10 @@ if TYPE_CHECKING:
 BOUNDS = (0, 1, 3, 10, 30, 100, 300, 1000)
 """Upper ends of the bins of |ŷ - y|: exactly 0, then up to 1, up to 3 and so on, on both sides."""
 SHOWN = (
-    "Share of the answers to the n examples with that last digit by the answer minus the true one, "
-    "over the reference (grey area). Answers further off are counted and not drawn; true answers "
-    f"that are no whole number are left out. {SUBSET} {LIMITS}"
+    "Answers to the n examples with that last digit, by the answer minus the true one: a bar above "
+    "the line is a larger share than the reference's. Whiskers: 95 % over examples, one test a bar "
+    "and not corrected. Answers further off are counted and not drawn; true answers that are no "
+    f"whole number are left out. {SUBSET} {LIMITS}"
 )
 
 
@@ -114,50 +107,74 @@ class SignedErrors(ErrorHistogram):
         ((pair, losses),) = drawn.items()
         data = select_pair(data, pair)
         data = data[data["pair"].isin(losses)]
+        answers = self.find_bins(select_pair(common, pair))
         digits = sorted(data["digit"].unique())
-        title = f"{name_pair(pair)}: answers (%) by error"
+        other = loss_label(find_compared_loss(data))
+        title = f"{name_pair(pair)}: share of answers minus that of {other}, in points"
         # Ten rows must fit on a page.
         figure, (axes,) = make_blocks(
-            [(title, len(digits), len(losses))], head=1.0, height=0.78
+            [(title, len(digits), len(losses))], head=1.0, height=0.7
         )
 
+        farthest = 1.0
         for row, digit in zip(axes, digits, strict=True):
+            of_digit = select_rows(data, digit=digit)
             row[0].set_ylabel(
-                f"last digit {digit}",
+                f"last digit {digit}\n{_describe_sizes(of_digit['n'])}",
                 rotation=0,
                 ha="right",
                 va="center",
             )
+            # A digit may have too few examples of one loss alone.
+            present = {*of_digit["pair"]}
             for axis, loss in zip(row, losses, strict=True):
-                _draw_panel(axis, select_rows(data, pair=loss, digit=digit))
-        for axis, loss in zip(axes[0], losses, strict=True):
-            axis.set_title(shortened(loss_label(loss), 16))
-        for axis in axes[-1]:
-            axis.set_xlabel("error")
+                if loss in present:
+                    panel = select_rows(answers, pair=loss, digit=digit)
+                    farthest = max(farthest, _draw_panel(axis, panel))
 
-        scale_shares(axes[0, 0], data["share"].max(), (0, 5, 20, 50, 100))
+        letters = count_letters(len(losses))
+        for axis, loss in zip(axes[0], losses, strict=True):
+            axis.set_title(folded(loss_label(loss), letters))
+        for axis in axes[-1]:
+            axis.set_xlabel("answer − truth")
+        axes[0, 0].set_ylim(-1.1 * farthest, 1.1 * farthest)
         _mark_errors(axes[0, 0])
-        add_legend(figure)
         return figure
 
 
-def _draw_panel(axis: Axes, data: pd.DataFrame) -> None:
-    is_inside = np.isfinite(data["low"]) & np.isfinite(data["high"])
-    inside = data[is_inside]
+def _describe_sizes(sizes: pd.Series[int]) -> str:
+    """`n = 429 to 430`: losses differ by answers without a number."""
+    least, most = sizes.min(), sizes.max()
+    return f"n = {most:,}" if least == most else f"n = {least:,} to {most:,}"
 
-    # A digit may have too few examples of this loss alone.
-    if inside.empty:
-        return
-    ends = len(BOUNDS)
-    draw_shares(axis, inside, np.arange(2 * ends) - ends + 0.5)
-    axis.text(
-        0.02,
-        0.97,
-        f"n = {inside['n'].iloc[0]:,}",
-        transform=axis.transAxes,
-        va="top",
-        size=8,
+
+def _draw_panel(axis: Axes, answers: pd.DataFrame) -> float:
+    """The differences of a loss in each bin with their intervals; how far a bar goes."""
+    reference = find_compared_loss(answers)
+    loss = str(answers["pair"].iloc[0])
+    sides = answers.pivot(index=["seed", "uid"], columns="loss", values="side")
+    places = np.arange(1 - len(BOUNDS), len(BOUNDS))  # [15], without those outside
+
+    # 1: the answer of the loss alone is in the bin, −1: that of the reference alone.
+    is_in = sides[loss].to_numpy()[:, None] == places  # [answers, 15]
+    was_in = sides[reference].to_numpy()[:, None] == places
+    changes = is_in.astype(float) - was_in
+    differences = 100 * changes.mean(axis=0)
+
+    # A second seed of the same examples does not narrow it.
+    examples = sides.index.unique("uid").size
+    half = 196 * changes.std(axis=0) / np.sqrt(examples)
+    look = loss_styles(answers["loss"].cat.categories)[loss]
+    axis.bar(
+        places,
+        differences,
+        1,
+        yerr=half,
+        color=look.colour,
+        error_kw={"ecolor": GREY, "elinewidth": 0.8},
     )
+    axis.axhline(0, color="black", linewidth=0.8)
+    return float(np.abs(differences).max())
 
 
 def _mark_errors(axis: Axes) -> None:

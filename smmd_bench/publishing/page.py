@@ -14,15 +14,17 @@ import gzip
 import hashlib
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ..contracts import Artefact
+from ..storage.cell import BASE
 from ..storage.files import read_own_json, write_json, write_text
 from .examples import embedded_examples
+from .style import loss_label, model_label, task_label
 from .tables import as_text, bold_cells, is_numeric, split_constant
 
 if TYPE_CHECKING:
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
     from ..results.frames import RunFrames
 
 FAILED = "failed.json"
+NAMED = 6
+"""Losses, tasks and models that the title names; of more it counts the others."""
 _STATES = ("done", "failed", "skipped", "pending")
 
 
@@ -148,7 +152,7 @@ def render_page(
     template = _make_environment(run).get_template("page.html.jinja")
     page: str = template.render(
         name=name,
-        title=str((manifest.get("experiment") or {}).get("title") or name),
+        title=describe_run(run),
         run=manifest,
         report_command=shlex.join(["smmd-bench", "report", place]),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
@@ -170,6 +174,25 @@ def render_page(
     return page
 
 
+def describe_run(run: RunFrames) -> str:
+    """Say what was compared: `CE, NTL, SMMD on arithmetic · builtin/tiny`."""
+    # The untuned model was not compared.
+    losses = _name_some(
+        run.cells["loss"], lambda name: loss_label(name) * (name != BASE)
+    )
+    tasks = _name_some(run.cells["task"], task_label)
+    return f"{losses} on {tasks} · {_name_some(run.cells['model'], model_label)}"
+
+
+def _name_some(specs: pd.Series[str], label: Callable[[str], str]) -> str:
+    """Name the values of a column without their parameters, of many the first ones."""
+    names = [label(str(spec).partition("[")[0]) for spec in specs.unique()]
+    words = [*filter(None, dict.fromkeys(names))]
+    if len(words) > NAMED + 1:
+        words = [*words[:NAMED], f"{len(words) - NAMED} more"]
+    return ", ".join(words)
+
+
 def _read_text(file: str) -> str:
     """Read a style sheet or script of the folder `web`."""
     return (resources.files(__package__) / "web" / file).read_text(encoding="utf-8")
@@ -189,7 +212,7 @@ def _encode_picture(section: Section) -> str:
 
 
 def _lay_out_table(frame: pd.DataFrame) -> dict[str, Any]:
-    """Lay a table out: columns (name, whether numeric), rows of cells (text, whether bold, links).
+    """Lay a table out: columns (name, CSS classes), rows of cells (text, whether bold, links).
 
     constant: what the columns say that never change.
     """
@@ -204,8 +227,15 @@ def _lay_out_table(frame: pd.DataFrame) -> dict[str, Any]:
             key = (place, name)
             cells.append((cell, key in bold, links.get(key)))
         rows.append(cells)
+    # The column that says whose row it is stays in view where a table scrolls.
+    heads = ("Loss", "Category", columns.columns[0])
+    head = next(name for name in heads if name in columns)
+    classes = {}
+    for name in columns:
+        kinds = ["number"] * is_numeric(columns[name]) + ["head"] * (name == head)
+        classes[name] = " ".join(kinds)
     return {
-        "columns": [(name, is_numeric(columns[name])) for name in columns],
+        "columns": [*classes.items()],
         "rows": rows,
         "constant": constant,
     }

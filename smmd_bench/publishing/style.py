@@ -10,10 +10,10 @@ from __future__ import annotations
 import math
 import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
-from itertools import cycle
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
 YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
-GREY = "#767676"
+GREY, WHITE = "#767676", "#FFFFFF"
 TARGET, OTHER = VERMILION, "#A9CCE3"
 """A highlighted bar (which is also hatched) and the bars around it."""
 
@@ -92,12 +92,39 @@ _SPARE = (
     LossStyle("#AD1457", (0, (8, 1, 1, 1)), "d", "//."),
 )
 
+_TINTS = ((WHITE, 0.35), (BLACK, 0.4), (WHITE, 0.5), (BLACK, 0.65))
+"""What the colour of a loss is mixed with for its variants."""
+
 
 def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
-    """A style for each loss spec; losses of the package always have the same, others in order."""
-    # There are as many as people tell apart in one figure; then they come again.
-    spare = cycle(_SPARE)
-    return {loss: _KNOWN.get(loss) or next(spare) for loss in dict.fromkeys(losses)}
+    """A style for each loss spec. Losses of the package always have the same, others come in order.
+
+    A variant such as `smmd[lambda=1]` has the hue of its loss, darker or lighter, and the line,
+    marker and hatch of another.
+    """
+    styles = {}
+    counts: Counter[LossStyle | None] = Counter()
+    for loss in dict.fromkeys(losses):
+        kin = _KNOWN.get(loss.partition("[")[0])
+        if loss in _KNOWN:
+            styles[loss] = _KNOWN[loss]
+            continue
+
+        # There are as many as people tell apart in one figure; then they come again.
+        place = counts[kin]
+        counts[kin] += 1
+        styles[loss] = _SPARE[place % len(_SPARE)]
+        if kin is not None:
+            colour = _mix(kin.colour, *_TINTS[place % len(_TINTS)])
+            styles[loss] = replace(styles[loss], colour=colour)
+    return styles
+
+
+def _mix(colour: str, other: str, share: float) -> str:
+    """Mix two colours such as `#0072B2`, of which the other has that share."""
+    parts = zip(bytes.fromhex(colour[1:]), bytes.fromhex(other[1:]), strict=True)
+    mixed = [round(own + share * (new - own)) for own, new in parts]
+    return f"#{bytes(mixed).hex()}"
 
 
 def loss_label(loss: str) -> str:
@@ -116,9 +143,11 @@ def loss_label(loss: str) -> str:
 
 def folded(label: str, letters: int) -> str:
     """A label in lines of at most so many letters, which break before a bracket, after a comma and
-    around a plus: `smmd[sigma=1+2]` -> `smmd [sigma=1 + 2]`. A number such as `2,000` stays whole.
+    around a plus: `smmd[sigma=1+2]` -> `smmd [sigma=1 + 2]`. A number such as `2,000` stays whole,
+    and a word that is longer is cut in its middle.
     """
-    return textwrap.fill(spaced(label), letters, break_long_words=False)
+    lines = textwrap.wrap(spaced(label), letters, break_long_words=False)
+    return "\n".join(shortened(line, letters) for line in lines)
 
 
 def spaced(label: str) -> str:

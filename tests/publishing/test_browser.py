@@ -94,6 +94,32 @@ def test_axe_finds_nothing_wrong_and_no_page_is_wider_than_its_window(
     assert violations == [], json.dumps(summary, indent=1)
 
 
+def test_a_phone_shows_verdict_and_difference_at_once_and_what_scrolls_has_a_shadow(
+    open_page,
+):
+    page = open_page(width=390)
+    row = page.locator("#verdict tbody tr").first
+    row.scroll_into_view_if_needed()
+    for label in ("Loss", "Verdict", "Δ to CE [95 %]"):
+        cell = row.locator(f"td[data-label='{label}']")
+        box = cell.bounding_box()
+        assert box["x"] >= 0
+        assert box["x"] + box["width"] <= 390
+
+    # A table that is wider than the phone keeps its first column in view.
+    table = page.locator("#values .wide")
+    head = table.locator("td.head").first
+    place = head.bounding_box()["x"]
+    table.evaluate("one => one.scrollBy(200, 0)")
+    assert table.evaluate("one => one.scrollLeft") == 200
+    assert head.bounding_box()["x"] == pytest.approx(place, abs=2)
+    for wide in ("#values .wide", "#both figure"):
+        image = page.locator(wide).evaluate(
+            "one => getComputedStyle(one).backgroundImage"
+        )
+        assert image.count("gradient") == 4
+
+
 def test_flips_link_to_their_completions(open_page, run):
     page = open_page()
     clocks = run.verdict.query("task == 'clock_time' and loss == 'smmd'").iloc[0]

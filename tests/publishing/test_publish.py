@@ -7,11 +7,12 @@ import json
 import re
 import shutil
 
+import pandas as pd
 import pytest
 
 import smmd_bench as sb
 from smmd_bench.publishing.examples import embedded_examples
-from smmd_bench.publishing.page import render_page
+from smmd_bench.publishing.page import describe_run, render_page
 
 from .conftest import HOSTILE, REPORTS, publish
 
@@ -70,6 +71,18 @@ def test_the_page_has_the_reports_and_says_why_others_are_missing(page):
     assert page.count("A note.") == 1
     assert "<code>smmd-bench report runs/mine --only NAME</code>" in page
     assert 'alt="Both &lt;of&gt; them: figure.' in page
+
+
+def test_the_title_says_what_was_compared_and_then_the_name_of_the_run(page, run):
+    title = "CE, NTL, SMMD on arithmetic, clock_time · builtin/tiny"
+    assert f"<h1>{title} <small>mine</small></h1>" in page
+
+    losses = pd.Categorical([f"own{at}" for at in range(9)])
+    named = describe_run(run.only(run.cells.iloc[:9].assign(loss=losses)))
+    assert (
+        named
+        == f"{', '.join(losses[:6])}, 3 more on arithmetic, clock_time · builtin/tiny"
+    )
 
 
 def test_the_page_escapes_what_reports_and_models_say(page):

@@ -1,10 +1,14 @@
+import colorsys
 import sys
+
+import pytest
 
 from smmd_bench.plugin_system.registry import names
 from smmd_bench.publishing.style import (
     NARROW,
     add_legend,
     figure_style,
+    folded,
     loss_label,
     loss_styles,
     model_label,
@@ -28,6 +32,26 @@ def test_every_loss_of_the_package_has_a_style_that_no_other_has():
     for part in ("colour", "line", "marker", "hatch"):
         parts = {getattr(style, part) for style in styles.values()}
         assert len(parts) == len(styles), part
+
+
+def test_a_variant_has_the_hue_of_its_loss_and_a_marker_of_its_own():
+    variants = ("smmd[lambda=1]", "smmd[tuned]", "ntl[lambda=1]")
+    styles = loss_styles(["smmd", "ntl", *variants])
+    hues = [hue_of(style.colour) for style in styles.values()]
+    smmd, ntl, *of_variants = hues
+    assert of_variants == pytest.approx([smmd, smmd, ntl], abs=0.01)
+    for part in ("colour", "marker"):
+        of_smmd = {getattr(styles[loss], part) for loss in ("smmd", *variants[:2])}
+        assert len(of_smmd) == 3
+
+
+def hue_of(colour):
+    parts = [part / 255 for part in bytes.fromhex(colour[1:])]
+    return colorsys.rgb_to_hls(*parts)[0]
+
+
+def test_a_word_that_is_longer_than_a_line_is_cut_in_its_middle():
+    assert folded("a [very_long_parameter=1, b=2]", 12) == "a\n[very_…er=1,\nb=2]"
 
 
 def test_labels():

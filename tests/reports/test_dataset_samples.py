@@ -3,6 +3,7 @@
 from itertools import product
 
 import numpy as np
+import pandas as pd
 import pytest
 from PIL import Image
 from smmd_bench.reports import datasets
@@ -36,7 +37,7 @@ def test_pictures_are_those_of_examples_that_are_spread_over_the_test_split(
 
 
 @pytest.mark.parametrize("torn", [True, False])
-def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(
+def test_pictures_that_are_gone_or_broken_leave_no_frames(
     runs, tmp_path, torn, monkeypatch
 ):
     lost = tmp_path / "lost.png"
@@ -53,5 +54,25 @@ def test_a_picture_that_is_gone_or_broken_leaves_an_empty_frame(
     figure = DatasetSamples().build(run).figure
     assert not pictures(figure)
 
-    texts = [text.get_text() for axis in figure.axes for text in axis.texts]
-    assert texts.count("picture not found") == 8
+    headings = [part._suptitle.get_text() for part in figure.subfigs]
+    assert [heading.endswith(": pictures not found") for heading in headings] == [
+        True, True, False,
+    ]  # fmt: skip
+
+
+def test_the_answer_is_a_line_of_its_own_and_rows_are_as_high_as_their_texts():
+    short = {"prompt": "Question: 1 + 1?\nAnswer:", "target": "2"}
+    assert datasets._write_text(short) == "Question: 1 + 1?\nAnswer:\n→ 2"
+
+    long = {"prompt": "word " * 99 + "\nAnswer:", "target": f"{'step ' * 20}#### 7"}
+    lines = datasets._write_text(long).splitlines()
+    assert len(lines) == datasets.LINES + 1
+    assert lines[-3:-1] == ["…", "Answer:"]
+    assert lines[-1].endswith("#### 7")
+    assert max(map(len, lines)) <= datasets.LETTERS + 2
+
+    texts = [datasets._write_text(short)] * 5 + [datasets._write_text(long)]
+    first, second = datasets._measure_rows(
+        pd.DataFrame({"text": texts, "picture": None})
+    )
+    assert second > 1.5 * first

@@ -139,6 +139,21 @@ def test_planted_errors_fall_in_known_bins_of_their_digit(tmp_path):
         assert bins(data, loss, 7) == {}
 
 
+def test_a_bar_is_the_difference_of_the_shares_of_both(tmp_path):
+    texts = {
+        "ce": ["4"] * 20 + ["5"] * 15 + ["-6"] * 5,
+        "smmd": ["4"] * 30 + ["5"] * 10,
+    }
+    (axis,) = signed(tmp_path, ["4"] * 40, texts).figure.axes
+    filled = {}
+    for bar in axis.patches:
+        if bar.get_height():
+            filled[round(bar.get_center()[0])] = bar.get_height()
+
+    # Exact answers, those up to 1 too large, and those 3 to 10 too small.
+    assert filled == pytest.approx({0: 25, 1: -12.5, -3: -12.5})
+
+
 ENDS = [
     ("4", (0, 0)), ("5", (0, 1)), ("9/2", (0, 1)), ("3", (-1, 0)), ("6", (1, 3)),
     ("-6", (-10, -3)), ("1004", (300, 1000)), ("1005", (1000, np.inf)),

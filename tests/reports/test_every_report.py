@@ -2,8 +2,10 @@
 
 import subprocess
 import sys
+from itertools import combinations
 
 import pytest
+from smmd_bench.reports import digit_distribution, error_histogram
 
 from smmd_bench.plugin_system import registry
 from smmd_bench.publishing.style import figure_style
@@ -30,6 +32,12 @@ BUILT = {
     "without cells": 0,
 }  # fmt: skip
 """How many reports each of them has."""
+LONG = "a-model-of-a-few-billion-parameters-instruct"
+RATES_AND_LAMBDAS = (
+    "lambda=1,weight_decay=0.1,learning_rate=1e-4",
+    "lambda=3,weight_decay=0.01,learning_rate=3e-4",
+    "lambda=9,weight_decay=0.001,learning_rate=1e-3",
+)
 FIGURES = (
     "dataset_samples", "digit_probe", "dose_response", "error_histogram", "loss_shapes",
     "sigma_sensitivity", "training_curves",
@@ -50,6 +58,17 @@ def small(tmp_path_factory):
     return [
         quick_run(tmp_path_factory.mktemp("small"), losses=those) for those in losses
     ]
+
+
+@pytest.fixture(scope="module")
+def crowded(tmp_path_factory):
+    """Names of model and task that are long, and three settings of each loss."""
+    grids = {
+        "ce": ("learning_rate=1e-4", "learning_rate=3e-4", "learning_rate=1e-3"),
+        "smmd": (*RATES_AND_LAMBDAS,),
+    }
+    names = {"models": (f"org/{LONG}",), "tasks": ("arithmetic[operations=1..2]",)}
+    return tuned_run(tmp_path_factory.mktemp("crowded"), grids, n=40, **names)
 
 
 def build(name, run):
@@ -84,6 +103,46 @@ def test_the_same_run_gives_the_same_bytes(name, runs, small):
 
     first, second = contents
     assert first == second
+
+
+@pytest.mark.parametrize(
+    "name", [*FIGURES, "overview", "signed_errors", "tuning_table"]
+)
+def test_titles_and_labels_are_in_the_figure_and_titles_do_not_touch(
+    name, runs, small, crowded, monkeypatch
+):
+    for module in (digit_distribution, error_histogram):
+        monkeypatch.setattr(module, "FEWEST", 1)
+    report = registry.load("reports", name)
+    run_of_figure = [
+        run for run in (crowded, *small, runs("samples")) if report.skip(run) is None
+    ]
+    figure = build(name, run_of_figure[0]).figure
+    with figure_style():
+        figure.draw_without_rendering()
+
+    titles, labels = list_texts(figure)
+    for text in (*titles, *labels):
+        box = text.get_window_extent()
+        # A pixel is rounding.
+        assert -1 <= box.x0 <= box.x1 <= figure.bbox.x1 + 1, text
+        assert -1 <= box.y0 <= box.y1 <= figure.bbox.y1 + 1, text
+    for one, other in combinations(titles, 2):
+        boxes = one.get_window_extent(), other.get_window_extent()
+        assert not boxes[0].overlaps(boxes[1]), (one, other)
+
+
+def list_texts(figure):
+    """The titles that a figure has, and the labels of its axes."""
+    titles = [part._suptitle for part in figure.subfigs if part._suptitle]
+    labels = []
+    for axis in figure.axes:
+        titles += [axis.title, axis._left_title, axis._right_title]
+        labels += [axis.xaxis.label, axis.yaxis.label]
+    return [
+        [text for text in texts if text.get_text().strip()]
+        for texts in (titles, labels)
+    ]
 
 
 def test_no_report_needs_torch():

@@ -1,5 +1,6 @@
 """The forest of every loss against cross-entropy."""
 
+import numpy as np
 import pytest
 from smmd_bench.reports._forest import COLOURS
 from smmd_bench.reports.verdict import Overview
@@ -33,6 +34,7 @@ def test_a_row_has_the_difference_the_verdict_and_p_of_the_table(planted, drawn)
     # Right is better: of an error the smaller value.
     assert not shares.xaxis_inverted()
     assert errors.xaxis_inverted()
+    assert errors.get_xlabel() == "Δ MAE to CE, axis reversed\n← worse · better →"
 
     texts = [text.get_text() for text in shares.texts]
     colours = [text.get_color() for text in shares.texts]
@@ -61,3 +63,16 @@ def test_the_noise_floor_is_neither_green_nor_red(tmp_path):
     axis = Overview().build(run).figure.axes[0]
     colours = {text.get_text(): text.get_color() for text in axis.texts}
     assert colours["seeds differ"] == "black"
+
+
+def test_a_band_that_is_missing_says_why(tmp_path):
+    """Two seeds that differ much, whose spread is hardly known."""
+    run = planted_run(
+        tmp_path, ANSWERS, {"ce": HALF, "smmd": {0: HALF, 1: ANSWERS}}, seeds=(0, 1)
+    )
+    (row,) = run.verdict.query("loss == 'smmd' and metric == 'exact_match'").to_dict(
+        "records"
+    )
+    assert np.isnan(row["smallest"])
+    texts = [text.get_text() for text in Overview().build(run).figure.axes[0].texts]
+    assert texts.count("no band: more seeds") == 1
