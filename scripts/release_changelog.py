@@ -1,11 +1,10 @@
-"""Turn Unreleased of CHANGELOG.md into a section of the version in pyproject.toml, with today's date.
+"""Turn Unreleased of CHANGELOG.md into a section of pyproject.toml's version, with the date.
 
 `make release` runs it last. `git diff` shows what it changed; commit and tag that.
 """
 
 from __future__ import annotations
 
-import sys
 import tomllib
 from datetime import date
 from pathlib import Path
@@ -14,24 +13,20 @@ UNRELEASED = "## Unreleased\n"
 
 
 def release(changelog: str, version: str, day: date) -> str:
-    """Put the heading of a version under that of Unreleased. Raises ValueError if it has one, or
-    if nothing stands there."""
+    """Put the heading of a version under that of Unreleased; exit if it has one, or if there is
+    nothing to release."""
     if f"\n## {version} (" in changelog:
-        raise ValueError(
+        raise SystemExit(
             f"CHANGELOG.md has a section {version}: raise `version` in pyproject.toml."
         )
-    _, heading, after = changelog.partition(UNRELEASED)
-    if not heading or not after.partition("\n## ")[0].strip():
-        raise ValueError("CHANGELOG.md has nothing under Unreleased: write a line.")
-    return changelog.replace(heading, f"{heading}\n## {version} ({day})\n", 1)
+    if f"{UNRELEASED}\n## " in changelog:
+        raise SystemExit("CHANGELOG.md has nothing under Unreleased: write a line.")
+    return changelog.replace(UNRELEASED, f"{UNRELEASED}\n## {version} ({day})\n", 1)
 
 
 if __name__ == "__main__":
     project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
     target = Path("CHANGELOG.md")
     before = target.read_text(encoding="utf-8")
-    try:
-        after = release(before, project["project"]["version"], date.today())
-    except ValueError as error:
-        sys.exit(f"Error: {error}")
+    after = release(before, project["project"]["version"], date.today())
     target.write_text(after, encoding="utf-8")

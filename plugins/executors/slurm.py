@@ -57,8 +57,12 @@ class SlurmExecutor(GpuExecutor):
     @property
     def slots(self) -> int:
         """`jobs`, of which each may be several trainings: Slurm knows better when they run."""
-        jobs = self.jobs or (1 if self.cluster == "local" else 64)
-        return jobs * self.trainings_per_gpu
+        return self.jobs_at_once * self.trainings_per_gpu
+
+    @property
+    def jobs_at_once(self) -> int:
+        """`jobs`, or few for a trial on this machine."""
+        return self.jobs or (1 if self.cluster == "local" else 64)
 
     def run(
         self, queue: JobQueue, folder: Path, progress: Progress
@@ -69,7 +73,7 @@ class SlurmExecutor(GpuExecutor):
         running: list[_Running] = []
         try:
             while True:
-                while len(running) < self.jobs and (jobs := self._take(queue)):
+                while len(running) < self.jobs_at_once and (jobs := self._take(queue)):
                     running.append(_Running(self._submit(jobs, folder), jobs, folder))
                 if not running:
                     return

@@ -18,8 +18,8 @@ def test_unreleased_becomes_a_version_with_its_date_and_is_empty_again():
 
 
 def test_a_version_is_released_once_and_not_without_a_line():
-    with pytest.raises(ValueError, match=r"has a section 0\.0\.9: raise `version`"):
+    with pytest.raises(SystemExit, match=r"has a section 0\.0\.9: raise `version`"):
         release(BEFORE, "0.0.9", DAY)
     released = release(BEFORE, "0.1.0", DAY)
-    with pytest.raises(ValueError, match="nothing under Unreleased: write a line"):
+    with pytest.raises(SystemExit, match="nothing under Unreleased: write a line"):
         release(released, "0.2.0", DAY)
