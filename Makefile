@@ -20,7 +20,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 INSTALL := $(BIN)/pip install -qq --no-deps --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-rest check lint types audit docs lock gpu-lock clean env
+.PHONY: demo test test-all test-rest check lint types audit docs lock gpu-lock release clean env
 
 env: $(STAMP)
 
@@ -71,6 +71,14 @@ gpu-lock:  ## requirements-gpu.lock again: needs a package index
 	  --no-annotate --extra gpu --extra lm-eval --constraints .audit/shared.txt \
 	  --python-version 3.11 --python-platform x86_64-manylinux_2_28) > .audit/gpu.lock
 	mv .audit/gpu.lock requirements-gpu.lock
+
+release:  ## wheel and sdist in dist/, checked, and a section of the changelog: needs a package index
+	$(PYTHON) -m venv .audit
+	.audit/bin/pip install -qq build twine
+	rm -rf dist
+	.audit/bin/python -m build --outdir dist .
+	.audit/bin/twine check --strict dist/*
+	$(PYTHON) -m scripts.release_changelog
 
 # The stamp holds the lock's digest: the environment is made again only when the lock changes.
 DIGEST := $(shell cat $(LOCK) $(GYM_LOCK) pyproject.toml setup.py | cksum | tr ' ' '-')

@@ -2,12 +2,14 @@
 
 All nodes see the folder of the run and this Python environment. A job that Slurm preempts, or whose
 hours are over, is queued again: a training goes on after its last state. A job appends what it says
-to `logs/NAME.events`, which this process reads; Slurm's own output is in `logs/slurm`. With
+to `logs/NAME.events`, which this process reads; Slurm's own output is in `logs/slurm`. The jobs are
+cancelled when this process ends, or where it was killed, when the next one begins. With
 `trainings_per_gpu`, a Slurm job is several trainings at a time, as Slurm gives whole GPUs alone.
 """
 
 import json
 import signal
+import subprocess
 import time
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
@@ -35,8 +37,10 @@ class SlurmExecutor(GpuExecutor):
     )
     cpus: int = parameter(8, "cores of a job", check=positive)
     memory_gb: float = parameter(64.0, "main memory of a job", check=positive)
-    jobs: int = parameter(
-        64, "jobs that are queued or run at the same time", check=positive
+    jobs: int | None = parameter(
+        None,
+        "jobs that are queued or run at the same time (none: 64, or 1 with cluster=local)",
+        check=positive,
     )
     options: str = parameter("", "more of sbatch: NAME=VALUE, parted by spaces")
     cluster: Literal["slurm", "local"] = parameter(
@@ -53,16 +57,23 @@ class SlurmExecutor(GpuExecutor):
     @property
     def slots(self) -> int:
         """`jobs`, of which each may be several trainings: Slurm knows better when they run."""
-        return self.jobs * self.trainings_per_gpu
+        return self.jobs_at_once * self.trainings_per_gpu
+
+    @property
+    def jobs_at_once(self) -> int:
+        """`jobs`, or few for a trial on this machine."""
+        return self.jobs or (1 if self.cluster == "local" else 64)
 
     def run(
         self, queue: JobQueue, folder: Path, progress: Progress
     ) -> Iterator[JobResult]:
         """Run the jobs; logs go to `folder`/logs."""
+        if self.cluster == "slurm":
+            _cancel_orphans(folder / "logs" / "slurm")
         running: list[_Running] = []
         try:
             while True:
-                while len(running) < self.jobs and (jobs := self._take(queue)):
+                while len(running) < self.jobs_at_once and (jobs := self._take(queue)):
                     running.append(_Running(self._submit(jobs, folder), jobs, folder))
                 if not running:
                     return
@@ -117,6 +128,13 @@ class SlurmExecutor(GpuExecutor):
         # submitit spells the options of sbatch with underscores.
         options = {name.replace("-", "_"): value for name, value in pairs}
 
+        gpus = first.resources.gpus * self.gpus_per_cell
+        if self.cluster == "local":
+            import torch
+
+            # submitit shows a job the GPUs that it asks for, also where there are none.
+            gpus = min(gpus, torch.cuda.device_count())
+
         # By default submitit gives a job up after three ends of its hours.
         restarts = {f"{self.cluster}_max_num_timeout": 100}
         try:
@@ -126,7 +144,7 @@ class SlurmExecutor(GpuExecutor):
             executor.update_parameters(
                 name=first.name,
                 timeout_min=max(1, round(60 * self.hours)),
-                gpus_per_node=first.resources.gpus * self.gpus_per_cell,
+                gpus_per_node=gpus,
                 cpus_per_task=self.cpus,
                 mem_gb=self.memory_gb,
                 slurm_partition=self.partition,
@@ -139,6 +157,17 @@ class SlurmExecutor(GpuExecutor):
                 f"Slurm does not take {first.label} ({reason_of(error)}): check partition= and "
                 "options= of slurm, on a machine that has sbatch."
             ) from None
+
+
+def _cancel_orphans(logs: Path) -> None:
+    """Cancel the jobs that a killed command left in Slurm: they would train the same cells."""
+    submitted = list(logs.glob("*_submitted.pkl"))
+    if submitted:
+        jobs = [file.name.partition("_")[0] for file in submitted]
+        # It is silent about those that have ended.
+        subprocess.run(["scancel", "--quiet", *jobs], check=False)
+    for file in submitted:
+        file.unlink()
 
 
 @dataclass

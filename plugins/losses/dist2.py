@@ -1,4 +1,4 @@
-"""DIST2: distance-aware soft targets (Chung et al. 2025, arXiv 2503.02379, "DIST2Loss")."""
+"""DIST2: distance-aware soft targets (Chung et al., ICLR 2026, arXiv 2503.02379)."""
 
 from __future__ import annotations
 

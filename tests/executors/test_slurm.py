@@ -23,8 +23,8 @@ def test_a_job_that_fails_or_dies_stops_no_other_and_all_say_what_they_do(tmp_pa
     executor = load("executors", "slurm[cluster=local,jobs=2]")
     failures, words = run(executor, unlike_jobs(place="gsm8k"), tmp_path)
     require_ends(failures)
-    steps = [word for word in words if "gsm8k: " in word][1:]
-    assert steps == ["gsm8k: began", "gsm8k: ended"]
+    told = [word for word in words if "gsm8k: " in word][1:]
+    assert told == ["gsm8k: began", "gsm8k: ended"]
     assert (tmp_path / "logs/train-works.log").exists()
     assert not list((tmp_path / "logs").glob("*.events"))
 
@@ -106,13 +106,43 @@ def test_a_training_that_runs_out_of_memory_beside_another_runs_again_alone(
 
 
 def test_nothing_goes_on_when_the_run_is_ended(tmp_path):
-    executor = load("executors", "slurm[cluster=local]")
+    executor = load("executors", "slurm[cluster=local,jobs=2]")
     jobs = JobQueue([job("a"), job("b", seconds=60)])
     results = executor.run(jobs, tmp_path, silent)
     assert next(results).job.label == "a"
     results.close()
     time.sleep(5)
     assert "ended" not in (tmp_path / "logs/train-b.events").read_text()
+
+
+def test_jobs_that_a_killed_command_left_are_cancelled_once(tmp_path, monkeypatch):
+    logs, commands = tmp_path / "logs/slurm", tmp_path / "bin"
+    logs.mkdir(parents=True)
+    commands.mkdir()
+    for number in (7, 18):
+        (logs / f"{number}_submitted.pkl").touch()
+        (logs / f"{number}_submission.sh").touch()
+    scancel = commands / "scancel"
+    scancel.write_text('#!/bin/sh\necho "$@" | tr " " "\\n" | sort >> cancelled\n')
+    scancel.chmod(0o755)
+    monkeypatch.setenv("PATH", str(commands), prepend=":")
+    monkeypatch.chdir(tmp_path)
+
+    for _ in range(2):
+        run(load("executors", "slurm"), [], tmp_path)
+    assert (tmp_path / "cancelled").read_text().split() == ["--quiet", "18", "7"]
+
+
+def test_a_trial_here_uses_the_gpus_that_are_here_one_job_at_a_time(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setattr("torch.cuda.device_count", lambda: 0)
+    needs_a_gpu = [job(name, Resources(gpus=1)) for name in "ab"]
+    executor = load("executors", "slurm[cluster=local]")
+    failures, words = run(executor, needs_a_gpu, tmp_path)
+    assert failures == {"a": None, "b": None}
+    assert steps(words) == ["began", "ended"] * 2
+    assert sum("'CUDA_VISIBLE_DEVICES': ''" in word for word in words) == 2
 
 
 def test_what_slurm_gets(tmp_path, monkeypatch):

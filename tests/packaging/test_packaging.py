@@ -5,10 +5,11 @@ import json
 import subprocess
 import sys
 import zipfile
-from importlib.metadata import entry_points
+from importlib.metadata import distributions, entry_points
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
 
 from smmd_bench.plugin_system.registry import GROUPS
 from smmd_bench.results.frames import read_run
@@ -59,6 +60,25 @@ def test_the_wheel_holds_the_source_files_and_no_others(wheel):
     # data of packages are among them
     for kind in ("safetensors", "jinja", "yaml", "csv", "typed"):
         assert any(name.endswith(kind) for name in packed)
+
+
+@pytest.mark.parametrize("extra", ["cpu", "gpu"])
+def test_an_extra_takes_what_its_lock_has(wheel, extra):
+    (built,) = distributions(path=[str(wheel)])
+    pinned = {}
+    for line in built.requires:
+        requirement = Requirement(line)
+        marker = requirement.marker
+        if marker is not None and marker.evaluate({"extra": extra}):
+            pinned[requirement.name] = requirement.specifier
+
+    locked = {}
+    for line in (ROOT / f"requirements-{extra}.lock").read_text().splitlines():
+        name, _, version = line.partition("==")
+        locked[name] = version
+    assert {"torch"} < set(pinned)
+    for name, specifier in pinned.items():
+        assert specifier.contains(locked[name]), name
 
 
 def test_a_fresh_environment_finds_every_plugin_and_has_the_command(installed, folder):

@@ -49,12 +49,13 @@ def source_files(project: Path) -> list[Path]:
 
 
 def build_wheel(project: Path, folder: Path) -> Path:
-    """Build a project's wheel from a copy of its source files, into `folder`."""
+    """Build a project's sdist from a copy of its source files, and of that its wheel, into
+    `folder`, as `make release` does."""
     source = folder / "source"
     for name in source_files(project):
         (source / name).parent.mkdir(parents=True, exist_ok=True)
         (source / name).write_bytes((project / name).read_bytes())
-    _run("-m", "build", "--wheel", "--no-isolation", "--outdir", folder, source)
+    _run("-m", "build", "--no-isolation", "--outdir", folder, source)
     return next(folder.glob("*.whl"))
 
 
