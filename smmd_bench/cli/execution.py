@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import os
+import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import nullcontext
-from itertools import chain
+from dataclasses import asdict
+from itertools import chain, product
 from pathlib import Path
 from typing import Any, get_args
 
@@ -14,7 +17,7 @@ from rich.filesize import decimal
 
 from ..contracts import Executor, Split
 from ..contracts.executor import STALL
-from ..errors import UserError
+from ..errors import UnreachableError, UserError, reason_of
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
 from ..plugin_system.checked_task import notes_of
@@ -23,7 +26,7 @@ from ..results.baselines import REFERENCE
 from ..run.process import GpuExecutor
 from ..run.run_directory import JOB_STAGES, RunDirectory, Stage
 from ..scoring.deciding import selecting_metrics
-from .outcome import conclude, publish_reports
+from .outcome import conclude_run, publish_reports
 from .voice import Voice, print_json
 
 
@@ -33,12 +36,12 @@ def execute(
     *,
     out: Path | None,
     dry_run: bool,
+    measure: bool,
     track: str,
     **how: Any,
 ) -> int:
     """Run the experiments of one folder, with `how` of `run_file`; returns the exit status."""
-    from ..models.cards import without_weights
-    from ..run.pipeline import check_file, run_file
+    from ..run.pipeline import run_file
     from ..training.tracking import require_tracker
 
     if how["extend"] and out is None and plan.name is None:
@@ -46,6 +49,8 @@ def execute(
             "--extend adds to the folder of another experiment, and without --out this one has a "
             "folder of its own: write --out runs/NAME --extend."
         )
+    if measure and not dry_run:
+        raise UserError("--measure belongs to a plan: write --dry-run --measure.")
     os.environ[STALL] = str(how.pop("stall"))  # which the processes of jobs read
     folder = out or Path("runs") / plan.folder_name
     run = RunDirectory(folder, how["restore"])
@@ -53,39 +58,104 @@ def execute(
     tracker = None if track == "none" else track
     require_tracker(tracker)
 
-    # A plan needs no weights of the hub: its cards say how large they are.
-    with without_weights() if dry_run else nullcontext():
-        plan, left_out = plan.drop_missing()
-        missing = run.missing(plan.cells)
-        _present_plan(voice, plan.cells, missing, left_out, run)
-        if dry_run:
-            with voice.progress(stderr=True) as progress:
-                parts = plan, missing, runner, progress
-                work = check_file(run, *parts, extend=how["extend"])
-            _say_work(voice, run, plan.cells, work, runner)
-            return 0
+    if dry_run:
+        return _dry_run(plan, voice, run, runner, measure=measure, extend=how["extend"])
+    plan, left_out = plan.drop_missing()
+    _present_plan(voice, plan.cells, run.missing(plan.cells), left_out, run)
 
     outcome = run_file(plan, folder, voice.progress, track=tracker, **how)
     sections = publish_reports(voice, folder)
 
-    if not outcome.worked:
-        voice.say(f"Nothing to do: {folder} is complete.")
-    for what, sentences in outcome.notes.items():
-        voice.note(f"Note: {what}: {' '.join(sentences)}")
-    for label, reason in outcome.skipped.items():
-        voice.note(f"Skipped: {label}: {reason}")
-    voice.tables(sections)
     if tracker is not None:
         voice.say(f"Tracked: {folder / 'tracking'} ({tracker})")
-    return conclude(
-        voice,
-        folder,
-        outcome.failed,
-        f"{len(plan.cells)} cells",
-        worked=outcome.worked,
-        skipped=outcome.skipped,
-        notes=outcome.notes,
-        left_out=left_out,
+    return conclude_run(voice, outcome, sections, len(plan.cells), left_out=left_out)
+
+
+def _dry_run(
+    plan: ExperimentFile,
+    voice: Voice,
+    run: RunDirectory,
+    runner: Executor,
+    *,
+    measure: bool,
+    extend: bool,
+) -> int:
+    """Say what a plan does, needs and takes, and check it; the exit status."""
+    from ..models.cards import without_weights
+    from ..run.needs import costs_of
+    from ..run.pace import count_side_by_side, describe_times, times_of, works_of
+    from ..run.pipeline import check_file, measure_pace, pace_of_receipts
+
+    # A plan needs no weights of the hub: its cards say how large they are.
+    with nullcontext() if measure else without_weights():
+        try:
+            whole, left_out = plan.drop_missing()
+        except UnreachableError as error:
+            raise _present_unreachable(voice, plan, error) from None
+        missing = run.missing(whole.cells)
+        _present_plan(voice, whole.cells, missing, left_out, run)
+
+        with voice.progress(stderr=True) as progress:
+            parts = whole, missing, runner, progress
+            work, lengths = check_file(run, *parts, extend=extend)
+            if measure:
+                pace = measure_pace(work, lengths, runner, run.path, progress)
+            else:
+                pace = pace_of_receipts(work, run.path, lengths)
+
+        costs = costs_of(work, lengths)
+        for cost in costs:
+            voice.say(cost.sentence)
+        here = count_side_by_side(runner, work)
+        times = times_of(works_of(work, lengths), pace, sorted({1, 2, 4, 8, here}))
+        if times:
+            what = "All" if measure else "By finished trainings, training alone"
+            voice.say(pace.sentence)
+            voice.say(f"{what} takes about {describe_times(times, here)}.")
+
+        more = {"trainings": [asdict(cost) for cost in costs], "seconds": times}
+        _say_work(voice, run, whole.cells, work, runner, more)
+    return 0
+
+
+def _present_unreachable(
+    voice: Voice, plan: ExperimentFile, error: UnreachableError
+) -> UserError:
+    """Say what can be said of a plan without what could not be fetched; returns the error that
+    names that."""
+    from huggingface_hub import constants
+    from huggingface_hub.errors import HfHubHTTPError
+
+    # One wait for a hub that does not answer is enough; a hub that refuses has answered.
+    if not isinstance(error.__cause__, HfHubHTTPError):
+        constants.HF_HUB_OFFLINE = True
+
+    for experiment in plan.experiments:
+        for model, spec in product(experiment.models, experiment.tasks):
+            cells = experiment.cells_without_card(model, spec)
+            voice.say(_describe_unreachable(cells))
+
+    models, tasks = plan.find_unreachable()
+    named = [f"the model {model}" for model in models]
+    named += [f"the data of {task}" for task in tasks]
+    words = ["smmd-bench prepare", *tasks, *(f"--model {model}" for model in models)]
+    return UserError(
+        f"Not looked up: {', '.join(named)}, which cannot be fetched "
+        f"({reason_of(error.__cause__ or error)}): run `{' '.join(words)}` where there is a "
+        "network, or give local folders with --model and --data-dir."
+    )
+
+
+def _describe_unreachable(cells: Sequence[Cell]) -> str:
+    """How cells are trained, where their model may not be here."""
+    cell = cells[0]
+    sizes = [f"{split} {cell.size(split):,}" for split in get_args(Split)]
+    steps = math.ceil(cell.size("train") / cell.recipe.batch_size) * cell.recipe.epochs
+    losses = ", ".join(dict.fromkeys(cell.loss for cell in cells))
+    return (
+        f"{cell.model} on {cell.task_label}: {losses}; "
+        f"{', '.join(_describe_settings(cell, cells))}; {', '.join(sizes)}; {steps:,} steps a "
+        "training."
     )
 
 
@@ -220,9 +290,13 @@ def _say_work(
     cells: Sequence[Cell],
     missing: Mapping[Cell, Stage],
     runner: Executor,
+    more: Mapping[str, Any],
 ) -> None:
-    """Say how many cells lack which stage, and how much of the disk that takes."""
-    from ..run.schedule import disk_bytes
+    """Say how many cells lack which stage, and how much of the disk that takes.
+
+    more: what else the object for machines holds.
+    """
+    from ..run.needs import disk_bytes
 
     # The canary of the base is missing as a training is, and yet it trains nothing.
     first: dict[Cell, Stage] = {**missing}
@@ -231,11 +305,12 @@ def _say_work(
             first[cell] = "decode"
     trained = [cell for cell in cells if first.get(cell) == "train"]
     end, peak = disk_bytes(trained, runner.slots)
+    free = shutil.disk_usage(run.nearest).free
 
     if voice.as_json:
         rows = [_describe_work(cell, first.get(cell)) for cell in cells]
-        disk = {"disk_bytes": end, "peak_disk_bytes": peak}
-        print_json({"run": str(run.path), "cells": rows, **disk})
+        disk = {"disk_bytes": end, "peak_disk_bytes": peak, "free_disk_bytes": free}
+        print_json({"run": str(run.path), "cells": rows, **disk, **more})
 
     counts = Counter(first.values())
     work = []
@@ -244,7 +319,8 @@ def _say_work(
             work.append(f"{counts[stage]} to {stage}")
     sentence = f"{run.path}: {len(cells)} cells: {', '.join(work) or 'all are done'}."
     if peak:
-        sentence += f" Weights take up to {decimal(peak)} of the disk."
+        sentence += f" Weights take up to {decimal(peak)} of the disk"
+        sentence += f", of which {decimal(free)} are free."
     voice.say(sentence)
     for suggestion in _suggest_sharing(trained, runner):
         voice.say(suggestion)

@@ -26,7 +26,6 @@ from .engine import (
     Progress,
 )
 from .executor import Executor, Job, JobQueue, JobResult, Resources
-from .loss import Loss
 from .numbers import first_number, last_number, parse_number
 from .parameters import (
     bandwidth,
@@ -38,7 +37,7 @@ from .parameters import (
     share,
 )
 from .report import Artefact, Report, Run
-from .task import Answer, Example, Metric, Modality, Split, Task
+from .task import Answer, Example, Loss, Metric, Modality, Split, Task
 from .texts import plain_text
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Tasks: their examples, answers and metrics."""
+"""Tasks: their examples, answers and metrics; and the losses that are trained on them."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from .numeric import NumericLoss, NumericVocabulary
 
 Split = Literal["train", "validation", "test"]
 Better = Literal["higher", "lower"]
@@ -98,3 +99,22 @@ class Task(Protocol):
 
     def metrics(self) -> Sequence[Metric]:
         """The metrics of the task, the one that selects checkpoints first."""
+
+
+@runtime_checkable
+class Loss(Protocol):
+    """A training loss: cross-entropy plus, or at numeric positions replaced by, an auxiliary."""
+
+    name: ClassVar[str]
+    version: ClassVar[int]
+
+    @property
+    def replaces_cross_entropy(self) -> bool:
+        """Whether the auxiliary stands in place of the cross-entropy at numeric positions."""
+
+    @property
+    def weight(self) -> float:
+        """Lambda, by which an additive auxiliary is multiplied; a replacing one is not weighted."""
+
+    def bind(self, vocabulary: NumericVocabulary) -> NumericLoss:
+        """The auxiliary as a module over `NumericTargets`, with its constants over V_num."""

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import UserError
+from ..errors import UnreachableError, UserError
 from ..plugin_system.checked_task import reads_files
 from ..plugin_system.parameters import parameters_of, spell, split_spec
 from ..plugin_system.registry import load_task
@@ -189,6 +189,15 @@ def model_card(name: str) -> ModelCard:
     return card
 
 
+def content_at_hand(name: str) -> CardContent:
+    """What the card of a model says; of one that is neither here nor to be fetched, what this
+    package knows of it."""
+    try:
+        return model_card(name).content
+    except UnreachableError:
+        return backbones().get(name.partition("@")[0], CardContent())
+
+
 def card_at(name: str, place: str | None) -> ModelCard:
     """The model that a name meant where it was given: in the folder `place` (None: it was none), or
     else what it means here. Raises UserError where neither is there."""
@@ -288,7 +297,7 @@ def _weights_on_the_hub(repository: str, commit: str) -> Mapping[str, int]:
         counts = get_safetensors_metadata(repository, revision=commit).parameter_count
         return {str(dtype): count for dtype, count in counts.items()}
     except Exception as error:  # whatever lies between here and the hub
-        raise UserError(
+        raise UnreachableError(
             f"The size of the model '{repository}' cannot be read from the hub ({error}): fetch it "
             f"first with smmd-bench prepare --model {repository}."
         ) from error

@@ -7,26 +7,40 @@ Killed at any point, the same call later does only what is missing: what a stage
 whole, under the name of everything that it was made from, or not at all.
 """
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from ..contracts import Executor, Progress
 from ..errors import UserError
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
+from ..experiment.provenance import describe_run, describe_stage
+from ..models.recipe import recipe_content
 from ..plugin_system.registry import load
+from ..results.baselines import REFERENCE
 from ..results.frames import read_run
-from ..storage.cell import stored_cell
+from ..storage.cell import StoredCell, stored_cell
+from ..storage.files import read_manifest
 from .cell_json import cell_from_json
 from .comparison import measure_cells, write_comparisons
+from .needs import Lengths, steps_of, trains
+from .pace import Pace, PlanProgress, work_of
 from .preflight import preflight
 from .run_directory import Outcome, RunDirectory, Stage
-from .schedule import Schedule
+from .schedule import Missing, Schedule
 
 # A plan answers at once: a large generated split would take minutes to make.
-_LOOKED_AT = 1000
+LOOKED_AT = 1000
+# Examples that --measure decodes of a split.
+_DECODED = 64
+_OF_A_STEP = (
+    "method", "batch_size", "micro_batch_size", "lora_rank", "lora_targets", "dtype",
+    "gradient_checkpointing", "compile", "attn_implementation",
+)  # fmt: skip
+"""The settings on which the time of a step depends."""
 
 
 def train(cell: Cell, run: Path) -> None:
@@ -81,7 +95,8 @@ def run_file(
         # Nothing is written before every mistake that can be foreseen is found.
         with display() as progress:
             # Another process may have worked on the folder until it was locked.
-            missing = check(run, run.missing(plan.cells), runner, progress, None)
+            lacking = run.missing(plan.cells)
+            missing, lengths = check(run, lacking, runner, progress, None)
 
         # The manifest first: it says which earlier cells are to be measured anew.
         run.claim(plan.experiments, plan.name)
@@ -95,8 +110,9 @@ def run_file(
                 # train, select, decode, measure
                 cells = [*plan.cells, *decoded_before]
                 schedule = Schedule(run, cells, runner.slots, track)
-                for result in runner.run(schedule, out, progress):
-                    schedule.end(result)
+                whole = PlanProgress(schedule, cells, progress, lengths)
+                for result in runner.run(schedule, out, whole):
+                    whole.end(result)
 
         outcome.worked |= compare(out)
 
@@ -121,13 +137,13 @@ def check_file(
     progress: Progress,
     *,
     extend: bool,
-) -> dict[Cell, Stage]:
+) -> tuple[Missing, Lengths]:
     """Find what of `missing` would be worked on. Raises UserError for what `run_file` would refuse;
-    nothing is written, and of examples that are generated, the first `_LOOKED_AT` of a split stand
+    nothing is written, and of examples that are generated, the first `LOOKED_AT` of a split stand
     for all."""
     run.require_place()
     run.require_own(plan.experiments, extend=extend)
-    return check(run, missing, runner, progress, _LOOKED_AT)
+    return check(run, missing, runner, progress, LOOKED_AT)
 
 
 def check(
@@ -136,9 +152,10 @@ def check(
     runner: Executor,
     progress: Progress,
     most: int | None,
-) -> dict[Cell, Stage]:
+) -> tuple[Missing, Lengths]:
     """Find the user's mistakes in the cells that are not decoded yet; returns what of `missing` is
-    work. most: how many generated examples of a split are checked (None: all)."""
+    work, and how long its examples are. most: how many generated examples of a split are checked
+    (None: all)."""
     # A loss that cannot apply is no work, however often it is asked for.
     work = {}
     for cell, stage in missing.items():
@@ -152,8 +169,97 @@ def check(
     # The checks import torch, which a finished run need not wait for.
     if undecoded:
         gpus = getattr(runner, "gpus_per_cell", 1)
-        preflight(undecoded, progress, gpus)
-    return work
+        return work, preflight(undecoded, progress, gpus)
+    return work, {}
+
+
+def measure_pace(
+    missing: Missing,
+    lengths: Lengths,
+    runner: Executor,
+    folder: Path,
+    progress: Progress,
+) -> Pace:
+    """Train the longest of these cells for three steps, and decode a few examples with its weights,
+    as a run does, in a folder beside `folder` that is removed. Raises UserError where nothing is
+    to be trained, and where the cell fails."""
+    trained = [c for c, lacks in missing.items() if lacks == "train" and trains(c)]
+    if not trained:
+        raise UserError(
+            f"Nothing of {folder} is to be trained, so --measure has nothing to measure: leave it "
+            "out."
+        )
+
+    def length_of(cell: Cell) -> tuple[float, bool]:
+        work = work_of(cell, "train", steps_of(cell), lengths)
+        # An auxiliary takes time, too.
+        return work.units * work.size, cell.loss != REFERENCE
+
+    longest = max(trained, key=length_of)
+    few = min(_DECODED, longest.size("validation"), longest.size("test"))
+    sizes = {
+        "epochs": 1,
+        "train_examples": 3 * longest.recipe.batch_size,
+        "validation_examples": few,
+        "test_examples": few,
+    }
+    cell = replace(longest, recipe=longest.recipe.changed(sizes), trial=None)
+
+    # On the same disk, which every node of a cluster sees.
+    place = RunDirectory(folder.absolute().parent).nearest
+    with TemporaryDirectory(prefix=".measure-", dir=place) as name:
+        run = RunDirectory(Path(name))
+        schedule = Schedule(run, [cell], runner.slots)
+        whole = PlanProgress(schedule, [], progress, lengths)
+        for result in runner.run(schedule, run.path, whole):
+            whole.end(result)
+        failure = run.failure(cell)
+        if failure:
+            raise UserError(
+                f"--measure did not work: {cell.label} failed to {failure['stage']}: "
+                f"{failure['error']}"
+            )
+        pace = whole.pace()
+        _add_logged(pace, cell, cell.stored(run.path), lengths)
+    return pace
+
+
+def pace_of_receipts(cells: Iterable[Cell], run: Path, lengths: Lengths) -> Pace:
+    """Read the seconds a step from the logs of trainings like those of `cells`, made on this
+    machine: in this run's folder, and in the runs beside it."""
+    pace = Pace()
+    like = {(cell.model, cell.task_label): cell for cell in cells}
+    hardware = describe_run()["hardware"]
+    device = describe_stage("train")["device"]
+    for file in sorted(run.absolute().parent.glob("*/manifest.json")):
+        try:
+            manifest = read_manifest(file.parent)
+        except UserError:  # of an older format
+            continue
+        if manifest.get("hardware") != hardware:
+            continue
+
+        for record in manifest["cells"]:
+            cell = like.get((record["model"], record["task"]))
+            stored = stored_cell(file.parent, record)
+            made_with = (stored.receipt or {}).get("made_with", {})
+            if cell is None or made_with.get("device") != device:
+                continue
+            recipe = recipe_content(cell.recipe)
+            if all(record["recipe"].get(key) == recipe.get(key) for key in _OF_A_STEP):
+                _add_logged(pace, cell, stored, lengths)
+    return pace
+
+
+def _add_logged(pace: Pace, cell: Cell, stored: StoredCell, lengths: Lengths) -> None:
+    """Take in the steps of a training, as its log has them; the first one is slow."""
+    import pandas as pd
+
+    log = stored.place("train_log")
+    if log is not None and log.is_file():
+        seconds = pd.read_parquet(log, columns=["seconds"])["seconds"].iloc[1:]
+        if len(seconds):
+            pace.add(work_of(cell, "train", len(seconds), lengths), seconds.sum())
 
 
 def _with_fewer(cell: Cell, most: int) -> Cell:

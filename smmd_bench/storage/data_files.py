@@ -17,7 +17,7 @@ from typing import Any
 
 from filelock import FileLock
 
-from ..errors import UserError, reason_of
+from ..errors import UnreachableError, UserError, reason_of
 from .addresses import cache_folder, digest_of_files
 from .files import write_text
 
@@ -134,7 +134,7 @@ class DataSource:
                 )
             return rows
         except Exception as error:  # whatever lies between here and the hub
-            raise UserError(
+            raise UnreachableError(
                 f"The data {hub.repository} cannot be fetched from the hub ({reason_of(error)}): "
                 f"run `smmd-bench prepare {self.name}` where there is a network, or give a folder "
                 f"that holds {self.name}/{self.local[split][0]} with --data-dir."
@@ -147,13 +147,14 @@ def parts_of(file: Path) -> list[Path]:
 
 
 def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> Path:
-    """Fetch the folder of a snapshot from the hub. Raises UserError if `what` cannot be fetched."""
+    """Fetch the folder of a snapshot from the hub. Raises UnreachableError if `what` cannot be
+    fetched."""
     from huggingface_hub import snapshot_download
     from huggingface_hub.errors import HfHubHTTPError, LocalEntryNotFoundError
 
     try:
         return Path(snapshot_download(repository, **options))
     except (HfHubHTTPError, LocalEntryNotFoundError, OSError, ValueError) as error:
-        raise UserError(
+        raise UnreachableError(
             f"{what} cannot be fetched from the hub ({reason_of(error)}): {remedy}."
         ) from error
