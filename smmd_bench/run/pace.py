@@ -190,7 +190,7 @@ class _Clock:
     @property
     def units_since(self) -> int:
         """Its steps or examples since it was begun."""
-        return sum(self.units.values()) - self.before
+        return max(0, sum(self.units.values()) - self.before)
 
 
 class PlanProgress:
@@ -212,7 +212,7 @@ class PlanProgress:
         self.show_plan = getattr(progress, "show_plan", None)
         self.clocks: dict[str, _Clock] = {}
         self.side_by_side = 1
-        self.shown = -math.inf
+        self.counted = self._count_trainings()
         self._show()
 
     def __call__(self, what: str, done: int, total: int) -> None:
@@ -223,7 +223,10 @@ class PlanProgress:
         """Take in what a job says."""
         moment = time.monotonic()
         taken = self.schedule.taken[job.name]
-        clock = self.clocks.setdefault(job.name, _Clock(taken))
+        clock = self.clocks.get(job.name)
+        # A job that was killed beside others begins again.
+        if clock is None or clock.taken != taken:
+            clock = self.clocks[job.name] = _Clock(taken)
         # Probes, which count as no examples, take a share of their time.
         clock.last = moment
         counts = what.partition(" ")[0] in _UNITS.get(job.stage, ()) and total
@@ -245,6 +248,7 @@ class PlanProgress:
     def end(self, result: JobResult) -> None:
         """Take in how a job ended."""
         self.schedule.end(result)
+        self.counted = self._count_trainings()
         self._show()
 
     def pace(self) -> Pace:
@@ -262,21 +266,26 @@ class PlanProgress:
     def _show(self) -> None:
         self.shown = time.monotonic()
         if self.show_plan is not None and self.trainings:
-            plan = self._count_trainings()
-            if self.schedule.missing:
-                plan += self._describe_left()
-            self.show_plan(plan)
+            left = self._describe_left() if self.schedule.missing else ""
+            self.show_plan(f"Plan: {self.counted}{left}")
 
     def _count_trainings(self) -> str:
-        todo = {}
+        todo = set()
         for cell, lacks in self.schedule.missing.items():
-            if lacks == "train" and trains(cell):
-                todo[cell.parts["train"]] = cell
-        ended = [cell for key, cell in self.trainings.items() if key not in todo]
-        failed = sum(self.schedule.run.current(cell).receipt is None for cell in ended)
-        done = len(ended) - failed
-        sentence = f"Plan: {done} of {len(self.trainings)} trainings done"
-        return sentence + (f", {failed} failed" if failed else "")
+            if lacks == "train":
+                todo.add(cell.parts["train"])
+        failed = 0
+        done = 0
+        for key, cell in self.trainings.items():
+            if key in todo:
+                continue
+            if self.schedule.run.current(cell).receipt is None:
+                failed += 1
+            else:
+                done += 1
+
+        counted = f"{done} of {len(self.trainings)} trainings done"
+        return counted + (f", {failed} failed" if failed else "")
 
     def _describe_left(self) -> str:
         works = works_of(self.schedule.missing, self.lengths, self._find_done())
@@ -288,7 +297,7 @@ class PlanProgress:
         if decoding is None:
             return f", about {span(training)} of training left"
         left = training + decoding
-        return f", about {span(left)} left, until about {hour_after(left)}"
+        return f", about {span(left)} left, ends about {hour_after(left)}"
 
     def _find_done(self) -> dict[str, dict[Cell, int]]:
         """Find, by stage, how many steps or examples the jobs that run have done of their cells."""
