@@ -234,19 +234,19 @@ def pace_of_receipts(cells: Iterable[Cell], run: Path, lengths: Lengths) -> Pace
     for file in sorted(run.absolute().parent.glob("*/manifest.json")):
         try:
             manifest = read_manifest(file.parent)
-        except UserError:  # of an older format
+        except Exception:  # of an older format, or no run's
             continue
         if manifest.get("hardware") != hardware:
             continue
 
-        for record in manifest["cells"]:
+        for record in manifest.get("cells", ()):
             cell = like.get((record["model"], record["task"]))
             stored = stored_cell(file.parent, record)
             made_with = (stored.receipt or {}).get("made_with", {})
             if cell is None or made_with.get("device") != device:
                 continue
-            recipe = recipe_content(cell.recipe)
-            if all(record["recipe"].get(key) == recipe.get(key) for key in _OF_A_STEP):
+            theirs, recipe = record["recipe"], recipe_content(cell.recipe)
+            if all(theirs.get(key) == recipe.get(key) for key in _OF_A_STEP):
                 _add_logged(pace, cell, stored, lengths)
     return pace
 
