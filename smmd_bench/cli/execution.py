@@ -83,7 +83,7 @@ def _dry_run(
     """Say what a plan does, needs and takes, and check it; the exit status."""
     from ..models.cards import without_weights
     from ..run.needs import costs_of
-    from ..run.pace import count_side_by_side, describe_times, times_of, works_of
+    from ..run.pace import count_side_by_side, times_of, works_of
     from ..run.pipeline import check_file, measure_pace, pace_of_receipts
 
     # A plan needs no weights of the hub: its cards say how large they are.
@@ -111,11 +111,23 @@ def _dry_run(
         if times:
             what = "All" if measure else "By finished trainings, training alone"
             voice.say(pace.sentence)
-            voice.say(f"{what} takes about {describe_times(times, here)}.")
+            voice.say(f"{what} takes about {_describe_times(times, here)}.")
 
         more = {"trainings": [asdict(cost) for cost in costs], "seconds": times}
         _say_work(voice, run, whole.cells, work, runner, more)
     return 0
+
+
+def _describe_times(times: Mapping[int, float], here: int) -> str:
+    """How long a plan takes with as many jobs side by side as here, and with others."""
+    from ..run.pace import span
+
+    others = [f"{span(times[jobs])} with {jobs}" for jobs in times if jobs != here]
+    jobs = "1 job" if here == 1 else f"{here} jobs"
+    return (
+        f"{span(times[here])} with {jobs} at a time, as here ({', '.join(others)}; "
+        "a job has a GPU, or cores)"
+    )
 
 
 def _present_unreachable(

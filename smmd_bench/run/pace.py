@@ -124,7 +124,8 @@ def times_of(
     times = {}
     for jobs in side_by_side:
         training = pace.seconds_of(works, "train", jobs)
-        if training is not None:
+        # A plan that trains nothing has nothing that a receipt could tell.
+        if training:
             times[jobs] = training + (pace.seconds_of(works, "decode", jobs) or 0.0)
     return times
 
@@ -285,17 +286,17 @@ class PlanProgress:
                 done += 1
 
         counted = f"{done} of {len(self.trainings)} trainings done"
-        return counted + (f", {failed} failed" if failed else "")
+        return counted + (f", {failed} failed or skipped" if failed else "")
 
     def _describe_left(self) -> str:
         works = works_of(self.schedule.missing, self.lengths, self._find_done())
         pace = self.pace()
         training = pace.seconds_of(works, "train", self.side_by_side)
         decoding = pace.seconds_of(works, "decode", self.side_by_side)
-        if training is None:
-            return ""
-        if decoding is None:
+        if training and decoding is None:
             return f", about {span(training)} of training left"
+        if training is None or not decoding:
+            return ""
         left = training + decoding
         return f", about {span(left)} left, ends about {hour_after(left)}"
 
@@ -339,16 +340,6 @@ def count_side_by_side(runner: Executor, cells: Iterable[Cell]) -> int:
     has_cores_alone = not getattr(runner, "gpus", True)
     needs = [estimate_resources("train", cell).threads for cell in cells]
     return 1 if has_cores_alone and None in needs else runner.slots
-
-
-def describe_times(times: Mapping[int, float], here: int) -> str:
-    """How long a plan takes with as many jobs side by side as here, and with others."""
-    others = [f"{span(times[jobs])} with {jobs}" for jobs in times if jobs != here]
-    jobs = "1 job" if here == 1 else f"{here} jobs"
-    return (
-        f"{span(times[here])} with {jobs} at a time, as here ({', '.join(others)}; "
-        "a job has a GPU, or cores)"
-    )
 
 
 def hour_after(seconds: float) -> str:

@@ -110,7 +110,7 @@ def run_file(
                 # train, select, decode, measure
                 cells = [*plan.cells, *decoded_before]
                 schedule = Schedule(run, cells, runner.slots, track)
-                whole = PlanProgress(schedule, cells, progress, lengths)
+                whole = PlanProgress(schedule, plan.cells, progress, lengths)
                 for result in runner.run(schedule, out, whole):
                     whole.end(result)
 

@@ -8,7 +8,7 @@ import pytest
 from smmd_bench.contracts import Job, JobResult
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.run import pace
-from smmd_bench.run.pace import Pace, PlanProgress, Work, span, works_of
+from smmd_bench.run.pace import Pace, PlanProgress, Work, span, times_of, works_of
 from smmd_bench.run.pipeline import measure_pace
 from tests.in_process import InProcess
 
@@ -142,7 +142,18 @@ def test_the_steps_of_an_earlier_command_count_in_no_rate(run):
 def test_a_failed_training_is_counted_apart(run, cells):
     run.start("train-ce", 0)
     run.stored[cells[1]] = {"receipt": None}
-    assert "Plan: 0 of 2 trainings done, 1 failed" in run.end("train-ce", [cells[1]])
+    assert "Plan: 0 of 2 trainings done, 1 failed or skipped" in run.end(
+        "train-ce", [cells[1]]
+    )
+
+
+def test_what_is_not_measured_has_no_time(run, cells):
+    run.schedule.missing.clear()
+    run.schedule.missing[cells[1]] = "decode"
+    run.start("decode-base", 0)
+    said = run.say("decode-base", 9, "start engine", 1, 1)
+    assert said == "Plan: 2 of 2 trainings done"
+    assert times_of(works_of(run.schedule.missing, {}), Pace(), [1, 2]) == {}
 
 
 def test_seven_trainings_on_four_gpus_take_two_rounds():
