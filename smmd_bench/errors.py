@@ -14,6 +14,10 @@ class UserError(Exception):
     """A user's mistake; the command line prints the sentence and exits with status 2."""
 
 
+class UnreachableError(UserError):
+    """What is neither here nor, as there is no network, to be fetched."""
+
+
 class CellSkippedError(Exception):
     """A loss that cannot apply to a model or task; the cell is listed as skipped."""
 

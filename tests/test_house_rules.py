@@ -87,10 +87,10 @@ def test_a_comment_a_docstring_and_a_blank_line_cost_no_token():
 
 TESTS = [*(ROOT / "tests").rglob("*.py")]
 BUDGETS = {
-    "source": (218_000, FILES),
-    "tests": (188_000, TESTS),
+    "source": (222_000, FILES),
+    "tests": (190_000, TESTS),
     "benchmarks and scripts": (
-        29_000,
+        29_500,
         [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")],
     ),
 }
@@ -134,7 +134,7 @@ def test_code_is_open_to_read(files, densest, median, branchy, comments):
 
 
 def test_source_keeps_its_budget_of_files_and_pages_theirs_of_words():
-    assert len(FILES) <= 234
+    assert len(FILES) <= 236
     written = [page for page in (ROOT / "docs").glob("*.md") if page.name != "cli.md"]
     pages = [ROOT / "README.md", *written]
     assert (

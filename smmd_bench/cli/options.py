@@ -205,6 +205,10 @@ execution: Decorator = together(
         "--dry-run", is_flag=True,
         help="Say what is to be trained, decoded and measured, check it, and write nothing.",
     ),
+    click.option(
+        "--measure", is_flag=True,
+        help="With --dry-run: train three steps, decode a few examples, say how long all takes.",
+    ),
     choice(
         "--track", "none", "tensorboard", "wandb", "trackio",
         help="Log the training to this tool, too: it must be installed.",

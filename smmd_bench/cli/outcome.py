@@ -10,6 +10,7 @@ from .voice import Voice, print_json, summary_of
 
 if TYPE_CHECKING:
     from ..publishing.page import Section
+    from ..run.run_directory import Outcome
 
 
 def publish_reports(voice: Voice, folder: Path) -> list[Section]:
@@ -29,6 +30,30 @@ def note_old_code(voice: Voice, run: Path) -> None:
 
     for sentence in describe_old_code(read_run(run)):
         voice.note(f"Note: {sentence}")
+
+
+def conclude_run(
+    voice: Voice, outcome: Outcome, sections: list[Section], cells: int, **more: Any
+) -> int:
+    """Say what a run did, its notes and its verdict; then as `conclude`."""
+    if not outcome.worked:
+        voice.say(f"Nothing to do: {outcome.path} is complete.")
+    notes = [(label, note) for label in outcome.notes for note in outcome.notes[label]]
+    for sentence in group_reasons(notes):
+        voice.note(f"Note: {sentence}")
+    for sentence in group_reasons(outcome.skipped.items()):
+        voice.note(f"Skipped: {sentence}")
+    voice.tables(sections)
+    return conclude(
+        voice,
+        outcome.path,
+        outcome.failed,
+        f"{cells} cells",
+        worked=outcome.worked,
+        skipped=outcome.skipped,
+        notes=outcome.notes,
+        **more,
+    )
 
 
 def conclude(

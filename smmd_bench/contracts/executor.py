@@ -71,10 +71,17 @@ class Job:
         return {"stage": self.stage, "run": str(folder.resolve()), **self.payload}
 
     def told(self, progress: Progress) -> Progress:
-        """Progress of this job, under the names that the run shows."""
-        if not self.place:
-            return progress
-        return lambda what, done, total: progress(f"{self.place}: {what}", done, total)
+        """Progress of this job, under the names that the run shows. A progress that hears of the
+        whole plan has a method `hear`, which gets the job, too."""
+        hear = getattr(progress, "hear", None)
+
+        def tell(what: str, done: int, total: int) -> None:
+            name = f"{self.place}: {what}" if self.place else what
+            progress(name, done, total)
+            if hear is not None:
+                hear(self, what, done, total)
+
+        return tell
 
 
 @dataclass(frozen=True, slots=True)

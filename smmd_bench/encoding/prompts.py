@@ -132,6 +132,17 @@ def encode_image_prompts(
     return rows
 
 
+def describe_prompts(tokenizer: Any, processor: Any | None, *, chat: bool) -> str:
+    """A clause on what stands around the text of a prompt, as the model reads it."""
+    if not chat:
+        return "no chat template or system prompt"
+    if processor is None:
+        ids = encode_prompts(tokenizer, ["PROMPT"], chat=True)
+    else:
+        ids = encode_image_prompts(processor, ["PROMPT"], [1], chat=True)
+    return f"the chat template with all that it adds, {tokenizer.decode(ids[0])!r}"
+
+
 def encode_examples(
     tokenizer: Any,
     processor: Any | None,

@@ -12,7 +12,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter
 from pydantic.dataclasses import dataclass
 
 from ..errors import UserError
-from ..models.cards import ModelCard, local_path, model_card
+from ..models.cards import ModelCard, content_at_hand, local_path, model_card
 from ..models.recipe import Count, checked_settings
 from ..models.settings import Settings
 from ..plugin_system.parameters import canonical, tuned_label
@@ -163,6 +163,18 @@ class Experiment(Settings):
             asked_engine=refused,
             decoders=rules_of(self.decoders),
         )
+
+    def cells_without_card(self, model: str, spec: str) -> list[Cell]:
+        """The trained cells of a model that may not be here, on a task, without what is tuned."""
+        task = load_task(spec)
+        recipe = content_at_hand(model).recipe_of(task.name).changed(self.recipe)
+        return [
+            Cell(
+                model, canonical(task), loss, seed, self.data_seed, recipe, self.engine
+            )
+            for loss in self.losses
+            for seed in self.seeds
+        ]
 
     @cached_property
     def grids(self) -> dict[str, tuple[Configuration, ...]]:

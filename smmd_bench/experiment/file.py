@@ -14,14 +14,17 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
-from typing import Annotated, Any, ClassVar
+from typing import Annotated, Any, ClassVar, get_args
 
 from pydantic import BeforeValidator, Field
 from pydantic.dataclasses import dataclass
 
-from ..errors import UserError
+from ..contracts import Split
+from ..errors import UnreachableError, UserError
+from ..models.cards import model_card
 from ..models.settings import Settings, read_mapping
-from ..plugin_system.checked_task import require_seed
+from ..plugin_system.checked_task import require_seed, take_identity
+from ..plugin_system.registry import load_task
 from .cell import Cell
 from .experiment import Experiment, each_once
 from .tuning import read_axes
@@ -77,6 +80,26 @@ class ExperimentFile(Settings):
         plan = dataclasses.replace(self, experiments=tuple(kept))
         _require_distinct(plan.cells)
         return plan, reasons
+
+    def find_unreachable(self) -> tuple[list[str], list[str]]:
+        """Find the models, and the tasks whose data, are neither here nor to be fetched."""
+        models: dict[str, None] = {}
+        tasks: dict[str, None] = {}
+        for experiment in self.experiments:
+            for model in experiment.models:
+                try:
+                    model_card(model)
+                except UnreachableError:
+                    models[model] = None
+
+            for task in map(load_task, experiment.tasks):
+                try:
+                    for split in get_args(Split):
+                        take_identity(task, split, experiment.data_seed)
+                except UnreachableError:
+                    tasks[task.name] = None
+
+        return [*models], [*tasks]
 
     @property
     def cells(self) -> list[Cell]:

@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Literal
 
-from ..errors import UserError
+from ..errors import UnreachableError, UserError
 from ..plugin_system.checked_task import reads_files
 from ..plugin_system.parameters import parameters_of, spell, split_spec
 from ..plugin_system.registry import load_task
@@ -187,6 +187,15 @@ def model_card(name: str) -> ModelCard:
 
     card.parameter_count()  # reads the headers of all weights
     return card
+
+
+def content_at_hand(name: str) -> CardContent:
+    """What the card of a model says; of one that is neither here nor to be fetched, what this
+    package knows of it."""
+    try:
+        return model_card(name).content
+    except UnreachableError:
+        return backbones().get(name.partition("@")[0], CardContent())
 
 
 def card_at(name: str, place: str | None) -> ModelCard:

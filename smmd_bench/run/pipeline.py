@@ -21,12 +21,14 @@ from ..results.frames import read_run
 from ..storage.cell import stored_cell
 from .cell_json import cell_from_json
 from .comparison import measure_cells, write_comparisons
+from .needs import Lengths
+from .plan_progress import PlanProgress
 from .preflight import preflight
 from .run_directory import Outcome, RunDirectory, Stage
-from .schedule import Schedule
+from .schedule import Missing, Schedule
 
 # A plan answers at once: a large generated split would take minutes to make.
-_LOOKED_AT = 1000
+LOOKED_AT = 1000
 
 
 def train(cell: Cell, run: Path) -> None:
@@ -84,7 +86,8 @@ def run_file(
         # Nothing is written before every mistake that can be foreseen is found.
         with display() as progress:
             # Another process may have worked on the folder until it was locked.
-            missing = check(run, run.missing(plan.cells), runner, progress, None)
+            lacking = run.missing(plan.cells)
+            missing, lengths = check(run, lacking, runner, progress, None)
 
         # The manifest first: it says which earlier cells are to be measured anew.
         run.claim(plan.experiments, plan.name)
@@ -98,8 +101,9 @@ def run_file(
                 # train, select, decode, measure
                 cells = [*plan.cells, *decoded_before]
                 schedule = Schedule(run, cells, runner.slots, track)
-                for result in runner.run(schedule, out, progress):
-                    schedule.end(result)
+                whole = PlanProgress(schedule, plan.cells, progress, lengths)
+                for result in runner.run(schedule, out, whole):
+                    whole.end(result)
 
         outcome.worked |= compare(out)
 
@@ -124,13 +128,13 @@ def check_file(
     progress: Progress,
     *,
     extend: bool,
-) -> dict[Cell, Stage]:
+) -> tuple[Missing, Lengths]:
     """Find what of `missing` would be worked on. Raises UserError for what `run_file` would refuse;
-    nothing is written, and of examples that are generated, the first `_LOOKED_AT` of a split stand
+    nothing is written, and of examples that are generated, the first `LOOKED_AT` of a split stand
     for all."""
     run.require_place()
     run.require_own(plan.experiments, extend=extend)
-    return check(run, missing, runner, progress, _LOOKED_AT)
+    return check(run, missing, runner, progress, LOOKED_AT)
 
 
 def check(
@@ -139,9 +143,10 @@ def check(
     runner: Executor,
     progress: Progress,
     most: int | None,
-) -> dict[Cell, Stage]:
+) -> tuple[Missing, Lengths]:
     """Find the user's mistakes in the cells that are not decoded yet; returns what of `missing` is
-    work. most: how many generated examples of a split are checked (None: all)."""
+    work, and how long its examples are. most: how many generated examples of a split are checked
+    (None: all)."""
     # A loss that cannot apply is no work, however often it is asked for.
     work = {}
     for cell, stage in missing.items():
@@ -155,8 +160,8 @@ def check(
     # The checks import torch, which a finished run need not wait for.
     if undecoded:
         gpus = getattr(runner, "gpus_per_cell", 1)
-        preflight(undecoded, progress, gpus)
-    return work
+        return work, preflight(undecoded, progress, gpus)
+    return work, {}
 
 
 def _with_fewer(cell: Cell, most: int) -> Cell:

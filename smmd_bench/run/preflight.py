@@ -43,11 +43,13 @@ _SCORED, _READ, _ENCODED = 4, 1000, 100
 """Targets of a split that are scored; training targets that are read; examples that are encoded."""
 
 
-def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
+def preflight(
+    cells: Sequence[Cell], progress: Progress, gpus: int = 1
+) -> dict[tuple[str, str, Split], float]:
     """Find the user's mistakes, and make every set of examples once, here and not in each worker.
 
-    gpus: of an engine. Raises UserError for the first mistake; of examples of a split that are too
-    long, the longest.
+    gpus: of an engine. Returns the mean tokens of an example by model, task and split: `Lengths`.
+    Raises UserError for the first mistake; of examples of a split that are too long, the longest.
     """
     # What takes no examples comes first: these may take minutes to make.
     _require_engines(cells, gpus)
@@ -55,6 +57,7 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
     load_processor_once = cache(load_processor)
     examples_of: dict[Any, Sequence[Example]] = {}
     checked: set[Any] = set()
+    lengths: dict[tuple[str, str, Split], float] = {}
     # A task without training data says so before its test split is made.
     for cell in sorted(cells, key=lambda cell: cell.is_base):
         for split in cell.splits:
@@ -87,7 +90,8 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
                 embeddings=embedding_rows(cell.card.folder),
                 model=cell.model,
             )
-            too_long = _require_room(cell, split, examples, tokenizer, processor)
+            mean, too_long = _require_room(cell, split, examples, tokenizer, processor)
+            lengths[cell.model, cell.task, split] = mean
             if too_long:
                 sentence = (
                     f"{cell.task}, {split}: {too_long:,} of {len(examples):,} targets need more "
@@ -95,6 +99,7 @@ def preflight(cells: Sequence[Cell], progress: Progress, gpus: int = 1) -> None:
                     "examples cannot be answered right."
                 )
                 progress(sentence, 0, 0)
+    return lengths
 
 
 def _require_engines(cells: Sequence[Cell], gpus: int) -> None:
@@ -236,10 +241,10 @@ def _require_room(
     examples: Sequence[Example],
     tokenizer: Any,
     processor: Any | None,
-) -> int:
+) -> tuple[float, int]:
     """Raise UserError for the example that needs the most room, where there is less; and for a
-    prompt to decode that has no token. Returns how many targets are longer than a completion may
-    be."""
+    prompt to decode that has no token. Returns the mean tokens, of a training with the prompt and
+    else of the target alone, and how many targets are longer than a completion may be."""
     # Training has room for prompt and target together, an engine for prompt and answer.
     is_training = split == "train"
     wanted = cell.engine_settings.max_model_length
@@ -278,7 +283,11 @@ def _require_room(
 
     # The last token closes a target: a completion need not have it.
     longest = cell.task_plugin.max_new_tokens + 1
-    return 0 if is_training else sum(len(target) > longest for target in targets)
+    tokens = sum(map(len, targets))
+    if is_training:
+        return (tokens + sum(prompts)) / len(examples), 0
+    too_long = sum(len(target) > longest for target in targets)
+    return tokens / len(examples), too_long
 
 
 def _find_remedy_for_room(cell: Cell, needed: int, new_tokens: int) -> str:

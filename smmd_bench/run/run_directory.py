@@ -106,13 +106,18 @@ class RunDirectory:
         contents = filter(None, (stored.receipt, stored.selection, stored.decoding))
         return [note for content in contents for note in content.get("notes", ())]
 
+    @property
+    def nearest(self) -> Path:
+        """The folder, or the nearest one above it that is there."""
+        parents = (self.path, *self.path.absolute().parents)
+        return next(path for path in parents if path.exists())
+
     def require_place(self) -> None:
         """Raise UserError if the folder holds something that is not a run, or cannot be made."""
         # A plan of a run needs no permission to write.
         if (self.path / "manifest.json").exists():
             return
-        parents = (self.path, *self.path.absolute().parents)
-        nearest = next(path for path in parents if path.exists())
+        nearest = self.nearest
         if not (nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK)):
             raise UserError(
                 f"The output folder {self.path} cannot be made, as {nearest} is no folder that may "

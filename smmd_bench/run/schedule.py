@@ -7,30 +7,25 @@ untuned base goes first, and nothing is trained on it before it is decoded: an e
 run a model says so at once. A tuned cell waits for its trials.
 """
 
+import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from heapq import nlargest
 from itertools import chain
 from typing import Any
 
-from ..contracts import Job, JobQueue, JobResult, Resources
+from ..contracts import Job, JobQueue, JobResult
 from ..decoding.selection import select_weights
 from ..errors import CellSkippedError, UserError
 from ..experiment.cell import Cell
 from ..plugin_system.registry import plugin_files
 from ..storage.cell import failure_file
 from .cell_json import cell_to_json
-from .decodable import ENOUGH, Base, DecodableBase, base_of
+from .decodable import Base, DecodableBase, base_of
+from .needs import estimate_resources
 from .run_directory import RunDirectory, Stage, record_failure
 
 # One job for all would leave slots idle, and one a cell start too many processes.
 MEASURED_AT_A_TIME = 25
-_SMALL = {"train": 200_000_000, "decode": 50_000_000}
-"""Weights below which a second thread helps less than a second job. On two cores two threads train
-`builtin/tiny` at 5.6 steps a second, two jobs 5.1 each; SmolLM2-135M by LoRA 1.0, two 1.0 each."""
-# What a process takes beside the weights of its model.
-_PROCESS_GB = 2.5
-_FLOATS_A_WEIGHT = {"full": 4, "lora": 1}  # with gradient and AdamW's two moments
 
 Missing = dict[Cell, Stage]
 """Unfinished cells, and the first stage that each of them lacks."""
@@ -56,8 +51,10 @@ class Schedule(JobQueue):
         self.track = track
         self.has_several_places = len({(cell.model, cell.task) for cell in cells}) > 1
         self.todo = [*cells]
+        self.missing: Missing = {}
         self.cells: dict[str, list[Cell]] = {}
         self.running: dict[str, list[Cell]] = {}
+        self.taken: dict[str, float] = {}  # when each job was begun
 
         # Another command tries failed cells again; a loss that cannot apply stays skipped.
         for cell in cells:
@@ -70,6 +67,7 @@ class Schedule(JobQueue):
         job = super().take(fits)
         if job is not None:
             self.running[job.name] = self.cells[job.name]
+            self.taken[job.name] = time.monotonic()
         return job
 
     def end(self, result: JobResult) -> None:
@@ -92,7 +90,7 @@ class Schedule(JobQueue):
         # A selection can finish a trial, and names the folder of a decoding.
         self._select_weights()
         missing = self._drop_failed(self.run.missing(self.todo))
-        self.todo = [*missing]
+        self.missing, self.todo = missing, [*missing]
 
         # A job of which a cell has failed since is made anew, of the others.
         self.waiting = [
@@ -287,59 +285,3 @@ def _make_similar_error(failure: Mapping[str, Any], sentence: str) -> Exception 
     if failure["skipped"]:
         return CellSkippedError(sentence)
     return UserError(sentence) if failure["user_error"] else sentence
-
-
-def estimate_resources(stage: str, cell: Cell) -> Resources:
-    """Estimate what a job of that stage needs for the model of a cell."""
-    if stage == "measure":
-        return Resources(memory_gb=_PROCESS_GB)
-
-    weights = cell.card.parameter_count()
-    weights_gb = 4 * weights / 2**30  # float32
-    # An engine holds the weights and its cache, a training their gradients and moments.
-    if stage == "train":
-        memory = _PROCESS_GB + _FLOATS_A_WEIGHT[cell.recipe.method] * weights_gb
-    else:
-        memory = _PROCESS_GB + weights_gb + cell.engine_settings.memory_gb
-
-    threads = 1 if weights < _SMALL[stage] else None
-    return Resources(gpus=1, threads=threads, memory_gb=memory)
-
-
-def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
-    """Estimate the bytes of weights on the disk when these cells are finished, and at most before:
-    a cell in training has the Trainer's last two states, and one that waits for its decoding every
-    epoch."""
-    kept = 0
-    single: list[int] = []
-    every_epoch: list[int] = []
-    bases = set()
-    # A row and a trial may be one training.
-    for cell in dict.fromkeys(cells):
-        trains_nothing = cell.is_base or cell.source or cell.grid
-        if trains_nothing:
-            continue
-        bases.add(base_of(cell))
-        size = 4 * _saved_weights(cell)  # float32
-        epochs = size * cell.recipe.epochs
-        single.append(size)
-        every_epoch.append(epochs)
-
-        # The selected epoch stays beside the others, where these are kept.
-        kept += size
-        if cell.recipe.keep_epochs:
-            kept += epochs
-
-    # While an engine decodes as many cells of a base as it is worth, as many more are trained.
-    number_waiting = slots + 2 * ENOUGH * len(bases)
-    waiting = sum(nlargest(number_waiting, every_epoch))
-    states = 2 * 3 * sum(nlargest(slots, single))  # with AdamW's moments
-    return kept, kept + waiting + states
-
-
-def _saved_weights(cell: Cell) -> int:
-    from ..models.loading import adapter_weights
-
-    if cell.recipe.method == "full":
-        return cell.card.parameter_count()
-    return adapter_weights(cell.card, cell.recipe.lora_targets, cell.recipe.lora_rank)

@@ -16,11 +16,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
 from typing import Any
-from unittest.mock import patch
 
 from filelock import FileLock
 
-from ..errors import UserError, reason_of
+from ..errors import UnreachableError, UserError, reason_of
 from .addresses import cache_folder, digest_of_files
 from .files import write_text
 
@@ -151,7 +150,8 @@ def parts_of(file: Path) -> list[Path]:
 
 
 def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> Path:
-    """Fetch the folder of a snapshot from the hub. Raises UserError if `what` cannot be fetched."""
+    """Fetch the folder of a snapshot from the hub. Raises UnreachableError if `what` cannot be
+    fetched."""
     from huggingface_hub import snapshot_download
 
     with explain_hub(f"{what} cannot be fetched from the hub", remedy):
@@ -160,13 +160,13 @@ def fetch_snapshot(what: str, remedy: str, repository: str, **options: Any) -> P
 
 @contextmanager
 def explain_hub(problem: str, remedy: str) -> Iterator[None]:
-    """Within `with_hub`, raises UserError for any error of the hub's clients."""
+    """Within `with_hub`, raises UnreachableError for any error of the hub's clients."""
     with with_hub() as offline:
         try:
             yield
         except Exception as error:  # whatever lies between here and the hub
             reason = offline or reason_of(error)
-            raise UserError(f"{problem} ({reason}): {remedy}.") from error
+            raise UnreachableError(f"{problem} ({reason}): {remedy}.") from error
 
 
 @contextmanager
@@ -176,8 +176,12 @@ def with_hub() -> Iterator[str | None]:
     from huggingface_hub import constants
 
     why = _find_problem()
-    with patch.object(constants, "HF_HUB_OFFLINE", why is not None):
+    was_offline = constants.HF_HUB_OFFLINE
+    constants.HF_HUB_OFFLINE = why is not None
+    try:
         yield why
+    finally:
+        constants.HF_HUB_OFFLINE = was_offline
 
 
 def _find_problem() -> str | None:

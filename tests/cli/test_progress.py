@@ -15,10 +15,10 @@ def say(monkeypatch):
     monkeypatch.setattr(progress.time, "monotonic", lambda: clock[0])
     with progress.show_progress(Console(file=file, width=20)) as tell:
 
-        def after(seconds, what, done, total):
+        def after(seconds, *told):
             clock[0] += seconds
             length = len(file.getvalue())
-            tell(what, done, total)
+            (tell.show_plan if len(told) == 1 else tell)(*told)
             return file.getvalue()[length:].splitlines()
 
         yield after
@@ -46,3 +46,27 @@ def test_a_message_stands_on_a_line_of_its_own_however_long(say):
     assert say(0, "a note of [red]: " + "long " * 9, 0, 0) == [
         "a note of [red]: " + "long " * 9
     ]
+
+
+def test_the_plan_has_a_line_now_and_then_and_as_a_training_ends(say):
+    assert say(0, "Plan: 0 of 2 trainings done") == ["Plan: 0 of 2 trainings done"]
+    assert say(61, "Plan: 0 of 2 trainings done") == []
+    left = "Plan: 0 of 2 trainings done, about 9 min left, ends about 10:30"
+    assert say(0, left) == [left]
+    assert say(59, left.replace("9", "8")) == []
+    assert say(1, left.replace("9", "8")) == [left.replace("9", "8")]
+    assert say(1, left.replace("0 of", "1 of")) == [left.replace("0 of", "1 of")]
+
+
+def test_on_a_terminal_the_plan_stands_above_the_bars_and_the_last_bars_are_seen():
+    terminal = Console(file=io.StringIO(), force_terminal=True, width=80, height=8)
+    with progress.show_progress(terminal) as tell:
+        for number in range(9):
+            tell(f"train {number}", 2, 2)
+        tell("train 9", 1, 2)
+        tell.show_plan("Plan: 9 of 10 trainings done")
+        paper = Console(file=io.StringIO(), width=80)
+        paper.print(*tell.get_renderables(), sep="\n")
+    first, *bars = paper.file.getvalue().splitlines()
+    assert first == "Plan: 9 of 10 trainings done"
+    assert [bar[:7] for bar in bars] == [f"train {number}" for number in range(4, 10)]

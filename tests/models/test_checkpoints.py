@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 from transformers import LlamaConfig
 
-from smmd_bench.cli import execution
+from smmd_bench.cli import plan
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.checkpoints import training_bytes
 from smmd_bench.plugin_system.registry import load
@@ -58,7 +58,7 @@ def test_a_plan_suggests_to_share_a_gpu_that_has_room_for_two_trainings(
     monkeypatch.setattr("torch.cuda.device_count", lambda: int(room > 0))
     monkeypatch.setattr("torch.cuda.get_device_properties", lambda index: gpu)
 
-    sentences = [*execution._suggest_sharing(cells, load("executors", spec))]
+    sentences = [*plan._suggest_sharing(cells, load("executors", spec))]
     assert bool(sentences) == suggests
     for sentence in sentences:
         assert "[trainings_per_gpu=2]` lets them share it." in sentence

@@ -9,8 +9,9 @@ from smmd_bench.errors import UserError
 from smmd_bench.experiment.experiment import Experiment
 from smmd_bench.models.loading import add_adapter, load_model
 from smmd_bench.run import schedule
+from smmd_bench.run.needs import disk_bytes
 from smmd_bench.run.run_directory import RunDirectory, record_failure
-from smmd_bench.run.schedule import Schedule, disk_bytes
+from smmd_bench.run.schedule import Schedule
 from smmd_bench.storage.addresses import file_word
 from smmd_bench.storage.files import read_json
 
