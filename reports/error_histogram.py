@@ -6,7 +6,7 @@ and of each the examples that both answer with a number. So no third loss change
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar
 
@@ -22,9 +22,14 @@ from smmd_bench.publishing.style import (
     shortened,
 )
 from smmd_bench.publishing.tables import DASH, number, with_interval
-from smmd_bench.results.baselines import REFERENCE
-from smmd_bench.results.pairing import drop_short_variants, order_losses
+from smmd_bench.results.pairing import drop_short_variants
 
+from ._common_errors import (
+    count_in_units,
+    describe_units,
+    order_pairs,
+    select_common_errors,
+)
 from ._panels import (
     FEWEST,
     LIMITS,
@@ -34,15 +39,7 @@ from ._panels import (
     select_panels,
 )
 from ._paper import find_published
-from ._results import (
-    PAIR,
-    Pair,
-    explain_no_numbers,
-    list_numeric_tasks,
-    select_measured,
-    select_pair,
-    select_rows,
-)
+from ._results import PAIR, Pair, explain_no_numbers, select_pair, select_rows
 from ._text import describe_row, drop_dashes_below, format_mean, make_artefact
 
 if TYPE_CHECKING:
@@ -52,8 +49,9 @@ if TYPE_CHECKING:
 LOSSES = 5
 """Losses over the reference that are drawn at most."""
 KEY = [*PAIR, "pair", "loss"]
-TICKS = {0: "0", 1: "1", 10: "10", 100: "100", 1e3: "10³", 1e4: "10⁴", 1e5: "10⁵"}
-"""Errors that the axis names."""
+TICKS = (0, 1, 10, 100, 10**3, 10**4, 10**5)
+"""Errors that the axis names, in units of the last place."""
+POWERS = {10**3: "10³", 10**4: "10⁴", 10**5: "10⁵"}
 EDGES = np.linspace(0, 6, 25)
 """Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are counted as outside."""
 QUANTILE = 0.9
@@ -67,49 +65,6 @@ SHOWN = (
     "(grey area). p90: the 90th percentile of the absolute error, mean over seeds; of one seed "
     f"with an interval by order statistics. {SUBSET} {LIMITS}"
 )
-
-
-def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
-    """One row an answer to an example that a loss and the reference both answer with a number.
-
-    `pair` is the loss beside the reference, `loss` whose answer it is, `error` is |ŷ - y|. The
-    reference is cross-entropy, or the first loss where the run has none or did not train.
-    """
-    cells = select_measured(run.cells)
-    has_numbers = cells["task"].isin(list_numeric_tasks(run))
-    cells = cells[has_numbers & (cells["loss"] != "base")]
-    blocks = []
-    for _, group in cells.groupby(PAIR):
-        # Model by model and task by task: the scores of a whole run may not fit into memory.
-        losses = [*map(str, group["loss"].sort_values().unique())]
-        reference = _select_reference(run, losses)
-        scores = run.read("scores", ["uid", "error", *columns], group["address"])
-        valid = scores.dropna(subset="error").astype({"error": "float64"})
-
-        for loss in losses:
-            # Two rows of a seed and example: both losses answer it. The reference beside itself
-            # has one of each, and so no block.
-            answers = valid[valid["loss"].isin([loss, reference])]
-            is_common = answers.duplicated(["seed", "uid"], keep=False)
-            blocks.append(answers[is_common].assign(pair=loss))
-    if not blocks:
-        return pd.DataFrame()
-    return order_pairs(pd.concat(blocks), run)
-
-
-def _select_reference(run: Run, losses: Sequence[str]) -> str:
-    """Cross-entropy where it was trained here; a file of completions may be called `ce`, too."""
-    if REFERENCE in losses and "predictions" not in run.manifest:
-        return REFERENCE
-    return losses[0]
-
-
-def order_pairs(data: pd.DataFrame, run: Run) -> pd.DataFrame:
-    """The frame with model, task, pair and loss as categoricals in the order of the run."""
-    data = order_losses(data, run.cells)
-    return data.assign(
-        pair=pd.Categorical(data["pair"], run.cells["loss"].cat.categories)
-    )
 
 
 @dataclass(frozen=True)
@@ -155,8 +110,9 @@ class ErrorHistogram:
         by_panel = enough.assign(loss=enough["pair"])
         drawn = select_panels(by_panel, self.groups, LOSSES)
         figure = self.figure(common, enough, drawn) if drawn else None
+        text = f"{self.caption_text} {describe_units(common['unit'].unique())}".strip()
         return make_artefact(
-            run, run.cells, self.caption_text, table=table, figure=figure, data=data
+            run, run.cells, text, table=table, figure=figure, data=data
         )
 
     def bins(self, common: pd.DataFrame) -> pd.DataFrame:
@@ -193,7 +149,8 @@ class ErrorHistogram:
 
     def find_bins(self, common: pd.DataFrame) -> pd.DataFrame:
         """The answers with their bin."""
-        places = np.searchsorted(EDGES, np.log10(common["error"] + 1), side="right") - 1
+        counts = count_in_units(common["error"], common["unit"])
+        places = np.searchsorted(EDGES, np.log10(counts + 1), side="right") - 1
         return common.assign(bin=places)
 
     def rows(
@@ -231,15 +188,16 @@ class ErrorHistogram:
 
         by_seed = common.groupby([*KEY, "seed"])
         p90 = by_seed["error"].quantile(QUANTILE)
+        units = common.groupby(PAIR)["unit"].first()
 
         for (axes,), (pair, losses) in zip(grids, drawn.items(), strict=True):
             block = select_pair(data, pair)
             for axis, loss in zip(axes, losses, strict=True):
                 panel = select_rows(block, pair=loss)
-                _draw_panel(axis, panel, p90[(*pair, loss)], letters)
+                _draw_panel(axis, panel, p90[(*pair, loss)], units[pair], letters)
 
             is_drawn = block["pair"].isin(losses)
-            _scale_axes(axes[0], block[is_drawn])
+            _scale_axes(axes[0], block[is_drawn], units[pair])
 
         # Drawn for the legend alone.
         axis.plot([], [], "|", color="black", markersize=11, label=P90)
@@ -247,7 +205,7 @@ class ErrorHistogram:
         return figure
 
 
-def _scale_axes(axis: Axes, block: pd.DataFrame) -> None:
+def _scale_axes(axis: Axes, block: pd.DataFrame, unit: float) -> None:
     """The scale of a block of panels, which share their axes, from those that are drawn."""
     highest = max(block["share"].max(), 1)
 
@@ -264,15 +222,21 @@ def _scale_axes(axis: Axes, block: pd.DataFrame) -> None:
     last = max(1.1, min(farthest, EDGES[-1]))
     # On a long axis 1 would touch 0.
     marks = {}
-    for error, text in TICKS.items():
-        if error != 1 or last < 3:
-            marks[np.log10(error + 1)] = text
+    for count in TICKS:
+        if count != 1 or last < 3:
+            marks[np.log10(count + 1)] = _name_error(count * unit)
     axis.set_xticks([*marks], [*marks.values()])
     axis.set_xlim(0, last)
 
 
+def _name_error(error: float) -> str:
+    """0.01, 1, 10³."""
+    # Hundredths a thousand times are 10.0.
+    return POWERS.get(round(error), f"{error:g}")
+
+
 def _draw_panel(
-    axis: Axes, data: pd.DataFrame, p90: pd.Series[float], letters: int
+    axis: Axes, data: pd.DataFrame, p90: pd.Series[float], unit: float, letters: int
 ) -> None:
     """The histograms of a loss and its reference, with the mean over seeds of their `p90`."""
     inside = data[np.isfinite(data["high"])]
@@ -289,7 +253,7 @@ def _draw_panel(
         line = styles[name].lined()
         shares = select_rows(inside, loss=name)["share"]
         axis.stairs(shares, EDGES, linewidth=1.5, **line)
-        axis.axvline(np.log10(means[name] + 1), linewidth=1, **line)
+        axis.axvline(np.log10(means[name] / unit + 1), linewidth=1, **line)
 
         # A legend shows an outline as a box; the line of an empty plot stands there instead.
         axis.plot([], [], label=loss_label(name), **line)

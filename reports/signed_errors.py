@@ -12,6 +12,7 @@ import pandas as pd
 from smmd_bench.publishing.style import GREY, folded, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, with_interval
 
+from ._common_errors import count_in_units
 from ._panels import LIMITS, count_letters, make_blocks, name_pair, select_panels
 from ._results import Pair, select_pair, select_rows
 from ._text import describe_row
@@ -27,7 +28,7 @@ SHOWN = (
     "Answers to the n examples with that last digit, by the answer minus the true one: a bar above "
     "the line is a larger share than the reference's. Whiskers: 95 % over examples, one test a bar "
     "and not corrected. Answers further off are counted and not drawn; true answers that are no "
-    f"whole number are left out. {SUBSET} {LIMITS}"
+    f"whole number of units are left out. {SUBSET} {LIMITS}"
 )
 
 
@@ -68,14 +69,16 @@ class SignedErrors(ErrorHistogram):
         return digits.merge(bins, how="cross")
 
     def find_bins(self, common: pd.DataFrame) -> pd.DataFrame:
-        """The answers to whole numbers with the last digit of these and the bin of the error."""
+        """The answers to whole numbers of units, with the last digit and the bin of the error."""
         answer = common["answer"].astype("float64")
         error = common["parsed"].astype("float64") - answer
-        steps = np.searchsorted(BOUNDS, error.abs())
-        frame = common.assign(digit=answer.abs() % 10, side=np.sign(error) * steps)
+        units_of_error = count_in_units(error, common["unit"])
+        steps = np.searchsorted(BOUNDS, units_of_error.abs())
 
+        units = count_in_units(answer, common["unit"])
+        frame = common.assign(digit=units.abs() % 10, side=np.sign(error) * steps)
         # Beyond 2^53 a float64 does not know its last digit.
-        is_whole = (answer % 1 == 0) & (answer.abs() <= 2**53)
+        is_whole = (units % 1 == 0) & (units.abs() <= 2**53)
         return frame[is_whole]
 
     def rows(
@@ -135,8 +138,10 @@ class SignedErrors(ErrorHistogram):
         letters = count_letters(len(losses))
         for axis, loss in zip(axes[0], losses, strict=True):
             axis.set_title(folded(loss_label(loss), letters))
+        unit = answers["unit"].iloc[0]
+        place = "" if unit == 1 else f" (in {unit:g})"
         for axis in axes[-1]:
-            axis.set_xlabel("answer − truth")
+            axis.set_xlabel(f"answer − truth{place}")
         axes[0, 0].set_ylim(-1.1 * farthest, 1.1 * farthest)
         _mark_errors(axes[0, 0])
         return figure

@@ -4,11 +4,8 @@ import random
 
 import numpy as np
 import pytest
-from smmd_bench.reports.error_histogram import (
-    EDGES,
-    ErrorHistogram,
-    select_common_errors,
-)
+from smmd_bench.reports._common_errors import find_unit, select_common_errors
+from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram
 from smmd_bench.reports.scale_errors import ScaleErrors, count_categories
 from smmd_bench.reports.signed_errors import SignedErrors
 
@@ -137,6 +134,50 @@ def test_planted_errors_fall_in_known_bins_of_their_digit(tmp_path):
     # It does not parse, so that the other has it neither.
     for loss in ("ce", "smmd"):
         assert bins(data, loss, 7) == {}
+
+
+@pytest.mark.parametrize(
+    ("answers", "unit"),
+    [
+        ([], 1),
+        ([3, -10, 2**53], 1),
+        ([39.07, 7.5, 12], 0.01),
+        ([0.5, 12.5] + [3] * 8, 0.1),
+        ([0.5] + [3] * 9, 1),
+        ([1 / 3, 2 / 3], 1),
+    ],
+)
+def test_a_unit_is_the_place_of_the_last_digit_of_most_answers(answers, unit):
+    assert find_unit(np.array(answers, dtype=np.float64)) == unit
+
+
+def test_prices_are_counted_in_cents(tmp_path):
+    answers = ["39.07", "56.19", "77.68", "0.29", "1.00"]
+    ce = ["39.08", "56.19", "77.38", "0.28", "2.00"]
+    texts = {"ce": ce, "smmd": answers}
+    artefact = signed(tmp_path, answers, texts)
+    assert "count in their last place, 0.01." in artefact.caption
+    assert bins(artefact.data, "ce", 7) == {(0, 1): 1}
+    assert bins(artefact.data, "ce", 8) == {(-30, -10): 1}
+
+    of_nine = bins(artefact.data, "ce", 9)
+    assert of_nine == {(-1, 0): 1, (0, 0): 1}
+    of_zero = bins(artefact.data, "ce", 0)
+    assert of_zero == {(30, 100): 1}
+
+    # log10 of 0 + 1, twice of 1 + 1, of 30 + 1 and of 100 + 1 cents
+    errors = histogram(tmp_path / "more", answers, texts).data
+    filled = errors[(errors["count"] > 0) & (errors["loss"] == "ce")]
+    assert filled["low"].tolist() == [0, 0.25, 1.25, 2]
+    assert filled["count"].tolist() == [1, 2, 1, 1]
+
+
+def test_the_axis_names_errors_and_not_cents(tmp_path):
+    answers = ["39.07", "56.19"] * 20
+    texts = {"ce": ["39.07", "58.19"] * 20, "smmd": answers}
+    axis = histogram(tmp_path, answers, texts).figure.axes[0]
+    labels = [label.get_text() for label in axis.get_xticklabels()]
+    assert labels[:4] == ["0", "0.01", "0.1", "1"]
 
 
 def test_a_bar_is_the_difference_of_the_shares_of_both(tmp_path):

@@ -7,7 +7,7 @@ import pytest
 
 from smmd_bench.contracts import Job, JobResult
 from smmd_bench.experiment.experiment import Experiment
-from smmd_bench.run import pace
+from smmd_bench.run import plan_progress
 from smmd_bench.run.measured_pace import measure_pace
 from smmd_bench.run.pace import Pace, Work, span, times_of, works_of
 from smmd_bench.run.plan_progress import PlanProgress
@@ -49,7 +49,7 @@ class Run:
 
     def __init__(self, monkeypatch, cells):
         self.clock = 0.0
-        monkeypatch.setattr(pace.time, "monotonic", lambda: self.clock)
+        monkeypatch.setattr(plan_progress.time, "monotonic", lambda: self.clock)
         base, ce, smmd = cells
         trained = {"receipt": {}}
         self.stored = {}
