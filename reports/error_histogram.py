@@ -220,13 +220,22 @@ def _scale_axes(axis: Axes, block: pd.DataFrame, unit: float) -> None:
     # Of an answer beyond the last edge the bin has no end.
     farthest = block.loc[block["count"] > 0, "high"].max()
     last = max(1.1, min(farthest, EDGES[-1]))
-    # On a long axis 1 would touch 0.
+    axis.set_xlim(0, last)
+    _mark_errors(axis, unit)
+
+
+def _mark_errors(axis: Axes, unit: float) -> None:
+    """Ticks at errors of so many units, for which the axis has limits."""
+    last = axis.get_xlim()[1]
     marks = {}
     for count in TICKS:
+        # On a long axis 1 would touch 0.
         if count != 1 or last < 3:
-            marks[np.log10(count + 1)] = _name_error(count * unit)
-    axis.set_xticks([*marks], [*marks.values()])
-    axis.set_xlim(0, last)
+            place = np.log10(count + 1)
+            marks[place] = _name_error(count * unit)
+
+    inside = {place: text for place, text in marks.items() if place <= last}
+    axis.set_xticks([*inside], [*inside.values()])
 
 
 def _name_error(error: float) -> str:

@@ -70,15 +70,19 @@ class SignedErrors(ErrorHistogram):
 
     def find_bins(self, common: pd.DataFrame) -> pd.DataFrame:
         """The answers to whole numbers of units, with the last digit and the bin of the error."""
+        unit = common["unit"]
         answer = common["answer"].astype("float64")
-        error = common["parsed"].astype("float64") - answer
-        units_of_error = count_in_units(error, common["unit"])
-        steps = np.searchsorted(BOUNDS, units_of_error.abs())
+        parsed = common["parsed"].astype("float64")
+        errors = count_in_units(parsed - answer, unit)
+        steps = np.searchsorted(BOUNDS, errors.abs())
+        sides = np.sign(errors) * steps
 
-        units = count_in_units(answer, common["unit"])
-        frame = common.assign(digit=units.abs() % 10, side=np.sign(error) * steps)
+        # The last digit is that of the answer in units.
+        counts = count_in_units(answer, unit)
+        sizes = counts.abs()
+        frame = common.assign(digit=sizes % 10, side=sides)
         # Beyond 2^53 a float64 does not know its last digit.
-        is_whole = (units % 1 == 0) & (units.abs() <= 2**53)
+        is_whole = (sizes % 1 == 0) & (sizes <= 2**53)
         return frame[is_whole]
 
     def rows(
