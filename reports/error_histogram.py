@@ -215,7 +215,8 @@ def _scale_axes(axis: Axes, block: pd.DataFrame, unit: float) -> None:
     axis.set_yscale("function", functions=root)
     ticks = (0, 1, 5, 10, 20, 40, 60, 80, 100)
     axis.set_yticks([tick for tick in ticks if tick <= highest])
-    axis.set(ylabel="Answers (%),\nsquare-root scale", ylim=(0, 1.06 * highest))
+    axis.set_ylabel("Answers (%),\nsquare-root scale")
+    axis.set_ylim(0, 1.06 * highest)
 
     # Of an answer beyond the last edge the bin has no end.
     farthest = block.loc[block["count"] > 0, "high"].max()
