@@ -48,7 +48,7 @@ def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def find_unit(answers: NDArray[np.float64]) -> float:
-    """The largest of 1, 0.1, ..., 0.0001 of which nine in ten answers [n] are multiples: 0.01 of
+    """The largest of 1, 0.1, ..., 0.0001 of which half of the answers [n] are multiples: 0.01 of
     prices. 1 where there is none, as of thirds, and of no answers."""
     if not answers.size:
         return 1.0
@@ -56,7 +56,7 @@ def find_unit(answers: NDArray[np.float64]) -> float:
         counts = answers * 10**decimals
         # 39.07 is 3907.0000000000005 hundredths.
         is_multiple = np.isclose(counts, counts.round(), rtol=1e-12, atol=1e-9)
-        if is_multiple.mean() >= 0.9:
+        if is_multiple.mean() >= 0.5:
             return float(10.0**-decimals)
     return 1.0
 
