@@ -15,7 +15,11 @@ class UserError(Exception):
 
 
 class UnreachableError(UserError):
-    """What is neither here nor, as there is no network, to be fetched."""
+    """What is neither here nor to be fetched; `reason` says why, in a clause."""
+
+    def __init__(self, problem: str, reason: str, remedy: str) -> None:
+        super().__init__(f"{problem} ({reason}): {remedy}.")
+        self.reason = reason
 
 
 class CellSkippedError(Exception):

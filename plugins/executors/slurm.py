@@ -26,8 +26,7 @@ from smmd_bench.run.process import GpuExecutor, WorkerProcess, run_alone, was_ki
 
 @dataclass(frozen=True)
 class SlurmExecutor(GpuExecutor):
-    """A Slurm job for each training, or for those that share a GPU, and for each engine, on a
-    folder that all nodes see."""
+    """A Slurm job for each training or engine (or for trainings that share a GPU)."""
 
     name: ClassVar[str] = "slurm"
 

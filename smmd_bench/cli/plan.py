@@ -14,7 +14,7 @@ from typing import Any, get_args
 from rich.filesize import decimal
 
 from ..contracts import Executor, Split
-from ..errors import UnreachableError, UserError, reason_of
+from ..errors import UnreachableError, UserError
 from ..experiment.cell import Cell
 from ..experiment.file import ExperimentFile
 from ..plugin_system.checked_task import notes_of
@@ -108,9 +108,9 @@ def _present_unreachable(
     named += [f"the data of {task}" for task in tasks]
     words = ["smmd-bench prepare", *tasks, *(f"--model {model}" for model in models)]
     return UserError(
-        f"Not looked up: {', '.join(named)}, which cannot be fetched "
-        f"({reason_of(error.__cause__ or error)}): run `{' '.join(words)}` where there is a "
-        "network, or give local folders with --model and --data-dir."
+        f"Not looked up: {', '.join(named)}, which cannot be fetched ({error.reason}): run "
+        f"`{' '.join(words)}` where there is a network, or give local folders with --model and "
+        "--data-dir."
     )
 
 

@@ -139,8 +139,8 @@ def _show_answers(
     """Show the first of the answers of each cell, and how many there are."""
     if not found:
         raise UserError(
-            f"No such cell of {run.path} is measured, or none has an opponent of its seed: "
-            "`smmd-bench show` lists the cells."
+            f"No such cell of {run.path} is measured, or none has an opponent of its seed, as the "
+            "reference itself: `smmd-bench show` lists the cells."
         )
     if as_json:
         cells: list[dict[str, Any]] = []

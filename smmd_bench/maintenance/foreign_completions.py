@@ -232,7 +232,8 @@ def _write_manifest(
 
 def _choose_labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
     """Choose what tables call the files: by default their stems, without what lm-eval and lighteval
-    write around the task in them; where files of several folders have one name, the folders'."""
+    write around the task in them; where files of several folders have one name, the models of
+    these."""
     number = len(files)
     if given and len(given) != number:
         raise UserError(
@@ -246,7 +247,10 @@ def _choose_labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
         labels = [_SAMPLES.sub(r"\1", stem) for stem in stems]
         # lm-eval writes the same name into a folder for each model.
         if len({*labels}) == 1 < number:
-            labels = [file.resolve().parent.name for file in files]
+            folders = [file.resolve().parent.name for file in files]
+            # Of org__model, as lm-eval spells it, the model alone where that names one.
+            models = [folder.rpartition("__")[2] for folder in folders]
+            labels = models if len({*models}) == number else folders
 
     # Tables write ce as CE.
     spellings = {label.casefold() for label in labels}

@@ -40,10 +40,11 @@ def find_samples(folder: Path, task: str) -> list[Path]:
             "file of completions."
         )
     if task not in newest and len(newest) > 1:
-        example = max(newest[min(newest)].values())
+        examples = sorted(newest[min(newest)].values())
+        flags = " ".join(f"--predictions {file}" for file in examples)
         raise UserError(
-            f"{folder} has samples of {', '.join(sorted(newest))}, and none of {task}: give one of "
-            f"the files, such as --predictions {example}."
+            f"{folder} has samples of {', '.join(sorted(newest))}, and none of {task}: give the "
+            f"files of one of them, such as {flags}."
         )
     return list(newest.get(task, newest[min(newest)]).values())
 

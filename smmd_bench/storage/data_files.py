@@ -166,7 +166,7 @@ def explain_hub(problem: str, remedy: str) -> Iterator[None]:
             yield
         except Exception as error:  # whatever lies between here and the hub
             reason = offline or reason_of(error)
-            raise UnreachableError(f"{problem} ({reason}): {remedy}.") from error
+            raise UnreachableError(problem, reason, remedy) from error
 
 
 @contextmanager

@@ -7,6 +7,7 @@ from fractions import Fraction
 import pandas as pd
 import pytest
 
+from smmd_bench.storage.files import read_json
 from tests.conftest import DATA
 
 from .conftest import run_here
@@ -58,6 +59,14 @@ def test_a_folder_stands_for_the_samples_in_it(tmp_path):
     done = call(tmp_path, f"score --task {TASK} --predictions results --partial")
     assert done.returncode == 0
     assert "576316.jsonl: 5 completions by prompt." in done.stdout
+
+    # lm-eval spells org/model and the path of a model with __.
+    shutil.copytree(place, tmp_path / "results/__home__me__other")
+    command = f"score --task {TASK} --predictions results --partial --out two --json"
+    both = call(tmp_path, command)
+    assert both.returncode == 0
+    manifest = read_json(tmp_path / "two/manifest.json")
+    assert manifest["experiment"]["losses"] == ["other", "model"]
 
 
 def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing_to_do(

@@ -49,13 +49,12 @@ def train(model, out, chat, method, task="arithmetic[level=easy,operations=1]"):
     return read_run(out)
 
 
-def exported_answer(folder, monkeypatch, base):
+def exported_answer(folder, monkeypatch):
     """The function that the card of folder's only exported cell defines, run beside its weights."""
     call("export run --out=out", folder)
     (exported,) = (folder / "out").iterdir()
     (code,) = CODE.findall((exported / "README.md").read_text())
     monkeypatch.chdir(exported)
-    code = code.replace('BASE = "chatty"', f'BASE = "{base}"')
     names = {}
     exec(compile(code, "README.md", "exec"), names)
     return names["answer"]
@@ -67,7 +66,7 @@ def test_the_code_of_the_card_gives_the_runs_answers(
     model, tmp_path, monkeypatch, method, chat
 ):
     run = train(model, tmp_path / "run", chat, method)
-    answer = exported_answer(tmp_path, monkeypatch, model)
+    answer = exported_answer(tmp_path, monkeypatch)
 
     completions = run.completions
     answers = [answer(prompt) for prompt in completions["prompt"]]
@@ -80,7 +79,7 @@ def test_the_code_of_the_card_gives_the_runs_answers(
 def test_the_code_of_a_card_with_pictures_gives_the_runs_answers(tmp_path, monkeypatch):
     task = "chartqa[charts=plain]"
     run = train("builtin/tiny-vl", tmp_path / "run", "true", "full", task)
-    answer = exported_answer(tmp_path, monkeypatch, "")
+    answer = exported_answer(tmp_path, monkeypatch)
     for row in run.completions.itertuples():
         picture = Image.open(row.image)
         assert answer(row.prompt, picture) == row.completion
