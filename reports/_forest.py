@@ -28,6 +28,8 @@ NOISE = ", other seeds"
 GROUPS, WIDEST = 8, 3.0
 """Models and tasks drawn at most, and how far an axis goes, in units of the largest difference or
 of the median of those that could be found."""
+LETTERS = 24
+"""Letters of a line that names a loss."""
 BAND = "#D9DCDF"
 COLOURS = {"better": "#1B5E20", "worse": "#A01313"}
 """Of the words; those of the losses are others."""
@@ -80,7 +82,7 @@ def _draw_block(
         name = loss_label(loss)
         if loss == other:
             name += NOISE
-        names.append(shortened(name, 24))
+        names.append(_fold_name(name))
 
     axes = part.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
     for axis, rows in zip(axes, metrics, strict=True):
@@ -89,6 +91,16 @@ def _draw_block(
     # The rows of all panels are those of the first, from the top.
     axes[0].set_yticks(range(len(losses)), names)
     axes[0].set_ylim(len(losses) - 0.5, -0.5)
+
+
+def _fold_name(name: str) -> str:
+    """A name in two lines at most, which its row has room for; it breaks at its commas."""
+    if len(name) <= LETTERS:
+        return name
+    lines = folded(name, LETTERS).split("\n")
+    if len(lines) > 2:
+        lines = [lines[0], shortened(f"… {lines[-1]}", LETTERS)]
+    return "\n".join(lines)
 
 
 def _add_legend(figure: Figure) -> None:

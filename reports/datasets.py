@@ -98,8 +98,8 @@ def _find_published_sizes(run: Run, task: str) -> dict[str, int | None]:
 
 TASKS, ROWS, COLUMNS = 6, 2, 4
 """Tasks drawn at most, rows of each, and examples of a row."""
-LETTERS, LINES = 38, 6
-"""Letters of a line that a column holds, and lines of a prompt."""
+LETTERS, LINES, TRUTH = 34, 6, 3
+"""Letters of a line that a column holds, also of digits; lines of a prompt, and of an answer."""
 PICTURE = 1.45
 """Inches of the height of a picture."""
 LARGEST = 512
@@ -176,7 +176,7 @@ def _draw_figure(run: Run, blocks: list[pd.DataFrame]) -> Figure:
 
 
 def _write_text(example: Mapping[Hashable, Any]) -> str:
-    """The prompt from its beginning, line by line, and the end of the true answer."""
+    """The prompt and the true answer, line by line; of long ones the middle is left out."""
     lines = []
     for line in str(example["prompt"]).splitlines():
         lines += textwrap.wrap(line, LETTERS)
@@ -184,11 +184,12 @@ def _write_text(example: Mapping[Hashable, Any]) -> str:
     if len(lines) > LINES:
         lines = [*lines[: LINES - 2], "…", lines[-1]]
 
-    # Of a rationale the end counts.
-    truth = " ".join(str(example["target"]).split())
-    if len(truth) > LETTERS - 2:
-        truth = "…" + truth[3 - LETTERS :]
-    return "\n".join([*lines, f"→ {truth}"])
+    answer = " ".join(str(example["target"]).split())
+    truth = textwrap.wrap(f"→ {answer}", LETTERS)
+    # Of a rationale the end counts: the last line may be a word of it, and another goes before it.
+    if len(truth) > TRUTH:
+        truth = [f"{truth[0]} …", *truth[1 - TRUTH :]]
+    return "\n".join([*lines, *truth])
 
 
 def _read_picture(image: Any) -> Any:

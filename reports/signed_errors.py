@@ -158,7 +158,7 @@ def _describe_sizes(sizes: pd.Series[int]) -> str:
 
 
 def _draw_panel(axis: Axes, answers: pd.DataFrame) -> float:
-    """The differences of a loss in each bin with their intervals; how far a bar goes."""
+    """The differences of a loss in each bin with their intervals; how far a whisker goes."""
     reference = find_compared_loss(answers)
     loss = str(answers["pair"].iloc[0])
     sides = answers.pivot(index=["seed", "uid"], columns="loss", values="side")
@@ -183,7 +183,8 @@ def _draw_panel(axis: Axes, answers: pd.DataFrame) -> float:
         error_kw={"ecolor": GREY, "elinewidth": 0.8},
     )
     axis.axhline(0, color="black", linewidth=0.8)
-    return float(np.abs(differences).max())
+    ends = np.abs(differences) + half
+    return float(ends.max())
 
 
 def _mark_errors(axis: Axes) -> None:

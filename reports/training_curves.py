@@ -18,7 +18,7 @@ from smmd_bench.publishing.style import (
     loss_styles,
     new_figure,
 )
-from smmd_bench.results.pairing import drop_short_variants, order_losses
+from smmd_bench.results.pairing import drop_short_variants, find_metrics, order_losses
 
 from ._panels import name_pair, select_panels, stack_parts
 from ._results import Pair, label_metrics, select_pair, select_rows
@@ -135,8 +135,13 @@ def _draw_validation(
             fillstyle="none",
         )
 
-    labels = label_metrics(str(epochs["task"].iloc[0]))
+    task = str(epochs["task"].iloc[0])
+    labels = label_metrics(task)
     axis.set(title=f"Validation {labels.get(metric, metric)}", xlabel="Epoch")
+    # Wild answers of an early epoch would leave the later ones no height.
+    errors = {item.name for item in find_metrics(task) if item.better == "lower"}
+    if metric in errors and axis.lines:
+        _set_scale(axis, 30)
     # Between two epochs there is nothing.
     axis.set_xticks(sorted({*epochs["epoch"].astype(int)}))
 
@@ -162,8 +167,8 @@ def _draw_curves(
     axis.plot(mean.index, mean, **plotted)
 
 
-def _set_scale(axis: Axes) -> None:
-    """Use a logarithmic axis where values span a decade: a loss falls by factors."""
+def _set_scale(axis: Axes, factor: float = 10) -> None:
+    """Use a logarithmic axis where positive values span more than this factor: a loss falls so."""
     values = [np.asarray(line.get_ydata(), float) for line in axis.lines]
     if not values:
         label = "no loss here has one"
@@ -171,5 +176,5 @@ def _set_scale(axis: Axes) -> None:
         return
     every_value = np.concatenate(values)
     lowest = every_value.min()
-    if lowest > 0 and every_value.max() > 10 * lowest:
+    if lowest > 0 and every_value.max() > factor * lowest:
         axis.set_yscale("log")

@@ -15,13 +15,15 @@ from smmd_bench.storage.text_rows import is_spelled_anew, read_named_rows, spell
 SPLITS = ("train", "validation", "test")
 _TENTHS = (*["train"] * 8, "validation", "test")
 _COLUMN = re.compile(r"\{\s*([^{}]+?)\s*\}")
+REMEDY = "remove the row"
 # A file may have thousands of wrong rows: the first show what is wrong.
-_MOST_NAMED = 20
+_MOST_NAMED = 10
 
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """A row of a file: its number there, from 1, the hash of its question, and its texts.
+    """A row of a file: its number there, from 1, the hash of its question or of a template's
+    prompt, and its texts.
 
     empty: the column that its prompt or target needs, and that it lacks. is_spelled_anew: whether
     a number of it once had another text.
@@ -45,21 +47,34 @@ class Row:
 
 @dataclass(frozen=True)
 class Columns:
-    """The columns of a file by what they are for, and the template of its prompts."""
+    """The columns of a file by what they are for, and the template of its prompts.
 
-    question: str
+    question: None where the user gave a template, which names its own columns.
+    """
+
+    question: str | None
     answer: str
     split: str | None
     template: str
 
+    @property
+    def essential(self) -> list[str]:
+        """The columns that a row cannot be without, whatever its prompt."""
+        return [name for name in (self.question, self.answer) if name]
+
 
 def template_of(prompt: str, question: str) -> str:
     r"""The template that a parameter spells, with its line ends and a blank at its end. Raises
-    UserError for doubled braces, which could be a column or a literal brace."""
+    UserError for doubled braces, which could be a column or a literal brace, and for no column."""
     if "{{" in prompt or "}}" in prompt:
         raise UserError(
             f"The prompt {prompt!r:.60} has doubled braces: write {{COLUMN}} for a column; a brace "
             "around the name of one cannot be written."
+        )
+    # All rows would have one prompt, and so one split.
+    if prompt and not _COLUMN.search(prompt):
+        raise UserError(
+            f"The prompt {prompt!r:.60} names no column: write {{COLUMN}} where its text stands."
         )
     template = (prompt or f"{{{question}}}\nAnswer:").replace("\\n", "\n")
     return template if template[-1].isspace() else f"{template} "
@@ -70,7 +85,7 @@ def read_table(
 ) -> list[Row]:
     """The rows of files, which are named by their split ("": the rows say it). `how` is of
     `read_rows`. Raises UserError for a file that lacks a column."""
-    needed = [columns.question, columns.answer, *_COLUMN.findall(columns.template)]
+    needed = [*columns.essential, *_COLUMN.findall(columns.template)]
     rows = []
     for split, file in files.items():
         content = read_named_rows(file, **how)
@@ -84,15 +99,18 @@ def read_table(
         for number, (cells, values) in enumerate(
             zip(texts, content, strict=True), start=1
         ):
-            hash_of_question = zlib.crc32(cells[columns.question].encode())
-            of_file = split or _split_of(hash_of_question)
+            prompt = _fill(columns.template, cells)
+            # Rows that one column of a template has in common are questions of their own.
+            hashed = cells[columns.question] if columns.question else prompt
+            hash_of_row = zlib.crc32(hashed.encode())
+            of_file = split or _split_of(hash_of_row)
             row = Row(
                 file=file,
                 number=number,
                 uid=f"table-{split}-{number}" if split else f"table-{number}",
-                hash=hash_of_question,
+                hash=hash_of_row,
                 split=cells[columns.split] if columns.split else of_file,
-                prompt=_fill(columns.template, cells),
+                prompt=prompt,
                 target=cells[columns.answer],
                 empty=next((name for name in needed if not cells[name]), None),
                 is_spelled_anew=any(is_spelled_anew(values[name]) for name in needed),
@@ -101,8 +119,8 @@ def read_table(
     return rows
 
 
-def _split_of(hash_of_question: int) -> str:
-    return _TENTHS[hash_of_question % 10]
+def _split_of(hash_of_row: int) -> str:
+    return _TENTHS[hash_of_row % 10]
 
 
 def _fill(template: str, cells: Mapping[str, str]) -> str:
@@ -123,14 +141,18 @@ def check_rows(
     # Intervals count each row of the test as a question of its own.
     mistakes = {row: text for row, text in repeats.items() if row.split == "test"}
     mistakes |= _find_mistakes(checked, columns, numbers)
-    refuse_rows({row: mistakes[row] for row in checked if row in mistakes})
+    wrong = {row: mistakes[row] for row in checked if row in mistakes}
+    remedy = REMEDY
+    if next(iter(wrong), None) in repeats:
+        remedy = f"{REMEDY}, or add a column that differs to prompt="
+    refuse_rows(wrong, remedy)
 
     notes = []
     drawn = [old for old, new in zip(rows, checked, strict=True) if old is not new]
     if drawn:
         notes.append(
             f"{drawn[0].file} has no row for validation: {len(drawn):,} of its train rows are "
-            "drawn for it, by a hash of the question."
+            "drawn for it, by a hash of each."
         )
     if repeats:
         row, repeat = next(iter(repeats.items()))
@@ -160,8 +182,8 @@ def _find_mistakes(
     for row in rows:
         # A prompt in two splits would be trained on and tested.
         other_split = split_by_prompt.setdefault(row.prompt, row.split)
-        if row.empty in (columns.question, columns.answer):
-            yield row, f"its {columns.question} or {columns.answer} is empty"
+        if row.empty in columns.essential:
+            yield row, f"its {' or '.join(columns.essential)} is empty"
         elif row.empty is not None:
             yield row, f"its {row.empty} is empty, and the prompt needs it"
         elif numbers is not None and numbers[row.uid] is None:
@@ -184,21 +206,25 @@ def _find_repeats(rows: Sequence[Row]) -> dict[Row, str]:
             if first.target == row.target:
                 answer = "the same"
             repeats[row] = (
-                f"row {first.number} of {row.split} has its prompt, with {answer} answer"
+                f"its prompt is that of row {first.number}, with {answer} answer"
             )
     return repeats
 
 
-def refuse_rows(mistakes: Mapping[Row, str], remedy: str = "remove the row") -> None:
+def refuse_rows(mistakes: Mapping[Row, str], remedy: str = REMEDY) -> None:
     """Raise UserError for rows with a mistake, if there are any: how many, and the first ones."""
     if not mistakes:
         return
     (first, mistake), *_ = mistakes.items()
     sentence = f"{first.place}: {mistake}: correct it, or {remedy}"
     if len(mistakes) > 1:
-        listed = "; ".join(
-            f"{row.file.name}, row {row.number}: {text}"
-            for row, text in islice(mistakes.items(), 1, _MOST_NAMED)
-        )
+        # A file is named where it is another than that of the row before.
+        parts = []
+        file = first.file
+        for row, text in islice(mistakes.items(), 1, _MOST_NAMED):
+            name = "" if row.file == file else f"{row.file.name}, "
+            parts.append(f"{name}row {row.number}: {text}")
+            file = row.file
+        listed = "; ".join(parts)
         sentence += f" ({len(mistakes):,} rows are wrong, the next being {listed})"
     raise UserError(f"{sentence}.")

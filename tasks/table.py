@@ -1,9 +1,9 @@
 r"""A task from a file, without code: `table[path=mine.csv,question=Question,answer=Answer]`.
 
-One example: the row "What is 12 plus 30?", "42" -> "What is 12 plus 30?\nAnswer: " -> "42". A hash
-of the question says its split, unless a column or its file does, and its place, so that the first
-are a fair draw. Keys follow from the file's content; `resolved` has its whole path, for jobs
-elsewhere.
+One example: the row "What is 12 plus 30?", "42" -> "What is 12 plus 30?\nAnswer: " -> "42". A
+hash of the question, or of the whole prompt where a template is given, says its split, unless a
+column or its file does, and its place, so that the first are a fair draw. Keys follow from the
+file's content; `resolved` has its whole path, for jobs elsewhere.
 
 A target is the answer as the file spells it, `12,58` where `decimal=","`, and a completion is read
 as the file is.
@@ -81,7 +81,7 @@ class Table:
     licence: ClassVar[str] = "that of the file"
 
     path: str = parameter("", "the file, such as mine.csv")
-    question: str = parameter("question", "its column of questions")
+    question: str = parameter("question", "its column of questions, without a prompt")
     answer: str = parameter("answer", "its column of answers")
     split: str | None = parameter(
         None, "its column of splits; none: 8 : 1 : 1 by a hash"
@@ -204,7 +204,15 @@ class Table:
         task = canonical(replace(self, **content))
         format_of_rows = FORMAT + self._content.has_new_spelling
         kept = self.paper_sizes[split]
-        return {"task": task, "format": format_of_rows, "split": split, "kept": kept}
+        # Rows of a template were once split by their question alone.
+        hashed = {"hashed": "prompt"} if self.prompt else {}
+        return {
+            "task": task,
+            "format": format_of_rows,
+            "split": split,
+            "kept": kept,
+            **hashed,
+        }
 
     def parse(self, completion: str) -> Answer | None:
         """The first line, which must be one number, as the file spells it; None of text."""
@@ -269,7 +277,7 @@ def _read(task: Table, _: tuple[int, ...]) -> Content:
     if "path" in files:
         files = {"": files["path"]}
     columns = Columns(
-        question=task.question.strip(),
+        question=None if task.prompt else task.question.strip(),
         answer=task.answer.strip(),
         split=task.split.strip() if task.split else None,
         template=template_of(task.prompt, task.question.strip()),

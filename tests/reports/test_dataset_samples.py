@@ -66,9 +66,14 @@ def test_the_answer_is_a_line_of_its_own_and_rows_are_as_high_as_their_texts():
 
     long = {"prompt": "word " * 99 + "\nAnswer:", "target": f"{'step ' * 20}#### 7"}
     lines = datasets._write_text(long).splitlines()
-    assert len(lines) == datasets.LINES + 1
-    assert lines[-3:-1] == ["…", "Answer:"]
+    assert len(lines) == datasets.LINES + datasets.TRUTH
+    assert lines[-5:-3] == ["…", "Answer:"]
+    assert lines[-3].startswith("→ step")
+    assert lines[-3].endswith(" …")
     assert lines[-1].endswith("#### 7")
+
+    wrapped = {"prompt": "A:", "target": f"{'3' * 30} 40*12 = 480.\n#### 480"}
+    assert datasets._write_text(wrapped) == (f"A:\n→ {'3' * 30}\n40*12 = 480. #### 480")
     assert max(map(len, lines)) <= datasets.LETTERS + 2
 
     texts = [datasets._write_text(short)] * 5 + [datasets._write_text(long)]

@@ -91,15 +91,15 @@ def test_all_bad_rows_are_named_at_once(files):
 
     assert message.partition("train.jsonl, ")[2] == (
         "row 4: its …: correct it, or remove the row (3 rows are wrong, the next being test.jsonl, "
-        "row 3: its …; test.jsonl, row 6: its prompt 'Q 7?\\nAnswer: ' is in another split, too)."
+        "row 3: its …; row 6: its prompt 'Q 7?\\nAnswer: ' is in another split, too)."
     )
-    with expect_user_error(r"62 rows are wrong.*row 20: [^;]*\)\.$"):
+    with expect_user_error(r"62 rows are wrong.*row 10: [^;]*\)\.$"):
         sb.load_task(files(train=rows(answer=""), test=test)).examples("test", 0)
 
 
 REPEATS = [
-    ([0, 1, 0], [5, 6, 5], "row 3: row 1 of test has its prompt, with the same answer"),
-    ([0, 1, 1], [5, 6, 7], "row 3: row 2 of test has its prompt, with another answer"),
+    ([0, 1, 0], [5, 6, 5], "row 3: its prompt is that of row 1, with the same answer"),
+    ([0, 1, 1], [5, 6, 7], "row 3: its prompt is that of row 2, with another answer"),
 ]
 
 
@@ -130,7 +130,60 @@ def test_a_question_twice_in_train_is_said_before_training_and_by_sample(
         assert outcome.status == 0
         output = " ".join(outcome.output.split())
         assert "2 rows have the prompt of another, such as row" not in output
-        assert "row 61: row 1 of train has its prompt, with the same answer." in output
+        assert "row 61: its prompt is that of row 1, with the same answer." in output
+
+
+FLATS = ',answer=price,prompt="{area} m2, {rooms} rooms:"'
+
+
+def flats(rooms=(1, 2, 3, 4)):
+    return [
+        {"area": area, "rooms": room, "price": area * room}
+        for area in range(20, 60)
+        for room in rooms
+    ]
+
+
+def test_rows_of_a_template_are_split_by_the_whole_prompt(tmp_path):
+    task = table(tmp_path / "flats.jsonl", flats(), FLATS)
+    areas = {
+        split: {example.prompt.partition(" ")[0] for example in examples}
+        for split in ("train", "test")
+        if (examples := task.examples(split, 0))
+    }
+    assert areas["test"] & areas["train"]
+    sizes = [*task.paper_sizes.values()]
+    assert sum(sizes) == 160
+    assert min(sizes) >= 8
+
+    # A column of one value once put all rows in one split.
+    same = table(tmp_path / "one.jsonl", flats(), f"{FLATS},question=rooms")
+    assert uids(same, "test") == uids(task, "test")
+
+
+def test_many_equal_prompts_are_refused_in_one_short_sentence(tmp_path):
+    file = tmp_path / "flats.jsonl"
+    same = [dict(row, price=row["rooms"]) for row in flats()]
+    with pytest.raises(UserError) as error:
+        table(file, same, ',answer=price,prompt="{area} m2:"').examples("test", 0)
+    message = str(error.value)
+    assert message.count("flats.jsonl") == 1
+    assert message.count("; row ") == 8
+    assert "or add a column that differs to prompt= (" in message
+    assert len(message) < 750 + len(str(file))
+
+
+def test_a_run_of_a_template_is_not_taken_for_one_of_other_splits(tmp_path):
+    file = tmp_path / "a.jsonl"
+    template = table(file, rows(), ',prompt="{question}:"')
+    assert template.identity("train", 0)["hashed"] == "prompt"
+    plain = table(file, rows()).identity("train", 0)
+    assert {*plain} == {"task", "format", "split", "kept"}
+
+
+def test_a_template_names_columns(tmp_path):
+    with expect_user_error("The prompt 'Price:' names no column: write {COLUMN}"):
+        table(tmp_path / "a.jsonl", rows(), ",prompt=Price:").examples("train", 0)
 
 
 def test_a_cell_that_the_prompt_needs_is_never_empty(tmp_path):
