@@ -199,13 +199,21 @@ class RunDirectory:
         )
         records = describe_cells([cell for cell in planned if cell.trial is None])
         described = [experiment.to_dict() for experiment in experiments]
+        earlier = old.get("experiments", ())
+        together = distinct([*earlier, *described])
+        # The libraries are those of today, the time is that of the first call.
+        history = describe_run() | {k: old[k] for k in ("created",) if k in old}
+        commands = [old["command"]] if old.get("command") else []
+        # A command that goes on with an earlier one adds nothing.
+        if len(together) > len(earlier) or not commands:
+            commands.append(history["command"])
+
         manifest: dict[str, Any] = {
             "format": FORMAT,
             "name": old.get("name") or name or experiments[0].name,
-            "experiments": distinct([*old.get("experiments", ()), *described]),
-            # The libraries are those of today, command and time those of the first call.
-            **describe_run(),
-            **{key: old[key] for key in ("command", "created") if key in old},
+            "experiments": together,
+            **history,
+            "command": "; ".join(commands),
             "cells": self._merge_cells(old.get("cells", ()), records),
         }
         self._write_manifest(manifest)

@@ -152,6 +152,16 @@ def test_the_manifest_names_the_folders_of_scores_and_old_ones_are_read(run):
     assert (read_run(run.path).cells.status == "done").all()
 
 
+def test_the_manifest_keeps_the_commands_that_added_something(tmp_path, monkeypatch):
+    run = RunDirectory(tmp_path / "run")
+    more = replace(PLAIN, seeds=(0, 1))
+    for words, experiment in [("one", PLAIN), ("again", PLAIN), ("two", more)]:
+        monkeypatch.setattr("sys.argv", ["smmd-bench", words])
+        with run.locked():
+            run.claim([experiment])
+    assert run.manifest["command"] == "smmd-bench one; smmd-bench two"
+
+
 def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
     run = RunDirectory(tmp_path / "run")
     first = replace(PLAIN, losses=("ce", "gce"))
