@@ -152,7 +152,7 @@ def check_rows(
     if drawn:
         notes.append(
             f"{drawn[0].file} has no row for validation: {len(drawn):,} of its train rows are "
-            "drawn for it, by a hash of each."
+            "drawn for it, by the hash that splits rows."
         )
     if repeats:
         row, repeat = next(iter(repeats.items()))

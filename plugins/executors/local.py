@@ -22,7 +22,7 @@ from joblib import cpu_count
 
 from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
 from smmd_bench.errors import UserError
-from smmd_bench.run.process import GpuExecutor, WorkerProcess, run_alone, was_killed
+from smmd_bench.run.process import GpuExecutor, WorkerProcess, retry_alone
 
 _SHARE = 0.9
 """Of the memory that is free at the beginning: jobs may have so much together."""
@@ -100,10 +100,7 @@ class LocalExecutor(GpuExecutor):
                 # The system kills a process where memory ends. Alone, it may have enough.
                 had_company = room.leave(job)
                 running.pop(job.name).close()
-                if was_killed(failure) and had_company:
-                    progress(f"{job.label}: {failure}; it runs again, alone.", 0, 0)
-                    queue.waiting.append(run_alone(job))
-                else:
+                if not (had_company and retry_alone(job, failure, queue, progress)):
                     yield JobResult(job, failure)
         finally:
             for worker in running.values():

@@ -29,7 +29,7 @@ from smmd_bench.contracts import (
 )
 from smmd_bench.errors import UserError, reason_of
 from smmd_bench.experiment.provenance import library_versions
-from smmd_bench.run.process import GpuExecutor, WorkerProcess, run_alone, was_killed
+from smmd_bench.run.process import GpuExecutor, WorkerProcess, retry_alone
 
 _SECONDS = 0.5
 _CONNECTS_IN = 10.0
@@ -109,10 +109,8 @@ class RayExecutor(GpuExecutor):
                     job = running.pop(reference)
                     started.discard(job.name)
                     failure = _failure(reference)
-                    if was_killed(failure) and self.shares_gpu(job):
-                        progress(f"{job.label}: {failure}; it runs again, alone.", 0, 0)
-                        queue.waiting.append(run_alone(job))
-                    else:
+                    had_company = self.shares_gpu(job)
+                    if not (had_company and retry_alone(job, failure, queue, progress)):
                         yield JobResult(job, failure)
         finally:
             for reference in running:

@@ -21,7 +21,7 @@ from typing import Any, ClassVar, Literal
 
 from smmd_bench.contracts import Job, JobQueue, JobResult, Progress, parameter, positive
 from smmd_bench.errors import UserError, reason_of
-from smmd_bench.run.process import GpuExecutor, WorkerProcess, run_alone, was_killed
+from smmd_bench.run.process import GpuExecutor, WorkerProcess, retry_alone, run_alone
 
 
 @dataclass(frozen=True)
@@ -87,12 +87,10 @@ class SlurmExecutor(GpuExecutor):
 
                     running.remove(attempt)
                     for job, failure in attempt.end():
-                        if was_killed(failure) and len(attempt.jobs) > 1:
-                            progress(
-                                f"{job.label}: {failure}; it runs again, alone.", 0, 0
-                            )
-                            queue.waiting.append(run_alone(job))
-                        else:
+                        had_company = len(attempt.jobs) > 1
+                        if not (
+                            had_company and retry_alone(job, failure, queue, progress)
+                        ):
                             yield JobResult(job, failure)
         finally:
             for attempt in running:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import shutil
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -116,9 +115,11 @@ def _present_unreachable(
 
 def _describe_unreachable(cells: Sequence[Cell]) -> str:
     """How cells are trained, where their model may not be here."""
+    from ..run.needs import count_steps
+
     cell = cells[0]
     sizes = [f"{split} {cell.size(split):,}" for split in get_args(Split)]
-    steps = math.ceil(cell.size("train") / cell.recipe.batch_size) * cell.recipe.epochs
+    steps = count_steps(cell.recipe, cell.size("train"))
     losses = ", ".join(dict.fromkeys(cell.loss for cell in cells))
     return (
         f"{cell.model} on {cell.task_label}: {losses}; "
@@ -297,15 +298,19 @@ def _say_work(
 
 def _suggest_sharing(trained: Sequence[Cell], runner: Executor) -> Iterator[str]:
     """Suggest that trainings share a GPU where two of the largest fit on each GPU that is here."""
+    if not isinstance(runner, GpuExecutor) or len(trained) < 2:
+        return
+    if runner.gpus_per_cell > 1 or runner.trainings_per_gpu > 1:
+        return
+
+    # A plan with nothing to train need not wait for torch.
     import torch
 
     from ..models.checkpoints import training_bytes
 
     gpus = map(torch.cuda.get_device_properties, range(torch.cuda.device_count()))
     memory = min((gpu.total_memory for gpu in gpus), default=0)
-    if not isinstance(runner, GpuExecutor) or not memory or len(trained) < 2:
-        return
-    if runner.gpus_per_cell > 1 or runner.trainings_per_gpu > 1:
+    if not memory:
         return
 
     needed = 0.0

@@ -4,7 +4,6 @@ The cells have no train stage. The folder of their completions follows from the 
 completions, so that a file that changed is scored again, and one that was only moved is not.
 """
 
-import re
 import shlex
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -27,7 +26,7 @@ from ..results.frames import read_run
 from ..run.cell_json import name_folders
 from ..run.comparison import measure_cell, write_comparisons
 from ..run.run_directory import Outcome, RunDirectory
-from ..scoring.foreign_logs import find_samples
+from ..scoring.foreign_logs import find_samples, name_answers
 from ..scoring.matching import follows_user_file, match
 from ..scoring.measure import measure_identity
 from ..scoring.predictions import Predictions, read_predictions
@@ -35,7 +34,6 @@ from ..storage.addresses import address, folder_name
 from ..storage.cell import CellRecord, failure_file, stored_cell
 from ..storage.files import FORMAT, write_folder, write_json, write_parquet
 
-_SAMPLES = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
 """Stems as of lm-eval's samples_gsm8k_2026-11-20T10-31-09.123456, and lighteval's details."""
 
 
@@ -243,8 +241,7 @@ def _choose_labels(files: Sequence[Path], given: Sequence[str]) -> list[str]:
 
     labels = [label.strip() for label in given]
     if not labels:
-        stems = [Path(file.name.removesuffix(".gz")).stem for file in files]
-        labels = [_SAMPLES.sub(r"\1", stem) for stem in stems]
+        labels = [name_answers(file) for file in files]
         # lm-eval writes the same name into a folder for each model.
         if len({*labels}) == 1 < number:
             folders = [file.resolve().parent.name for file in files]

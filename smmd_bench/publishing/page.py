@@ -152,7 +152,7 @@ def render_page(
     template = _make_environment(run).get_template("page.html.jinja")
     page: str = template.render(
         name=name,
-        title=describe_run(run),
+        title=name_comparison(run),
         run=manifest,
         report_command=shlex.join(["smmd-bench", "report", place]),
         manifest=json.dumps(manifest, indent=1, ensure_ascii=False),
@@ -174,7 +174,7 @@ def render_page(
     return page
 
 
-def describe_run(run: RunFrames) -> str:
+def name_comparison(run: RunFrames) -> str:
     """Say what was compared: `CE, NTL, SMMD on arithmetic · builtin/tiny`."""
     # The untuned model was not compared.
     losses = _name_some(

@@ -55,12 +55,13 @@ def find_flips(run: RunFrames, cells: pd.DataFrame) -> Iterator[Answers]:
         if pair.kind != "comparison" or address not in addresses:
             continue
 
-        flips = _select_flips(read_answers(run, address), read_answers(run, opponent))
+        mine = read_answers(run, address)
+        flips = _select_flips(mine, read_answers(run, opponent))
         gained = int(flips["right"].sum())
         counts = {
             "gained": gained,
             "lost": len(flips) - gained,
-            "of": len(run.read("scores", ["uid"], [address])),
+            "of": len(mine),
         }
         cell = _describe_cell(run, address)
         cell["against_loss"] = pair.other["loss"]

@@ -1,6 +1,5 @@
 """How long steps and examples take here: measured in a trial, or read from finished trainings."""
 
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +12,7 @@ from ..models.recipe import recipe_content
 from ..results.baselines import REFERENCE
 from ..storage.cell import StoredCell, stored_cell
 from ..storage.files import read_manifest
-from .needs import Lengths, steps_of, trains
+from .needs import Lengths, find_trainings, steps_of
 from .pace import Pace, work_of
 from .plan_progress import PlanProgress
 from .run_directory import RunDirectory
@@ -38,7 +37,7 @@ def measure_pace(
     """Train the longest of these cells for three steps, and decode a few examples with its weights,
     as a run does, in a folder beside `folder` that is removed. Raises UserError where nothing is
     to be trained, and where the cell fails."""
-    trained = [c for c, lacks in missing.items() if lacks == "train" and trains(c)]
+    trained = find_trainings(missing)
     if not trained:
         raise UserError(
             f"Nothing of {folder} is to be trained, so --measure has nothing to measure: leave it "
@@ -79,11 +78,13 @@ def measure_pace(
     return pace
 
 
-def pace_of_receipts(cells: Iterable[Cell], run: Path, lengths: Lengths) -> Pace:
-    """Read the seconds a step from the logs of trainings like those of `cells`, made on this
+def pace_of_receipts(missing: Missing, run: Path, lengths: Lengths) -> Pace:
+    """Read the seconds a step from the logs of trainings like those that are missing, made on this
     machine: in this run's folder, and in the runs beside it."""
     pace = Pace()
-    like = {(cell.model, cell.task_label): cell for cell in cells}
+    like = {(cell.model, cell.task_label): cell for cell in find_trainings(missing)}
+    if not like:
+        return pace
     hardware = describe_run()["hardware"]
     device = describe_stage("train")["device"]
     for file in sorted(run.absolute().parent.glob("*/manifest.json")):
@@ -96,12 +97,15 @@ def pace_of_receipts(cells: Iterable[Cell], run: Path, lengths: Lengths) -> Pace
 
         for record in manifest.get("cells", ()):
             cell = like.get((record["model"], record["task"]))
-            stored = stored_cell(file.parent, record)
-            made_with = (stored.receipt or {}).get("made_with", {})
-            if cell is None or made_with.get("device") != device:
+            if cell is None:
                 continue
             theirs, recipe = record["recipe"], recipe_content(cell.recipe)
-            if all(theirs.get(key) == recipe.get(key) for key in _OF_A_STEP):
+            if any(theirs.get(key) != recipe.get(key) for key in _OF_A_STEP):
+                continue
+            # What is read from the disk comes last: beside a run there may be many.
+            stored = stored_cell(file.parent, record)
+            made_with = (stored.receipt or {}).get("made_with", {})
+            if made_with.get("device") == device:
                 _add_logged(pace, cell, stored, lengths)
     return pace
 

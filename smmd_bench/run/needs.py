@@ -8,6 +8,7 @@ from heapq import nlargest
 from ..contracts import Resources, Split
 from ..encoding.prompts import describe_prompts
 from ..experiment.cell import Cell
+from ..models.recipe import Recipe
 from ..models.tokenizers import load_processor, load_tokenizer
 from .decodable import ENOUGH, base_of
 from .run_directory import Stage
@@ -51,8 +52,7 @@ def disk_bytes(cells: Sequence[Cell], slots: int) -> tuple[int, int]:
     bases = set()
     # A row and a trial may be one training.
     for cell in dict.fromkeys(cells):
-        trains_nothing = cell.is_base or cell.source or cell.grid
-        if trains_nothing:
+        if not trains(cell):
             continue
         bases.add(base_of(cell))
         size = 4 * trainable_weights(cell)  # float32
@@ -83,13 +83,22 @@ def trainable_weights(cell: Cell) -> int:
 
 def trains(cell: Cell) -> bool:
     """Whether a cell has a training of its own."""
-    return "train" in cell.parts and not cell.is_base
+    return not (cell.is_base or cell.source or cell.grid)
+
+
+def find_trainings(cells: Mapping[Cell, Stage]) -> list[Cell]:
+    """Find the cells that lack a training of their own."""
+    return [cell for cell, lacks in cells.items() if lacks == "train" and trains(cell)]
 
 
 def steps_of(cell: Cell) -> int:
-    """How many optimiser steps the training of a cell has."""
-    examples = cell.examples_there("train")
-    return math.ceil(examples / cell.recipe.batch_size) * cell.recipe.epochs
+    """Count the optimiser steps of the training of a cell."""
+    return count_steps(cell.recipe, cell.examples_there("train"))
+
+
+def count_steps(recipe: Recipe, examples: int) -> int:
+    """Count the optimiser steps of a training on so many examples."""
+    return math.ceil(examples / recipe.batch_size) * recipe.epochs
 
 
 @dataclass(frozen=True)
@@ -119,9 +128,9 @@ class Cost:
 def costs_of(cells: Mapping[Cell, Stage], lengths: Lengths) -> list[Cost]:
     """What each kind of training takes of those that cells lack."""
     costs = []
-    trained = [cell for cell, lacks in cells.items() if lacks == "train"]
+    trained = find_trainings(cells)
     # Losses and seeds of a model and task are one kind.
-    for cell in {(c.model, c.task, c.recipe): c for c in trained if trains(c)}.values():
+    for cell in {(c.model, c.task, c.recipe): c for c in trained}.values():
         mean = lengths.get((cell.model, cell.task, "train"))
         examples = cell.examples_there("train") * cell.recipe.epochs
         folder = cell.card.folder

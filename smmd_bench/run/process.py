@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal, TextIO
 
-from ..contracts import Job, Progress, parameter, positive
+from ..contracts import Job, JobQueue, Progress, parameter, positive
 from ..contracts.executor import PROCESSES, SHARES_GPU, STALL, STRATEGY
 from ..errors import UserError
 from ..plugin_system.registry import load_plugin_file
@@ -173,9 +173,16 @@ class GpuExecutor:
         return variables
 
 
-def was_killed(failure: str | None) -> bool:
-    """Whether a job ended as where memory ends, so that it may have enough when it runs alone."""
-    return failure is not None and "SIGKILL" in failure
+def retry_alone(
+    job: Job, failure: str | None, queue: JobQueue, progress: Progress
+) -> bool:
+    """Queue a job again that ended beside others as where memory ends: alone it may have enough.
+    Returns whether it did."""
+    if failure is None or "SIGKILL" not in failure:
+        return False
+    progress(f"{job.label}: {failure}; it runs again, alone.", 0, 0)
+    queue.waiting.append(run_alone(job))
+    return True
 
 
 def run_alone(job: Job) -> Job:

@@ -202,7 +202,8 @@ class RunDirectory:
         earlier = old.get("experiments", ())
         together = distinct([*earlier, *described])
         # The libraries are those of today, the time is that of the first call.
-        history = describe_run() | {k: old[k] for k in ("created",) if k in old}
+        history = describe_run()
+        history["created"] = old.get("created", history["created"])
         commands = [old["command"]] if old.get("command") else []
         # A command that goes on with an earlier one adds nothing.
         if len(together) > len(earlier) or not commands:
@@ -220,8 +221,7 @@ class RunDirectory:
         self._copy_plugins(experiments)
 
     def record_folders(self) -> None:
-        """Bring the folders up to date that the manifest names of each cell: those of its later
-        stages follow from its weights."""
+        """Name the folders of each cell again: those of later stages follow from its weights."""
         self._write_manifest(self.manifest)
 
     def _write_manifest(self, manifest: Mapping[str, Any]) -> None:

@@ -17,9 +17,18 @@ from ..storage.text_rows import read_rows
 if TYPE_CHECKING:
     import pandas as pd
 
-_SAMPLES = re.compile(r"samples_(.+)_\d{4}-\d\d-\d\d.*")
+_WRITTEN = re.compile(r"^(?:samples|details)_(.+)_\d{4}-\d\d-\d\dT[\d.:-]+$")
 # The number that the ZIP format gives this compression.
 _ZSTANDARD = 93
+
+
+def name_answers(file: Path) -> str:
+    """Name a file by its stem, without what lm-eval and lighteval write around the task in it."""
+    return _WRITTEN.sub(r"\1", _stem(file))
+
+
+def _stem(file: Path) -> str:
+    return Path(file.name.removesuffix(".gz")).stem
 
 
 def find_samples(folder: Path, task: str) -> list[Path]:
@@ -31,8 +40,8 @@ def find_samples(folder: Path, task: str) -> list[Path]:
     newest: dict[str, dict[Path, Path]] = {}
     # Names end with their date, so that the newest of a model comes last.
     for file in sorted(folder.rglob("samples_*.jsonl*")):
-        if name := _SAMPLES.fullmatch(file.name):
-            newest.setdefault(name[1], {})[file.parent] = file
+        if written := _WRITTEN.fullmatch(_stem(file)):
+            newest.setdefault(written[1], {})[file.parent] = file
 
     if not newest:
         raise UserError(

@@ -12,7 +12,7 @@ import pytest
 
 import smmd_bench as sb
 from smmd_bench.publishing.examples import embedded_examples
-from smmd_bench.publishing.page import describe_run, render_page
+from smmd_bench.publishing.page import name_comparison, render_page
 
 from .conftest import HOSTILE, REPORTS, publish
 
@@ -78,7 +78,7 @@ def test_the_title_says_what_was_compared_and_then_the_name_of_the_run(page, run
     assert f"<h1>{title} <small>mine</small></h1>" in page
 
     losses = pd.Categorical([f"own{at}" for at in range(9)])
-    named = describe_run(run.only(run.cells.iloc[:9].assign(loss=losses)))
+    named = name_comparison(run.only(run.cells.iloc[:9].assign(loss=losses)))
     assert (
         named
         == f"{', '.join(losses[:6])}, 3 more on arithmetic, clock_time · builtin/tiny"
