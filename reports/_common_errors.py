@@ -48,17 +48,21 @@ def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
 
 
 def find_unit(answers: NDArray[np.float64]) -> float:
-    """The largest of 1, 0.1, ..., 0.0001 of which half of the answers [n] are multiples: 0.01 of
-    prices. 1 where there is none, as of thirds, and of no answers."""
-    if not answers.size:
+    """1 where half of the answers [n] are whole. Else the largest of 0.1, 0.01, 0.001 and 0.0001 of
+    which nine in ten are multiples: 0.01 of prices; 1 where there is none, as of fractions."""
+    if not answers.size or _share_of_multiples(answers, 0) >= 0.5:
         return 1.0
-    for decimals in range(5):
-        counts = answers * 10**decimals
-        # 39.07 is 3907.0000000000005 hundredths.
-        is_multiple = np.isclose(counts, counts.round(), rtol=1e-12, atol=1e-9)
-        if is_multiple.mean() >= 0.5:
+    for decimals in range(1, 5):
+        if _share_of_multiples(answers, decimals) >= 0.9:
             return float(10.0**-decimals)
     return 1.0
+
+
+def _share_of_multiples(answers: NDArray[np.float64], decimals: int) -> float:
+    counts = answers * 10**decimals
+    # 39.07 is 3907.0000000000005 hundredths.
+    is_multiple = np.isclose(counts, counts.round(), rtol=1e-12, atol=1e-9)
+    return float(is_multiple.mean())
 
 
 def count_in_units(

@@ -145,6 +145,8 @@ def test_planted_errors_fall_in_known_bins_of_their_digit(tmp_path):
         ([0.5] * 6 + [3] * 4, 0.1),
         ([0.5] * 4 + [3] * 6, 1),
         ([1 / 3, 2 / 3], 1),
+        # Of fractions some have few decimals.
+        ([3] * 4 + [0.5] * 2 + [1 / 51] * 4, 1),
     ],
 )
 def test_a_unit_is_the_place_of_the_last_digit_of_most_answers(answers, unit):
