@@ -97,10 +97,21 @@ class MetricTable:
             "optional": _order_optional(table),
         }
 
-        constants = describe_constants(run)
+        warnings = [describe_constants(run)]
+        is_noise = (data["loss"] == other) & data["gain"].notna()
+        if is_noise.any():
+            label = loss_label(other)
+            warnings.append(
+                f"The row of {label} is the noise floor: {label} against itself, of other seeds."
+            )
         numbers = self._data_frame(data)
         return _text.make_artefact(
-            run, run.cells, self.caption_text, constants, table=table, data=numbers
+            run,
+            run.cells,
+            self.caption_text,
+            " ".join(filter(None, warnings)),
+            table=table,
+            data=numbers,
         )
 
     def results(self, run: Run, cells: pd.DataFrame) -> pd.DataFrame:

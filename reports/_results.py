@@ -17,7 +17,6 @@ from smmd_bench.publishing.style import loss_label
 from smmd_bench.results.baselines import REFERENCE, cell_key
 from smmd_bench.results.pairing import (
     KEY,
-    find_metrics,
     is_reference,
     order_losses,
     pair_seeds,
@@ -97,11 +96,6 @@ def select_pair(data: pd.DataFrame, pair: Pair) -> pd.DataFrame:
     """The rows of one model and task."""
     model, task = pair
     return select_rows(data, model=model, task=task)
-
-
-def label_metrics(task: str) -> dict[str, str]:
-    """How a task calls its metrics, by name."""
-    return {metric.name: metric.label for metric in find_metrics(task)}
 
 
 def name_seeds(cells: pd.DataFrame) -> str:

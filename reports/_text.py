@@ -36,8 +36,7 @@ NOTES = {
     "other test sets. Of one seed they speak of other test sets alone: Tango's interval and "
     "McNemar's exact test for exact match, the paired bootstrap for other metrics. p is corrected "
     "by Holm over the table's losses, for each model, task and metric. Bold (* on a terminal): "
-    f"{BEST}. A row that compares cross-entropy with itself has disjoint pairs of its seeds: the "
-    "noise floor.",
+    f"{BEST}.",
     "Loss": "Tuned losses have the setting that validates best, for each seed, and are compared "
     "with cross-entropy tuned over as many settings. Variants with fewer seeds than their plain "
     "loss are in the ablation tables and sweeps alone.",

@@ -7,11 +7,11 @@ from collections.abc import Sequence
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.results.pairing import judged_metrics
+from smmd_bench.results.pairing import judged_metrics, label_metrics
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
 from ._metric_table import Column, MetricTable
-from ._results import EXACT, add_tests, join_results, label_metrics
+from ._results import EXACT, add_tests, join_results
 from ._text import name_difference
 
 ACCURACY = Column(EXACT, "Acc (%)", interval=True, paper="Paper Acc")

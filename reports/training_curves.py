@@ -18,10 +18,15 @@ from smmd_bench.publishing.style import (
     loss_styles,
     new_figure,
 )
-from smmd_bench.results.pairing import drop_short_variants, find_metrics, order_losses
+from smmd_bench.results.pairing import (
+    drop_short_variants,
+    find_metrics,
+    label_metrics,
+    order_losses,
+)
 
 from ._panels import name_pair, select_panels, stack_parts
-from ._results import Pair, label_metrics, select_pair, select_rows
+from ._results import Pair, select_pair, select_rows
 from ._text import make_artefact
 
 if TYPE_CHECKING:

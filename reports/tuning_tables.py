@@ -14,7 +14,7 @@ from smmd_bench.plugin_system.parameters import split_list
 from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.baselines import REFERENCE
-from smmd_bench.results.pairing import KEY, find_metrics
+from smmd_bench.results.pairing import KEY, find_metrics, label_metrics
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
 from ._panels import LEAST, make_panels, name_symbol, set_values
@@ -24,7 +24,6 @@ from ._results import (
     count_digits,
     find_opponent,
     join_results,
-    label_metrics,
     name_seeds,
     select_measured,
     select_rows,
@@ -48,6 +47,8 @@ TUNED = (
     "The setting that validates best for each seed, without a test example. Validation is of the "
     "best of several settings, and so too high."
 )
+TIES = "Ties"
+TIED = f"{TIES}: other settings that validate as well; an error decides, then the first setting."
 CURVES = (
     "The figure shows validation by each parameter or setting of the recipe with three values or "
     "more, at the best of the others; bars are the standard deviation over seeds."
@@ -77,6 +78,8 @@ class TuningTable:
         figure = _draw_tuned_curves(data)
         content = f"{TUNED} {CURVES}" if figure else TUNED
         table = make_table(_make_tuned_rows(data))
+        if TIES in table:
+            content = f"{content} {TIED}"
         return Artefact(
             f"{content} n = {n} validation examples; {name_seeds(data)}.",
             table,
@@ -103,12 +106,14 @@ def _make_tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
         metric = str(chosen["metric"].iloc[0])
         label = label_metrics(str(task)).get(metric, metric)
         seeds = trials["seed"].nunique()
-        yield {
-            **row,
+        row |= {
             "Chosen": _describe_choice(chosen, seeds),
             "Metric": label,
             "Validation": format_estimate(chosen, count_digits(label), interval=True),
         }
+        if ties := _count_ties(trials):
+            row[TIES] = ties
+        yield row
 
 
 def _describe_choice(chosen: pd.DataFrame, seeds: int) -> str:
@@ -118,6 +123,15 @@ def _describe_choice(chosen: pd.DataFrame, seeds: int) -> str:
         return str(counts.index[0])
     first, *further = [f"{text} ({n} of {seeds})" for text, n in counts.items()]
     return ", ".join([first.replace(")", " seeds)", 1), *further])
+
+
+def _count_ties(trials: pd.DataFrame) -> str:
+    """How many other settings of each seed have the value of the chosen one: `2, 0, 1`."""
+    counts = []
+    for _, of_seed in trials.groupby("seed"):
+        best = of_seed.loc[of_seed["chosen"], "value"]
+        counts.append(int(of_seed["value"].isin(best).sum()) - len(best))
+    return ", ".join(map(str, counts)) if any(counts) else ""
 
 
 def _draw_tuned_curves(data: pd.DataFrame) -> Figure | None:

@@ -273,6 +273,11 @@ class Table:
 def _read(task: Table, _: tuple[int, ...]) -> Content:
     """What files say that were written at these times. Raises UserError for their mistakes."""
     files = task._files
+    if task.prompt and task.question != "question":
+        raise UserError(
+            f"table has question={task.question} and a prompt, which names its columns itself: "
+            "leave out one."
+        )
     # A file that `path` names has the rows of all splits.
     if "path" in files:
         files = {"": files["path"]}

@@ -10,7 +10,6 @@ import click
 
 from ..errors import UserError
 from . import options
-from .show import as_in_run
 from .voice import print_json, print_results, print_sentence, rows_of
 
 if TYPE_CHECKING:
@@ -31,7 +30,8 @@ if TYPE_CHECKING:
 @click.option(
     "--metric",
     metavar="NAME",
-    help="The metric to compare, such as exact_match, or all (default: the first of each task).",
+    help="The metric to compare, such as exact_match or MAE, or all (default: the first of each "
+    "task).",
 )
 @options.as_json
 @options.plugin
@@ -55,12 +55,15 @@ def command(
       smmd-bench compare runs/NAME --losses smmd,numeric_ce,brier
     """
     from ..results.frames import read_run
+    from ..results.pairing import name_metric
 
     if b is not None and losses is not None:
         raise UserError(
             "compare takes two runs, or one with --losses A,B: give one of these."
         )
     run = read_run(a)
+    if metric is not None:
+        metric = name_metric(run, metric)
     if b is not None:
         _compare_runs(run, read_run(b), metric, as_json)
         return
@@ -89,7 +92,7 @@ def _find_losses(run: RunFrames) -> list[str]:
     "--metric",
     default="exact_match",
     metavar="NAME",
-    help="The metric of the differences.",
+    help="The metric of the differences, such as exact_match or MAE.",
 )
 @options.as_json
 @options.plugin
@@ -101,13 +104,16 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
       smmd-bench power runs/PILOT --difference 2
     """
     from ..results.frames import read_run
+    from ..results.pairing import name_metric
     from ..results.power import LEAST, planned_power
 
     if difference is not None and not 0 < difference < math.inf:
         raise UserError(
             f"--difference {difference:g} is no size above 0: give one, such as 2."
         )
-    table = planned_power(read_run(pilot), metric, difference)
+    run = read_run(pilot)
+    metric = name_metric(run, metric)
+    table = planned_power(run, metric, difference)
     left_out = table.attrs["left_out"]
     if as_json:
         content = {"pilot": str(pilot), "metric": metric, "rows": rows_of(table)}
@@ -115,7 +121,8 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
         return
     caption = (
         f"The smallest true difference of {metric} to CE that so many seeds find with a "
-        "probability of 80 %; –: too few seeds to know."
+        "probability of 80 %; –: too few seeds to know. The verdict's number is often smaller: it "
+        "takes the spread over these seeds as known."
     )
     if difference is not None:
         caption += f" Needed: seeds for a difference of {difference:g}."
@@ -156,7 +163,7 @@ def _compare_losses(
     from ..results.compare import contrasts, tied_losses
 
     # A run leaves out a parameter that is the default, and people may write it.
-    losses = [as_in_run(run, loss) for loss in losses]
+    losses = [options.as_in_run(run, loss) for loss in losses]
     table = contrasts(run, losses, metric)
     # Which loss is first, no single contrast can say.
     tied = tied_losses(run, losses, metric)
@@ -212,6 +219,7 @@ _HEADINGS = {
 def _spell(row: dict[str, Any], name: str) -> str:
     from ..publishing.style import loss_label
     from ..publishing.tables import DASH, number, p_value, with_interval
+    from ..results.pairing import label_metrics
     from ..results.power import MOST
 
     value = row[name]
@@ -220,6 +228,8 @@ def _spell(row: dict[str, Any], name: str) -> str:
         return f">{MOST:,}" if name == "needed" else DASH
     if name in ("loss", "against"):
         return loss_label(value)
+    if name == "metric":
+        return label_metrics(row["task"]).get(value, str(value))
     if name == "difference":
         return with_interval(value, row["low"], row["high"], sign=True)
     if name.startswith("p") or name == "level":

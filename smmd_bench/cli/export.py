@@ -9,7 +9,6 @@ import click
 
 from ..errors import UserError
 from . import options
-from .show import filter_cells
 from .voice import Voice, print_json
 
 
@@ -46,7 +45,7 @@ def command(run: Path, out: Path, merged: bool, voice: Voice, **filters: Any) ->
         raise UserError(
             f"{run} holds no checkpoint: give a folder of `smmd-bench train-eval`."
         )
-    chosen = filter_cells(frames, filters)
+    chosen = options.filter_cells(frames, filters)
     trained = chosen[(chosen["loss"] != BASE) & chosen["trained_on"].isna()]
     chosen = chosen if trained.empty else trained
     measured = chosen[chosen["status"] == "done"]

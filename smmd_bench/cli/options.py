@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -10,11 +11,14 @@ from typing import TYPE_CHECKING, Any
 import click
 from click.core import ParameterSource
 
-from ..errors import UserError
+from ..errors import UserError, did_you_mean
 from .voice import Voice
 
 if TYPE_CHECKING:
+    import pandas as pd
+
     from ..plugin_system.registry import Group
+    from ..results.frames import RunFrames
 
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
@@ -225,3 +229,54 @@ def voice(function: Callable[..., Any]) -> Callable[..., Any]:
         return function(voice=Voice(quiet, as_json), **arguments)
 
     return quiet(as_json(command))
+
+
+_SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}
+"""Columns with names that fit where nothing is called so: without brackets, any parameters."""
+
+
+def as_in_run(run: RunFrames, loss: str) -> str:
+    """A loss as the run spells it: `smmd[lambda=3]` is `smmd`."""
+    from ..plugin_system.parameters import canonical
+    from ..plugin_system.registry import load_loss
+
+    # A scored file is named as a loss is, and need be none that can be loaded.
+    with suppress(UserError):
+        return loss if (run.cells["loss"] == loss).any() else canonical(load_loss(loss))
+    return loss
+
+
+def filter_cells(
+    run: RunFrames, filters: Mapping[str, str | int | None]
+) -> pd.DataFrame:
+    """The cells that every option fits, the beginning of an address; a seed fits the base, too.
+    Raises UserError for an option that fits none."""
+    from ..publishing.style import task_label
+
+    cells = run.cells
+    for column, value in filters.items():
+        if value is None:
+            continue
+        text = str(value)
+        # Of all cells: a value that some of them have is no unknown one.
+        names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
+        if column == "task":
+            names["label"] = names["task"].map(task_label)
+        wanted = as_in_run(run, text) if column == "loss" else text
+        fits = names.iloc[:, 0] == wanted
+        # `smmd` means the plain loss where there is one, and else all of its variants.
+        for place in range(1, names.shape[1]):
+            fits = fits if fits.any() else names.iloc[:, place] == wanted
+        if column == "address":
+            fits = cells["address"].str.startswith(text)
+        if not fits.any():
+            hint = did_you_mean(text, {*names.to_numpy().ravel()})
+            raise UserError(f"No cell of {run.path} has the {column} '{value}': {hint}")
+        if column == "seed":
+            fits |= run.cells["loss"] == "base"
+        cells = cells[fits[cells.index]]
+    if cells.empty:
+        raise UserError(
+            f"No cell of {run.path} fits all of these options: leave out some."
+        )
+    return cells

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ..errors import UserError, did_you_mean
-from ..plugin_system.parameters import canonical
-from ..plugin_system.registry import load_loss
 from . import options
 from .voice import print_json, print_results, print_sentence, rows_of
 
@@ -21,8 +18,6 @@ if TYPE_CHECKING:
     from ..results.answers import Answers
     from ..results.frames import RunFrames
 
-_SHORT = {"model": "model_label", "task": "task_name", "loss": "loss_name"}
-"""Columns with names that fit where nothing is called so: without brackets, any parameters."""
 _ANSWER = ("uid", "target", "loss", "seed", "parsed", "completion", "finish_reason")
 _DIGITS = [f"p{digit}" for digit in range(10)]
 _PROBABILITIES = (
@@ -34,7 +29,9 @@ _PROBABILITIES = (
 @click.argument("run", required=False, type=options.PATH)
 @options.cells
 @click.option(
-    "--wrong", is_flag=True, help="Show the answers of each cell that are wrong."
+    "--wrong",
+    is_flag=True,
+    help="Show the wrong answers of each cell, the largest errors first.",
 )
 @click.option(
     "--flips",
@@ -89,7 +86,7 @@ def command(
 
     folder = _find_newest() if run is None else run
     frames = read_run(folder)
-    cells = filter_cells(frames, filters)
+    cells = options.filter_cells(frames, filters)
     if uid is not None:
         _show_example(frames, cells, uid, as_json)
     elif wrong or flips is not None:
@@ -111,6 +108,8 @@ def _find_newest() -> Path:
 
 def _show_cells(run: RunFrames, cells: pd.DataFrame, count: int, as_json: bool) -> None:
     """Show the first answers of one cell, or a row for each of several."""
+    import pandas as pd
+
     if len(cells) == 1:
         table = run.only(cells).completions.head(count)
         if table.empty:
@@ -119,10 +118,11 @@ def _show_cells(run: RunFrames, cells: pd.DataFrame, count: int, as_json: bool) 
                 f"That cell of {run.path} is {status}: the command of the run goes on."
             )
     else:
-        first = run.metrics.drop_duplicates("address").set_index("address")
-        table = cells[["address", "model", "task", "loss", "seed", "status"]].copy()
-        for column in ("metric", "value"):
-            table[column] = table["address"].map(first[column].astype(object))
+        columns = ["address", "model", "task", "loss", "seed", "status", "metric"]
+        table = cells.assign(metric=_name_selecting(run, cells))[columns]
+        values = run.metrics.set_index(["address", "metric"])["value"]
+        keys = pd.MultiIndex.from_frame(table[["address", "metric"]])
+        table["value"] = values.reindex(keys).to_numpy()
     if as_json:
         print_json({"run": str(run.path), "rows": rows_of(table)})
         return
@@ -131,6 +131,14 @@ def _show_cells(run: RunFrames, cells: pd.DataFrame, count: int, as_json: bool) 
     if "completion" in table:
         table = table[[name for name in ("exact", *_ANSWER) if name in table]]
     _print_rows(table, str(run.path))
+
+
+def _name_selecting(run: RunFrames, cells: pd.DataFrame) -> pd.Series[str]:
+    """Name the metric by which the epochs of each cell's task were chosen, else its first one."""
+    first = run.metrics.drop_duplicates("task").set_index("task")["metric"]
+    chosen = run.selection.drop_duplicates("task").set_index("task")["selection_metric"]
+    names = {**first.astype("str"), **chosen.astype("str")}
+    return cells["task"].astype("str").map(names)
 
 
 def _show_answers(
@@ -164,8 +172,9 @@ def _show_answers(
 
 
 def _count_answers(answers: Answers, count: int) -> str:
-    """`NTL, seed 0: 12 of 200 wrong; the first 10`."""
+    """`NTL, seed 0: 12 of 200 wrong; the first 10, largest errors first`."""
     from ..publishing.style import loss_label
+    from ..results.answers import ERROR
 
     cell, counts = answers.cell, answers.counts
     label = loss_label(str(cell["loss"]))
@@ -173,13 +182,15 @@ def _count_answers(answers: Answers, count: int) -> str:
     # The untuned model has no training seed.
     which = label if cell["loss"] == "base" else f"{label}, seed {cell['seed']}"
     sentence = f"{which}: {total} of {counts['of']} wrong"
+    is_sorted = ERROR in answers.rows and answers.rows[ERROR].notna().any()
+    order = ", largest errors first" if is_sorted else ""
     if "gained" in counts:
         other = loss_label(str(cell["against_loss"]))
         sentence = (
             f"{which}: {total} of {counts['of']} flip (+{counts['gained']} only {label} has right, "
             f"−{counts['lost']} only {other})"
         )
-    return f"{sentence}; the first {count}" if total > count else sentence
+    return f"{sentence}; the first {count}{order}" if total > count else sentence
 
 
 def _arrange(answers: Answers) -> pd.DataFrame:
@@ -199,7 +210,8 @@ def _arrange(answers: Answers) -> pd.DataFrame:
         names |= {"against_p_target": f"p {other}", "p_target": f"p {mine}"}
         rows = rows.assign(right=rows["right"].map({True: mine, False: other}))
     else:
-        names |= {"completion": "completion", "parsed": "parsed", "p_target": "p"}
+        names |= {"completion": "completion", "parsed": "parsed", "error": "error"}
+        names |= {"p_target": "p"}
 
     # Probes of few examples, or of none, leave nothing to show of the others.
     columns = [name for name in names if rows[name].notna().any()]
@@ -233,6 +245,10 @@ def _show_example(run: RunFrames, cells: pd.DataFrame, uid: str, as_json: bool) 
     probes = probes.sort_values("answer_digit", kind="stable")
     shares = probes[["p_target", *_DIGITS]].mul(100).round().astype("int64")
     digits = probes[["target_value", "loss", "seed"]].join(shares)
+    target = str(rows["target"].iloc[0])
+    is_tenth = _find_tenths(probes, target)
+    true = digits["target_value"].astype("int64").astype("str")
+    digits["target_value"] = true.where(~is_tenth, "." + true)
     names = {f"p{digit}": str(digit) for digit in range(10)}
     digits = digits.rename(columns={"target_value": "true", "p_target": "p", **names})
     digits.attrs["values"] = [*digits]
@@ -240,58 +256,15 @@ def _show_example(run: RunFrames, cells: pd.DataFrame, uid: str, as_json: bool) 
     _print_rows(digits, "Digit probabilities", caption)
 
 
-def _print_rows(table: pd.DataFrame, title: str, caption: str = "") -> None:
-    """Print rows as texts; what never changes stands above, except answers."""
-    import pandas as pd
-
-    texts = [[*map(_plain, row.values())] for row in rows_of(table)]
-    printed = pd.DataFrame(texts, columns=table.columns)
-    printed.attrs["values"] = table.attrs.get("values", ["completion", "right", "p"])
-    print_results(printed, title, caption, "--json")
-
-
-def as_in_run(run: RunFrames, loss: str) -> str:
-    """A loss as the run spells it: `smmd[lambda=3]` is `smmd`."""
-    # A scored file is named as a loss is, and need be none that can be loaded.
-    with suppress(UserError):
-        return loss if (run.cells["loss"] == loss).any() else canonical(load_loss(loss))
-    return loss
-
-
-def filter_cells(
-    run: RunFrames, filters: Mapping[str, str | int | None]
-) -> pd.DataFrame:
-    """The cells that every option fits, the beginning of an address; a seed fits the base, too.
-    Raises UserError for an option that fits none."""
-    from ..publishing.style import task_label
-
-    cells = run.cells
-    for column, value in filters.items():
-        if value is None:
-            continue
-        text = str(value)
-        # Of all cells: a value that some of them have is no unknown one.
-        names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
-        if column == "task":
-            names["label"] = names["task"].map(task_label)
-        wanted = as_in_run(run, text) if column == "loss" else text
-        fits = names.iloc[:, 0] == wanted
-        # `smmd` means the plain loss where there is one, and else all of its variants.
-        for place in range(1, names.shape[1]):
-            fits = fits if fits.any() else names.iloc[:, place] == wanted
-        if column == "address":
-            fits = cells["address"].str.startswith(text)
-        if not fits.any():
-            hint = did_you_mean(text, {*names.to_numpy().ravel()})
-            raise UserError(f"No cell of {run.path} has the {column} '{value}': {hint}")
-        if column == "seed":
-            fits |= run.cells["loss"] == "base"
-        cells = cells[fits[cells.index]]
-    if cells.empty:
-        raise UserError(
-            f"No cell of {run.path} fits all of these options: leave out some."
-        )
-    return cells
+def _find_tenths(probes: pd.DataFrame, target: str) -> pd.Series[bool]:
+    """Which digits stand behind the decimal point of the answer that ends the target."""
+    _, _, decimals = target.rpartition(".")
+    places = probes["answer_digit"]
+    tenths = int(places.max()) + 1 - len(decimals)
+    # A token of several digits hides where the point is.
+    has_point = "." in target and decimals.isdigit()
+    is_known = has_point and bool((probes["target_value"] < 10).all())
+    return (places == tenths) & is_known
 
 
 def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame:
@@ -307,6 +280,18 @@ def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame
             f"Several tasks of {run.path} have an example '{uid}': add --task."
         )
     return rows
+
+
+def _print_rows(table: pd.DataFrame, title: str, caption: str = "") -> None:
+    """Print rows as texts; what never changes stands above, except answers."""
+    import pandas as pd
+
+    texts = [[*map(_plain, row.values())] for row in rows_of(table)]
+    printed = pd.DataFrame(texts, columns=table.columns)
+    printed.attrs["values"] = table.attrs.get("values", ["completion", "right", "p"])
+    # People copy it for --uid.
+    printed.attrs["whole"] = ["uid"]
+    print_results(printed, title, caption, "--json")
 
 
 def _plain(value: object) -> str:

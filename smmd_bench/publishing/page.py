@@ -128,7 +128,6 @@ def render_page(
     from markupsafe import Markup
 
     manifest = run.manifest
-    name = str(manifest.get("name") or run.path.name)
     # The command names no folder above `runs`, so that the page is the same anywhere.
     path = run.path.resolve()
     place = f"runs/{path.name}" if path.parent.name == "runs" else path.name
@@ -151,7 +150,7 @@ def render_page(
     statuses = run.cells["status"].value_counts()
     template = _make_environment(run).get_template("page.html.jinja")
     page: str = template.render(
-        name=name,
+        name=path.name,
         title=name_comparison(run),
         run=manifest,
         report_command=shlex.join(["smmd-bench", "report", place]),

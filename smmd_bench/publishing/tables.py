@@ -7,8 +7,8 @@ significant digits, and what is missing as a dash (in CSV: in full, and as nothi
 row from 0, and the column's name. CSV has none. `frame.attrs["links"]` gives cells of the page,
 named alike, their links: {part of the text: fragment}, where " / " joins the parts. In a terminal
 `frame.attrs["bold_means"]` stands below a table with bold cells, `frame.attrs["optional"]` names
-columns in the order in which they go where it is too narrow, and `frame.attrs["values"]` those that
-stay though they never change.
+columns in the order in which they go where it is too narrow, `frame.attrs["whole"]` columns of text
+that never break, and `frame.attrs["values"]` those that stay though they never change.
 
 In LaTeX a table is a float in booktabs rules. One that is wider than a column goes over both
 columns of the page (`table*`), scaled to the page where it has to be. The document needs

@@ -42,7 +42,11 @@ def to_terminal(
     # A star besides, since not every terminal shows bold, and a copied text never does.
     text = mark_bold(as_text(frame), lambda cell: re.sub(r"^\S+", r"\g<0>*", cell))
     columns, constant = split_constant(text)
-    fitting = _choose_columns(columns, frame.attrs.get("optional", ()), width)
+    whole = frame.attrs.get("whole", ())
+    least = {}
+    for name in columns.columns:
+        least[name] = _measure_least(columns[name], name in whole)
+    fitting = _choose_columns(columns, least, frame.attrs.get("optional", ()), width)
     omitted = [name for name in columns.columns if name not in fitting]
     notes = [caption]
     if bold_cells(frame) and "bold_means" in frame.attrs:
@@ -54,7 +58,8 @@ def to_terminal(
     parts: list[RenderableType] = [Text(title, style="bold")]
     if constant:
         parts.append(Text(constant))
-    parts.append(_draw_table(columns[fitting], bold_cells(frame), width))
+    fixed = {name: least[name] for name in fitting if name in whole}
+    parts.append(_draw_table(columns[fitting], fixed, bold_cells(frame), width))
     below = " ".join(filter(None, notes))
     if below:
         parts.append(Text(below, style="dim"))
@@ -62,14 +67,13 @@ def to_terminal(
 
 
 def _choose_columns(
-    columns: pd.DataFrame, optional: Sequence[str], width: int
+    columns: pd.DataFrame,
+    least: Mapping[str, int],
+    optional: Sequence[str],
+    width: int,
 ) -> list[str]:
     """Choose the columns that fit into a width, in their order; one at least."""
-    least = {}
-    unbroken = {}
-    for name in columns.columns:
-        least[name] = _measure_least(columns[name])
-        unbroken[name] = measure_width(columns[[name]])
+    unbroken = {name: measure_width(columns[[name]]) for name in least}
 
     # Texts may break into lines to make room, but never for the sake of an optional column.
     required = [name for name in least if name not in optional]
@@ -93,8 +97,12 @@ def _add_fitting(
 
 
 def _draw_table(
-    columns: pd.DataFrame, bold: Collection[tuple[int, str]], width: int
+    columns: pd.DataFrame,
+    whole: Mapping[str, int],
+    bold: Collection[tuple[int, str]],
+    width: int,
 ) -> Table:
+    """Draw the columns; those of `whole` keep these widths."""
     # Only a table that has to break its texts gets a width: rich would stretch another one to it.
     is_narrow = measure_width(columns) > width
     table = Table(
@@ -109,7 +117,7 @@ def _draw_table(
             fixed = _measure_least(columns[name]) if is_narrow else None
             table.add_column(Text(name), justify="right", width=fixed)
         else:
-            table.add_column(Text(name), overflow="fold")
+            table.add_column(Text(name), overflow="fold", min_width=whole.get(name))
 
     if is_narrow:
         columns = _shorten_rows(columns)
@@ -134,9 +142,10 @@ def _shorten_rows(columns: pd.DataFrame) -> pd.DataFrame:
     return shorter
 
 
-def _measure_least(column: pd.Series[str]) -> int:
+def _measure_least(column: pd.Series[str], is_whole: bool = False) -> int:
     """Count the letters that a column needs at least."""
     # A heading and a text may break between words, a number nowhere.
     cells = max(map(len, column), default=0)
     heading = max(map(len, str(column.name).split()), default=0)
-    return max(heading, cells if is_numeric(column) else min(cells, _LEAST))
+    may_break = not (is_whole or is_numeric(column))
+    return max(heading, min(cells, _LEAST) if may_break else cells)

@@ -5,6 +5,7 @@ Right is what the first metric of the task counts, as the flips of the verdict d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
 
     from .frames import RunFrames
 
-P_TARGET, AGAINST = "p_target", "against_"
+P_TARGET, AGAINST, ERROR = "p_target", "against_", "error"
 _EXAMPLE = ["uid", "prompt", "target"]
 _ANSWER = ["completion", "parsed", P_TARGET]
 
@@ -37,10 +38,12 @@ class Answers(NamedTuple):
 
 
 def find_wrong(run: RunFrames, cells: pd.DataFrame) -> Iterator[Answers]:
-    """Yield the wrong answers of each of these cells that is measured."""
+    """Yield the wrong answers of each of these cells that is measured, the largest `error` first;
+    those without a size stand last, in the order of the file."""
     for address in run.having("scores", cells["address"])["address"]:
         rows = read_answers(run, address)
-        wrong = rows.loc[~rows["right"], [*_EXAMPLE, *_ANSWER]]
+        wrong = rows.loc[~rows["right"], [*_EXAMPLE, *_ANSWER, ERROR]]
+        wrong = wrong.sort_values(ERROR, ascending=False, kind="stable")
         counts = {"wrong": len(wrong), "of": len(rows)}
         yield Answers(_describe_cell(run, address), counts, wrong)
 
@@ -80,8 +83,8 @@ def _select_flips(mine: pd.DataFrame, theirs: pd.DataFrame) -> pd.DataFrame:
 
 
 def read_answers(run: RunFrames, address: str) -> pd.DataFrame:
-    """Read the answers of a measured cell, with `right` and `p_target`. Raises UserError where they
-    are not right or wrong."""
+    """Read the answers of a measured cell, with `right`, `error` and `p_target`. Raises UserError
+    where they are not right or wrong."""
     cells = run.cells[run.cells["address"] == address]
     rows = run.only(cells).completions
     task = str(cells["task"].iloc[0])
@@ -91,6 +94,10 @@ def read_answers(run: RunFrames, address: str) -> pd.DataFrame:
             f"The answers of {task} are not right or wrong, as its first metric grades them: look "
             "at one with --uid."
         )
+
+    # Answers that are no numbers have no error.
+    if ERROR not in rows:
+        rows[ERROR] = math.nan
 
     probes = read_probes(run, [address])
     by_uid = {}

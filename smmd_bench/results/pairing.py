@@ -45,6 +45,21 @@ def find_metrics(task: str) -> Sequence[Metric]:
         return ()
 
 
+def label_metrics(task: str) -> dict[str, str]:
+    """How a task calls its metrics, by name."""
+    return {metric.name: metric.label for metric in find_metrics(task)}
+
+
+def name_metric(run: Run, word: str) -> str:
+    """Name the metric that the tables of a run call so, as `MAE` or `Acc`; else the word itself."""
+    for task in run.cells["task"].unique():
+        for name, label in label_metrics(task).items():
+            spellings = {label.lower(), label.partition(" (")[0].lower()}
+            if word.lower() in spellings:
+                return name
+    return word
+
+
 def judged_metrics(task: str) -> list[Metric]:
     """The first metric of a task, and the first error that it measures, such as MAE."""
     return judging_metrics(find_metrics(task))

@@ -47,8 +47,9 @@ def planned_power(
             "`train-eval --losses ce,smmd` makes it."
         )
     # Before the choice, after which no other metric is left to suggest.
-    hint = did_you_mean(metric, [*map(str, pairs["metric"].unique())])
-    pairs = pairs[(pairs["metric"] == metric) & pairs["difference"].notna()]
+    compared = pairs[pairs["difference"].notna()]
+    hint = did_you_mean(metric, [*map(str, compared["metric"].unique())])
+    pairs = compared[compared["metric"] == metric]
     if pairs.empty:
         raise UserError(f"{run.path} compares no losses by {metric}: {hint}")
 
@@ -58,9 +59,8 @@ def planned_power(
         # Holm's first step, over the losses of a task.
         level = LEVEL / of_task["loss"].nunique()
         for loss, cells in of_task.groupby("loss"):
-            # One seed shows a spread over its examples alone, by their pseudo-values.
-            has_spread = len(cells) > 1 or isinstance(cells["jackknife"].iloc[0], list)
-            if not has_spread or not (pilot := fit_cells(cells)).error > 0:
+            pilot = _fit_spread(cells)
+            if pilot is None:
                 left_out.append(str(loss))
                 continue
 
@@ -75,12 +75,32 @@ def planned_power(
                 rows.append(row)
 
     if not rows:
+        others = _find_spreading(compared)
+        remedy = f"or --metric {' or '.join(others)}" if others else "or more examples"
         raise UserError(
-            f"{run.path} has no spread of {metric}: give more seeds or another metric."
+            f"No difference of {metric} in {run.path} has a spread: give more seeds, {remedy}."
         )
     table = pd.DataFrame(rows)
     table.attrs["left_out"] = [*dict.fromkeys(left_out)]
     return table
+
+
+def _fit_spread(cells: pd.DataFrame) -> Crossed | None:
+    """Fit the differences of a loss, one a seed; None where they show no spread."""
+    # One seed shows a spread over its examples alone, by their pseudo-values.
+    if len(cells) == 1 and not isinstance(cells["jackknife"].iloc[0], list):
+        return None
+    pilot = fit_cells(cells)
+    return pilot if pilot.error > 0 else None
+
+
+def _find_spreading(compared: pd.DataFrame) -> list[str]:
+    """Find the metrics of which the differences of some loss have a spread."""
+    spreading = []
+    for (metric, *_), cells in compared.groupby(["metric", "model", "task", "loss"]):
+        if metric not in spreading and _fit_spread(cells) is not None:
+            spreading.append(str(metric))
+    return spreading
 
 
 def _smallest(pilot: Crossed, seeds: int, larger: float, level: float) -> float:

@@ -214,7 +214,7 @@ class RunDirectory:
             "name": old.get("name") or name or experiments[0].name,
             "experiments": together,
             **history,
-            "command": "; ".join(commands),
+            "command": "\n".join(commands),
             "cells": self._merge_cells(old.get("cells", ()), records),
         }
         self._write_manifest(manifest)

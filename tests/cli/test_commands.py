@@ -17,7 +17,7 @@ from smmd_bench.cli.voice import rows_of
 from smmd_bench.results.frames import read_run
 from smmd_bench.storage.files import read_json, write_json
 from tests.plugin_system.loss_file import LOSS
-from tests.runs import quick_run
+from tests.runs import planted_run, quick_run
 
 from .conftest import run_here
 
@@ -173,12 +173,14 @@ def test_show_counts_wrong_answers_and_shows_the_first_with_their_digits(run_fol
     (cell,) = json.loads(output)["cells"]
     metrics = read_run(run_folder).metrics
     metrics = metrics.set_index(["address", "metric"])
-    accuracy = metrics.loc[(cell["address"], "exact_match"), "value"]
+    address = cell["address"]
+    accuracy = metrics.loc[(address, "exact_match"), "value"]
     assert accuracy == 100 - cell["wrong"] / 2
 
     title, _, line, note = run_here(wrong).stdout.splitlines()
     count = cell["wrong"]
-    assert title == f"SMMD, seed 1: {count} of 200 wrong; the first 1"
+    order = "the first 1, largest errors first"
+    assert title == f"SMMD, seed 1: {count} of 200 wrong; {order}"
     (row,) = cell["rows"]
     assert line.startswith(row["uid"])
     assert row["completion"] in line
@@ -221,6 +223,13 @@ def test_show_has_an_example_with_the_probabilities_of_its_digits(run_folder):
         assert re.search(rf"^{loss} .* (yes|no) ", answers, re.MULTILINE)
         assert re.search(rf"^ *\d +{loss} ", digits, re.MULTILINE)
     assert "0  1  2" in re.sub(" +", "  ", digits)
+
+
+def test_the_digits_of_a_decimal_say_where_its_point_is(tmp_path):
+    planted_run(tmp_path, ["12.75", "1"], {"ce": ["12.5", "2"]})
+    digits = run_here(f"show {tmp_path} --uid p0").stdout
+    lines = digits.partition("Digit probabilities")[2].splitlines()[2:6]
+    assert [line.split()[0] for line in lines] == ["1", "2", ".7", "5"]
 
 
 def test_compare_and_power_print_a_row_for_each_loss(run_folder):

@@ -123,7 +123,8 @@ def test_a_name_of_the_papers_is_that_of_its_report(run, only, names):
         ("tabel2", "Unknown report 'tabel2'.*table2"),
         (
             "table1",
-            "Nothing was made of .*: math_table: the run has no results of gsm8k or svamp",
+            "Nothing was made of .*: math_table: the run has no results of gsm8k or svamp; its "
+            "results are in arithmetic_table",
         ),
         ("table", "Unknown report 'table'"),
     ],

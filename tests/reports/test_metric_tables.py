@@ -69,6 +69,9 @@ def test_several_seeds_are_a_mean_with_its_deviation(runs):
     assert table.loc["SMMD", "Seeds"] == "2"
     assert "test examples; seeds 0, 1." in artefact.caption
 
+    # CE of one seed against CE of the other
+    assert "The row of CE is the noise floor" in artefact.caption
+
 
 def test_planted_answers_give_known_values(tmp_path):
     losses = {"ce": ["1", "0", "none", ""], "smmd": list("1230")}

@@ -58,6 +58,20 @@ def points_of(axis):
     return axis.containers[0].lines[0].get_data()
 
 
+def test_settings_that_validate_as_well_are_counted_by_seed(tmp_path):
+    lambdas = ("lambda=1", "lambda=3", "lambda=10")
+    run = tuned_run(tmp_path, {"ce": RATES, "smmd": lambdas}, n=40)
+    is_zero = run.tuning["loss"].eq("smmd[tuned]") & run.tuning["seed"].eq(0)
+    chosen = run.tuning.loc[is_zero & run.tuning["chosen"], "value"].item()
+    tied = run.tuning["value"].where(~is_zero, chosen)
+    run.__dict__["tuning"] = run.tuning.assign(value=tied)
+
+    artefact = TuningTable().build(run)
+    ties = artefact.table.set_index("Loss")["Ties"]
+    assert ties["SMMD"] == "2, 0"
+    assert "Ties: other settings that validate as well" in artefact.caption
+
+
 def test_the_best_of_the_others_is_the_smallest_error(tmp_path):
     run = tuned_run(tmp_path, {"ce": RATES, "smmd": ("lambda=1", "lambda=3")}, n=40)
     run.__dict__["tuning"] = run.tuning.assign(metric="mean_absolute_error")

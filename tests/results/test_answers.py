@@ -29,6 +29,14 @@ def test_wrong_answers_are_counted_with_the_probability_of_each_true_digit(run):
     assert row["p_target"] == [*of_answer]
 
 
+def test_the_largest_errors_come_first_and_what_has_no_size_last(tmp_path):
+    predictions = {"ce": RIGHT, "ntl": ["2", "no number", "30", "-4"]}
+    run = planted_run(tmp_path, ANSWERS, predictions)
+    _, answers = find_wrong(run, run.cells)
+    completions = [*answers.rows["completion"]]
+    assert completions == ["#### 30", "#### -4", "#### 2", "#### no number"]
+
+
 def test_a_flip_has_both_answers_and_says_who_is_right(run):
     (flips,) = find_flips(run, run.cells[run.cells["loss"] == "ntl"])
     assert flips.counts == {"gained": 1, "lost": 1, "of": 4}

@@ -7,7 +7,7 @@ from smmd_bench.results.power import LARGER, SEEDS, planned_power
 from smmd_bench.scoring.crossed import fit_cells
 from smmd_bench.scoring.gain import smallest_by_t
 from tests.conftest import expect_user_error
-from tests.runs import quick_run
+from tests.runs import planted_run, quick_run
 
 
 @pytest.fixture(scope="module")
@@ -53,6 +53,13 @@ def test_a_pilot_of_one_seed_says_the_least_number_of_seeds(pilot, tmp_path):
     assert (one_seed["needed"] == 2).all()  # as it knows no spread over seeds
     assert (one_seed["least"] == 3).all()
     assert planned_power(pilot)["least"].isna().all()
+
+
+def test_a_metric_without_a_spread_names_one_that_has_it(tmp_path):
+    predictions = {"ce": ["5", "6", "7"], "ntl": ["6", "8", "7"]}
+    run = planted_run(tmp_path, [1, 2, 3], predictions)
+    with expect_user_error("--metric mean_absolute_error or"):
+        planned_power(run)
 
 
 def test_the_size_of_the_pilot_shows_what_the_pilot_shows(tmp_path):

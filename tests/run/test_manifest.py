@@ -38,7 +38,7 @@ def test_the_manifest_keeps_the_commands_that_added_something(tmp_path, monkeypa
         monkeypatch.setattr("sys.argv", ["smmd-bench", words])
         with run.locked():
             run.claim([experiment])
-    assert run.manifest["command"] == "smmd-bench one; smmd-bench two"
+    assert run.manifest["command"] == "smmd-bench one\nsmmd-bench two"
 
 
 def test_a_folder_of_several_experiments_is_one_in_their_order(tmp_path):
