@@ -30,7 +30,8 @@ NOTES = {
     "[": "Intervals have 95 %. Of one seed they are over the test examples: Wilson's for shares, "
     "else the percentile bootstrap's. ± is the standard deviation over training seeds.",
     "Δ": "Δ is the paired difference on the same examples and seeds. In parentheses: the smallest "
-    "true difference that its test finds with a probability of 80 %.",
+    "true difference that its test finds with a probability of 80 %. Of an error n counts the "
+    "examples that both answer with a number, in the seed with most of them.",
     P_HOLM: "Differences of several seeds are tested by a mixed model with crossed random effects "
     "of seed and example and Satterthwaite's degrees of freedom: they speak of other seeds and "
     "other test sets. Of one seed they speak of other test sets alone: Tango's interval and "

@@ -51,9 +51,11 @@ LOSSES = 5
 KEY = [*PAIR, "pair", "loss"]
 TICKS = (0, 1, 10, 100, 10**3, 10**4, 10**5)
 """Errors that the axis names, in units of the last place."""
-POWERS = {10**3: "10³", 10**4: "10⁴", 10**5: "10⁵"}
+POWERS = {10**3: "10³", 10**4: "10⁴", 10**5: "10⁵", 10**6: "10⁶"}
 EDGES = np.linspace(0, 6, 25)
-"""Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are counted as outside."""
+"""Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are in one bin more."""
+DRAWN = np.append(EDGES, 6.25)
+"""The same with an end for that bin."""
 QUANTILE = 0.9
 P90 = "p90: 90th percentile"
 SUBSET = (
@@ -63,7 +65,8 @@ SUBSET = (
 SHOWN = (
     "Share of answers by the absolute error, on a scale of log10(|error| + 1), over the reference "
     "(grey area). p90: the 90th percentile of the absolute error, mean over seeds; of one seed "
-    f"with an interval by order statistics. {SUBSET} {LIMITS}"
+    f"with an interval by order statistics. The last bin (≥) has all larger errors. {SUBSET} "
+    f"{LIMITS}"
 )
 
 
@@ -197,7 +200,7 @@ class ErrorHistogram:
                 _draw_panel(axis, panel, p90[(*pair, loss)], units[pair], letters)
 
             is_drawn = block["pair"].isin(losses)
-            _scale_axes(axes[0], block[is_drawn], units[pair])
+            _scale_axes(axes[0], block[is_drawn], units[pair], len(losses))
 
         # Drawn for the legend alone.
         axis.plot([], [], "|", color="black", markersize=11, label=P90)
@@ -205,7 +208,7 @@ class ErrorHistogram:
         return figure
 
 
-def _scale_axes(axis: Axes, block: pd.DataFrame, unit: float) -> None:
+def _scale_axes(axis: Axes, block: pd.DataFrame, unit: float, columns: int) -> None:
     """The scale of a block of panels, which share their axes, from those that are drawn."""
     highest = max(block["share"].max(), 1)
 
@@ -220,12 +223,12 @@ def _scale_axes(axis: Axes, block: pd.DataFrame, unit: float) -> None:
 
     # Of an answer beyond the last edge the bin has no end.
     farthest = block.loc[block["count"] > 0, "high"].max()
-    last = max(1.1, min(farthest, EDGES[-1]))
+    last = max(1.1, min(farthest, DRAWN[-1]))
     axis.set_xlim(0, last)
-    _mark_errors(axis, unit)
+    _mark_errors(axis, unit, columns)
 
 
-def _mark_errors(axis: Axes, unit: float) -> None:
+def _mark_errors(axis: Axes, unit: float, columns: int) -> None:
     """Ticks at errors of so many units, for which the axis has limits."""
     last = axis.get_xlim()[1]
     marks = {}
@@ -234,9 +237,13 @@ def _mark_errors(axis: Axes, unit: float) -> None:
         if count != 1 or last < 3:
             place = np.log10(count + 1)
             marks[place] = _name_error(count * unit)
+    marks[EDGES[-1]] = f"≥{_name_error(10**6 * unit)}"
 
-    inside = {place: text for place, text in marks.items() if place <= last}
-    axis.set_xticks([*inside], [*inside.values()])
+    places = [place for place in marks if place <= last]
+    # A narrow panel has room for every second label.
+    if columns > 3 and last > 5:
+        places = places[::2]
+    axis.set_xticks(places, [marks[place] for place in places])
 
 
 def _name_error(error: float) -> str:
@@ -249,21 +256,22 @@ def _draw_panel(
     axis: Axes, data: pd.DataFrame, p90: pd.Series[float], unit: float, letters: int
 ) -> None:
     """The histograms of a loss and its reference, with the mean over seeds of their `p90`."""
-    inside = data[np.isfinite(data["high"])]
     styles = loss_styles(data["loss"].cat.categories)
     reference = find_compared_loss(data)
     loss = str(data["pair"].iloc[0])
-    grey = select_rows(inside, loss=reference)["share"]
-    axis.stairs(grey, EDGES, fill=True, color="#DDDDDD")
+    grey = select_rows(data, loss=reference)["share"]
+    axis.stairs(grey, DRAWN, fill=True, color="#DDDDDD")
 
     # As in the table: over each seed, and then their mean.
     means = p90.groupby("loss", observed=True).mean()
     # The reference comes first: a loss that is equal to it must not be hidden.
     for name in (reference, loss):
         line = styles[name].lined()
-        shares = select_rows(inside, loss=name)["share"]
-        axis.stairs(shares, EDGES, linewidth=1.5, **line)
-        axis.axvline(np.log10(means[name] / unit + 1), linewidth=1, **line)
+        shares = select_rows(data, loss=name)["share"]
+        axis.stairs(shares, DRAWN, linewidth=1.5, **line)
+        place = np.log10(means[name] / unit + 1)
+        in_last_bin = (DRAWN[-2] + DRAWN[-1]) / 2
+        axis.axvline(min(place, in_last_bin), linewidth=1, **line)
 
         # A legend shows an outline as a box; the line of an empty plot stands there instead.
         axis.plot([], [], label=loss_label(name), **line)

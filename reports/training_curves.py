@@ -65,7 +65,9 @@ class TrainingCurves:
         """A row of three panels a model and task."""
         run = drop_short_variants(run)
         columns = ["step", "cross_entropy", "relative_auxiliary"]
-        logs = run.read("train_log", columns)
+        # A test of transfer has the curves of another task.
+        own = run.cells[run.cells["trained_on"].isna()]
+        logs = run.only(own).read("train_log", columns)
         curves = [_smooth(log) for _, log in logs.groupby("address", sort=False)]
         data = order_losses(pd.concat(curves, ignore_index=True), run.cells)
 

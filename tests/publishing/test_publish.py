@@ -85,6 +85,15 @@ def test_the_title_says_what_was_compared_and_then_the_name_of_the_run(page, run
     )
 
 
+def test_several_commands_are_a_list(run):
+    manifest = {**run.manifest, "command": "smmd-bench one\nsmmd-bench two"}
+    extended = run.only(run.cells)
+    extended.__dict__["manifest"] = manifest
+    page = render_page(extended, [], embedded_examples(run))
+    assert "Made by 2 commands" in page
+    assert page.count("<li><code>smmd-bench ") == 2
+
+
 def test_the_page_escapes_what_reports_and_models_say(page):
     for text in (
         "&lt;i&gt;&amp;&lt;/i&gt;",

@@ -182,6 +182,17 @@ def test_the_axis_names_errors_and_not_cents(tmp_path):
     assert labels[:4] == ["0", "0.01", "0.1", "1"]
 
 
+def test_errors_behind_the_last_edge_have_a_bin(tmp_path):
+    answers = ["39.07", "56.19"] * 20
+    texts = {"ce": ["39.07", "20056.19"] * 20, "smmd": answers}
+    axis = histogram(tmp_path, answers, texts).figure.axes[0]
+    labels = [label.get_text() for label in axis.get_xticklabels()]
+    assert labels[-1] == "≥10⁴"
+    reference = axis.patches[0].get_data()
+    assert reference.values[-1] == 50
+    assert reference.edges[-1] <= axis.get_xlim()[1]
+
+
 def test_a_bar_is_the_difference_of_the_shares_of_both(tmp_path):
     texts = {
         "ce": ["4"] * 20 + ["5"] * 15 + ["-6"] * 5,
