@@ -90,13 +90,6 @@ def _present_unreachable(
 ) -> UserError:
     """Say what can be said of a plan without what could not be fetched; returns the error that
     names that."""
-    from huggingface_hub import constants
-    from huggingface_hub.errors import HfHubHTTPError
-
-    # One wait for a hub that does not answer is enough; a hub that refuses has answered.
-    if not isinstance(error.__cause__, HfHubHTTPError):
-        constants.HF_HUB_OFFLINE = True
-
     for experiment in plan.experiments:
         for model, spec in product(experiment.models, experiment.tasks):
             cells = experiment.cells_without_card(model, spec)

@@ -13,6 +13,7 @@ import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from threading import Thread
 from typing import Any
@@ -185,17 +186,24 @@ def with_hub() -> Iterator[str | None]:
 
 
 def _find_problem() -> str | None:
-    from huggingface_hub import constants, get_session
+    from huggingface_hub import constants
 
     if constants.HF_HUB_OFFLINE:
         return "HF_HUB_OFFLINE is set, as `validate` sets it"
+    return _ask_hub(constants.ENDPOINT)
+
+
+# Once a process: each call would wait anew for a hub that is silent.
+@cache
+def _ask_hub(endpoint: str) -> str | None:
+    from huggingface_hub import get_session
 
     problem: str | None = f"no answer within {_PATIENCE:g} s"
 
     def ask() -> None:
         nonlocal problem
         try:
-            get_session().head(constants.ENDPOINT, timeout=_PATIENCE)
+            get_session().head(endpoint, timeout=_PATIENCE)
         except Exception as error:  # whatever lies between here and the hub
             problem = reason_of(error)
         else:
@@ -205,4 +213,4 @@ def _find_problem() -> str | None:
     thread = Thread(target=ask, daemon=True)
     thread.start()
     thread.join(_PATIENCE)
-    return problem and f"{constants.ENDPOINT}: {problem}"
+    return problem and f"{endpoint}: {problem}"

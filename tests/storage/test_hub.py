@@ -6,7 +6,7 @@ import time
 import pytest
 from huggingface_hub import constants, is_offline_mode
 
-from smmd_bench.storage.data_files import with_hub
+from smmd_bench.storage.data_files import _ask_hub, with_hub
 from tests.cli.hub import hub
 
 __all__ = ["hub"]
@@ -17,17 +17,20 @@ def at(monkeypatch):
     """Puts the hub at an address, as it is without HF_HUB_OFFLINE."""
 
     def put(address):
+        _ask_hub.cache_clear()
         monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)
         monkeypatch.setattr(constants, "ENDPOINT", address)
 
     return put
 
 
-def test_a_hub_that_answers_is_used(hub, at):
+def test_a_hub_that_answers_is_used_and_asked_for_it_once(hub, at):
     at(hub.address)
-    with with_hub() as why:
-        assert why is None
-        assert not is_offline_mode()
+    for _ in range(2):
+        with with_hub() as why:
+            assert why is None
+            assert not is_offline_mode()
+    assert len(hub.asked) == 1
 
 
 def test_one_that_is_silent_is_left_alone_after_two_seconds(at):
