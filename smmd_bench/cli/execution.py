@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -28,7 +29,6 @@ def execute(
     **how: Any,
 ) -> int:
     """Run the experiments of one folder, with `how` of `run_file`; returns the exit status."""
-    from ..run.pipeline import run_file
     from ..training.tracking import require_tracker
 
     if how["extend"] and out is None and plan.name is None:
@@ -40,7 +40,7 @@ def execute(
         raise UserError("--measure belongs to a plan: write --dry-run --measure.")
     os.environ[STALL] = str(how.pop("stall"))  # which the processes of jobs read
     folder = out or Path("runs") / plan.folder_name
-    run = RunDirectory(folder, how["restore"])
+    run = RunDirectory(folder, how.pop("restore"))
     runner: Executor = load("executors", how["executor"])
     tracker = None if track == "none" else track
     require_tracker(tracker)
@@ -49,10 +49,16 @@ def execute(
         return present_dry_run(
             plan, voice, run, runner, measure=measure, extend=how["extend"]
         )
-    plan, left_out = plan.drop_missing()
-    present_plan(voice, plan.cells, run.missing(plan.cells), left_out, run)
+    # A folder that is in use says so before a plan is made, and a plan that is refused makes none.
+    with run.locked() if folder.exists() else nullcontext():
+        plan, left_out = plan.drop_missing()
+        missing = run.missing(plan.cells)
+        present_plan(voice, plan.cells, missing, left_out, run)
 
-    outcome = run_file(plan, folder, voice.progress, track=tracker, **how)
+        # It imports pandas, which an unknown name need not wait for.
+        from ..run.pipeline import run_file
+
+        outcome = run_file(plan, run, missing, voice.progress, track=tracker, **how)
     sections = publish_reports(voice, folder)
 
     if tracker is not None:

@@ -10,7 +10,7 @@ from .voice import Voice, print_json, summary_of
 
 if TYPE_CHECKING:
     from ..publishing.page import Section
-    from ..run.run_directory import Outcome
+    from ..run.pipeline import Outcome
 
 
 def publish_reports(voice: Voice, folder: Path) -> list[Section]:

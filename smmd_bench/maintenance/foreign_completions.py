@@ -25,7 +25,8 @@ from ..plugin_system.registry import load_task
 from ..results.frames import read_run
 from ..run.cell_json import name_folders
 from ..run.comparison import measure_cell, write_comparisons
-from ..run.run_directory import Outcome, RunDirectory
+from ..run.pipeline import Outcome
+from ..run.run_directory import RunDirectory
 from ..scoring.foreign_logs import find_samples, name_answers
 from ..scoring.matching import follows_user_file, match
 from ..scoring.measure import measure_identity

@@ -28,7 +28,8 @@ from ..models.cards import ModelCard
 from ..plugin_system.registry import engine_identity, load, load_engine, plugin_files
 from ..results.availability import card_of_run, describe_retraining, require_plugins
 from ..results.frames import RunFrames, read_run
-from ..run.run_directory import Outcome, RunDirectory, record_failure
+from ..run.pipeline import Outcome
+from ..run.run_directory import RunDirectory, record_failure
 from ..storage.addresses import address
 from ..storage.cell import BASE, failure_file
 from ..storage.files import read_json

@@ -9,7 +9,7 @@ whole, under the name of everything that it was made from, or not at all.
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from ..contracts import Executor, Progress
@@ -24,11 +24,23 @@ from .comparison import measure_cells, write_comparisons
 from .needs import Lengths
 from .plan_progress import PlanProgress
 from .preflight import preflight
-from .run_directory import Outcome, RunDirectory, Stage
+from .run_directory import RunDirectory, Stage
 from .schedule import Missing, Schedule
 
 # A plan answers at once: a large generated split would take minutes to make.
 LOOKED_AT = 1000
+
+
+@dataclass
+class Outcome:
+    """What a call did: `worked` tells whether anything was missing; cells that failed, or were
+    skipped because their loss cannot apply, with the reason; what training noted of each."""
+
+    path: Path
+    worked: bool = False
+    failed: dict[str, str] = field(default_factory=dict)
+    skipped: dict[str, str] = field(default_factory=dict)
+    notes: dict[str, list[str]] = field(default_factory=dict)
 
 
 def train(cell: Cell, run: Path) -> None:
@@ -63,21 +75,21 @@ def compare(run: Path) -> bool:
 
 def run_file(
     plan: ExperimentFile,
-    out: Path,
+    run: RunDirectory,
+    missing: Missing,
     display: Callable[[], AbstractContextManager[Progress]],
     *,
     executor: str = "local",
     extend: bool = False,
     track: str | None = None,
-    restore: bool = False,
 ) -> Outcome:
-    """Do what is missing of a file's experiments in the folder `out`.
+    """Do what is missing of a file's experiments in the folder of a run.
 
-    display: opens what shows the progress. track: see `smmd_bench.training.tracking`. restore:
-    selected weights that are gone are missing, too. Raises UserError for the user's mistakes, in
-    any of the experiments, before anything is written; a cell that fails is in the outcome.
+    display: opens what shows the progress. track: see `smmd_bench.training.tracking`. Raises
+    UserError for the user's mistakes, in any of the experiments, before anything is written; a cell
+    that fails is in the outcome.
     """
-    run = RunDirectory(out, restore)
+    out = run.path
     outcome = Outcome(out)
     runner: Executor = load("executors", executor)
     with run.locked():
@@ -85,15 +97,13 @@ def run_file(
 
         # Nothing is written before every mistake that can be foreseen is found.
         with display() as progress:
-            # Another process may have worked on the folder until it was locked.
-            lacking = run.missing(plan.cells)
-            missing, lengths = check(run, lacking, runner, progress, None)
+            work, lengths = check(run, missing, runner, progress, None)
 
         # The manifest first: it says which earlier cells are to be measured anew.
         run.claim(plan.experiments, plan.name)
         decoded_before = [*_find_unmeasured(run, plan.cells)]
 
-        outcome.worked = bool(missing)
+        outcome.worked = bool(work)
         for cell in decoded_before:
             outcome.worked |= not run.failure(cell).get("skipped")
         if outcome.worked:

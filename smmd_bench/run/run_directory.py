@@ -4,7 +4,8 @@ import os
 import traceback
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 from operator import itemgetter
 from pathlib import Path
 from typing import Any, Literal
@@ -36,18 +37,6 @@ JOB_STAGES: tuple[Stage, ...] = ("train", "decode", "measure")
 HELD = (*FOLDERS, "regression")  # the folders of a run with results
 identity_of = itemgetter("model", "task", "loss", "seed")
 """What tells a cell from the others of a run, from what its manifest says."""
-
-
-@dataclass
-class Outcome:
-    """What a call did: `worked` tells whether anything was missing; cells that failed, or were
-    skipped because their loss cannot apply, with the reason; what training noted of each."""
-
-    path: Path
-    worked: bool = False
-    failed: dict[str, str] = field(default_factory=dict)
-    skipped: dict[str, str] = field(default_factory=dict)
-    notes: dict[str, list[str]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -136,11 +125,18 @@ class RunDirectory:
                 "choose another with --out."
             )
 
+    @cached_property
+    def _lock(self) -> FileLock:
+        return FileLock(self.path / ".lock")
+
     @contextmanager
     def locked(self) -> Iterator[None]:
-        """Hold the folder for this process alone. What has changed since it was last held is looked
-        at first, and set aside where it is damaged. Raises UserError as `require_place` does, and
-        if another process works on it."""
+        """Hold the folder for this process alone; it may be held already. What has changed since it
+        was last held is looked at first, and set aside where it is damaged. Raises UserError as
+        `require_place` does, and if another process works on it."""
+        if self._lock.is_locked:
+            yield
+            return
         self.require_place()
         self.path.mkdir(parents=True, exist_ok=True)
         # Its time says when a command has left the folder in peace.
@@ -148,7 +144,7 @@ class RunDirectory:
         since = lock.stat().st_mtime if lock.exists() else 0
         try:
             # A run takes hours: nobody waits for it.
-            acquired = FileLock(lock).acquire(timeout=0)
+            acquired = self._lock.acquire(timeout=0)
         except Timeout:
             raise UserError(
                 f"Another process is working on {self.path}: wait for it, or choose another folder "

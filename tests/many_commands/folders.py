@@ -27,8 +27,8 @@ from smmd_bench.publishing import write_reports as publishing
 from smmd_bench.results.frames import RunFrames, read_run
 from smmd_bench.run.cell_json import describe_cells
 from smmd_bench.run.comparison import write_comparisons
-from smmd_bench.run.pipeline import run_file
-from smmd_bench.run.run_directory import Outcome, lacks_weights
+from smmd_bench.run.pipeline import Outcome, run_file
+from smmd_bench.run.run_directory import RunDirectory, lacks_weights
 from smmd_bench.scoring import statistics
 from smmd_bench.storage.files import FORMAT, read_json, write_json
 from tests.conftest import separate_plugins, silent
@@ -185,8 +185,9 @@ def run(asked: Asked, folder: Path, *, restore: bool = False) -> Outcome:
     """`train-eval --extend`, without its reports."""
     plan = ExperimentFile(None, (asked.experiment,))
     progress = contextlib.nullcontext(silent)
-    how = {"executor": "inprocess", "extend": True, "restore": restore}
-    return run_file(plan, folder, lambda: progress, **how)
+    run = RunDirectory(folder, restore)
+    how = {"executor": "inprocess", "extend": True}
+    return run_file(plan, run, run.missing(plan.cells), lambda: progress, **how)
 
 
 def make_fresh(workshop: Workshop, folder: Path, held, rounding) -> RunFrames:

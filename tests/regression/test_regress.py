@@ -22,7 +22,8 @@ from smmd_bench.regression.suites import (
     subjects,
 )
 from smmd_bench.results.frames import read_run
-from smmd_bench.run.run_directory import Outcome, record_failure
+from smmd_bench.run.pipeline import Outcome
+from smmd_bench.run.run_directory import record_failure
 from smmd_bench.storage.data_files import VARIABLE
 from smmd_bench.storage.files import read_json, write_json
 from tests.cli.conftest import call as call_cli

@@ -182,7 +182,10 @@ def test_a_plugin_of_the_folder_that_is_not_here_is_missed_at_the_start(run, tmp
 
 def run_silently(run, experiment, **how):
     plan = ExperimentFile(None, (experiment,))
-    run_file(plan, run.path, lambda: nullcontext(silent), **how)
+    # As another process, which holds nothing.
+    run = RunDirectory(run.path)
+    missing = run.missing(plan.cells)
+    run_file(plan, run, missing, lambda: nullcontext(silent), **how)
 
 
 @pytest.mark.parametrize(
