@@ -35,10 +35,6 @@ def present_dry_run(
 ) -> int:
     """Say what a plan does, needs and takes, and check it; the exit status."""
     from ..models.cards import without_weights
-    from ..run.measured_pace import measure_pace, pace_of_receipts
-    from ..run.needs import costs_of
-    from ..run.pace import count_side_by_side, times_of, works_of
-    from ..run.pipeline import check_file
 
     # A plan needs no weights of the hub: its cards say how large they are.
     with nullcontext() if measure else without_weights():
@@ -46,6 +42,13 @@ def present_dry_run(
             whole, left_out = plan.drop_missing()
         except UnreachableError as error:
             raise _present_unreachable(voice, plan, error) from None
+
+        # They import pandas, which an unknown name need not wait for.
+        from ..run.measured_pace import measure_pace, pace_of_receipts
+        from ..run.needs import costs_of
+        from ..run.pace import count_side_by_side, times_of, works_of
+        from ..run.pipeline import check_file
+
         missing = run.missing(whole.cells)
         present_plan(voice, whole.cells, missing, left_out, run)
 

@@ -16,7 +16,13 @@ from ..models.cards import ModelCard, content_at_hand, local_path, model_card
 from ..models.recipe import Count, checked_settings
 from ..models.settings import Settings
 from ..plugin_system.parameters import canonical, tuned_label
-from ..plugin_system.registry import load_engine, load_loss, load_plugin_file, load_task
+from ..plugin_system.registry import (
+    load_engine,
+    load_loss,
+    load_plugin_file,
+    load_task,
+    require_known,
+)
 from ..scoring.decoding_rules import GREEDY, rules_of
 from ..storage.addresses import folder_name
 from ..storage.cell import BASE
@@ -117,13 +123,15 @@ class Experiment(Settings):
     @cached_property
     def cells(self) -> list[Cell]:
         """The matrix, in the order of the tables: per model and task the base, then the losses."""
-        # Names are checked before a model is fetched.
+        # Names are checked before a model is fetched, and models before losses import torch.
         load_engine(self.engine)
+        require_known("losses", self.losses)
+        cards = [model_card(model) for model in self.models]
         losses = [canonical(load_loss(loss)) for loss in self.losses]
         cells: list[Cell] = []
-        for model in self.models:
+        for card in cards:
             for spec in self.tasks:
-                base = self._make_base(model_card(model), spec)
+                base = self._make_base(card, spec)
                 rows = [base] if self.base else []
                 rows += [
                     replace(base, loss=loss, seed=seed)

@@ -15,6 +15,7 @@ import yaml
 from smmd_bench.cli import cli
 from smmd_bench.cli.voice import rows_of
 from smmd_bench.results.frames import read_run
+from smmd_bench.run.run_directory import RunDirectory
 from smmd_bench.storage.files import read_json, write_json
 from tests.plugin_system.loss_file import LOSS
 from tests.runs import planted_run, quick_run
@@ -54,18 +55,24 @@ def test_every_command_has_a_sentence_and_help_of_80_columns_with_examples():
             "numpy",
         ),
         ("overhead --losses ntll", "did you mean ntl", "pandas"),
+        (f"{JOB} ce --model ./nowhere", "'./nowhere' does not exist", "pandas"),
+        (f"{JOB} ce --model qwen/typo", "'qwen/typo' is not a folder", "pandas"),
+        (f"{JOB} ce --model qwen/typo --dry-run", "the model qwen/typo", "pandas"),
+        (f"{JOB} ce --model ./nowhere --out HELD", "Another process", "pandas"),
     ],
 )
-def test_what_must_be_quick_imports_no_heavy_library(words, said, heavy):
+def test_what_must_be_quick_imports_no_heavy_library(words, said, heavy, tmp_path):
+    words = words.replace("HELD", str(tmp_path))
     code = (
         f"import sys; sys.argv = {['smmd-bench', *words.split()]!r}\n"
         "from smmd_bench.cli import main\n"
         "try: main()\nexcept SystemExit: pass\n"
         f"assert not {{{heavy!r}, 'torch', 'matplotlib'}} & set(sys.modules)"
     )
-    out = subprocess.run(
-        [sys.executable, "-c", code], check=True, capture_output=True, text=True
-    )
+    with RunDirectory(tmp_path).locked():
+        out = subprocess.run(
+            [sys.executable, "-c", code], check=True, capture_output=True, text=True
+        )
     assert said in out.stdout + out.stderr
 
 
