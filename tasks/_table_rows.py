@@ -85,7 +85,8 @@ def read_table(
 ) -> list[Row]:
     """The rows of files, which are named by their split ("": the rows say it). `how` is of
     `read_rows`. Raises UserError for a file that lacks a column."""
-    needed = [*columns.essential, *_COLUMN.findall(columns.template)]
+    of_template = _COLUMN.findall(columns.template)
+    needed = [*dict.fromkeys([*columns.essential, *of_template])]
     rows = []
     for split, file in files.items():
         content = read_named_rows(file, **how)

@@ -12,8 +12,9 @@ as the file is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any, ClassVar, Literal, cast
@@ -57,7 +58,7 @@ class Content:
     has_new_spelling: bool
     notes: Sequence[str]
 
-    @property
+    @cached_property
     def has_decimals(self) -> bool:
         """Whether an answer has a decimal part, other than as a fraction such as 1/3."""
         return any(
@@ -176,10 +177,7 @@ class Table:
 
     def resolved(self) -> Table:
         """With whole paths, and what `auto` means: for a spec that is kept."""
-        places: dict[str, Any] = {
-            field: str(file) for field, file in self._files.items()
-        }
-        return replace(self, answers=self._answers, **places)
+        return replace(self._with_whole_paths, answers=self._answers)
 
     def examples(
         self, split: Split, seed: int, limit: int | None = None
@@ -266,12 +264,26 @@ class Table:
     def _content(self) -> Content:
         files = self._files
         # The times of the files are a part of the key: an edited file is read again.
-        return _read(self, tuple(file.stat().st_mtime_ns for file in files.values()))
+        times = tuple(file.stat().st_mtime_ns for file in files.values())
+        return _read(self._with_whole_paths, times)
+
+    @property
+    def _with_whole_paths(self) -> Table:
+        places: dict[str, Any] = {
+            field: str(file) for field, file in self._files.items()
+        }
+        return replace(self, **places)
 
 
 @lru_cache(4)
-def _read(task: Table, _: tuple[int, ...]) -> Content:
+def _read(task: Table, times: tuple[int, ...]) -> Content:
     """What files say that were written at these times. Raises UserError for their mistakes."""
+    # A spec that is kept says what `auto` has read.
+    if task.answers == "numbers":
+        with suppress(UserError):
+            content = _read(replace(task, answers="auto"), times)
+            if content.answers == "numbers":
+                return content
     files = task._files
     if task.prompt and task.question != "question":
         raise UserError(

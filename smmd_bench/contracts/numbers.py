@@ -80,6 +80,9 @@ def parse_number(text: str) -> Fraction | None:
     percentage as the number before its sign. Not read are digits that are not ASCII, and beyond
     400 digits.
     """
+    # Most are plain integers, in which nothing is to be spelled anew.
+    if text.isascii() and text.isdecimal() and len(text) <= _LONGEST:
+        return Fraction(int(text))
     match = _NEXT.fullmatch(_rewritten(text).strip().removesuffix("%").rstrip(" "))
     return _value(match) if match else None
 
@@ -145,5 +148,7 @@ def _decimal(text: str) -> Fraction | None:
     # A short text such as 1e999999999 would fill the memory.
     if len(mantissa) > _LONGEST or len(power) > 3 or int(power) > _LONGEST:
         return None
+    if not exponent:
+        return Fraction(mantissa)
     sign = -1 if "-" in exponent else 1
     return Fraction(mantissa) * Fraction(10) ** (sign * int(power))

@@ -57,6 +57,12 @@ def test_each_split_has_a_file(files):
     assert sb.violations(file_spec) == []
 
 
+def test_a_spec_that_is_kept_reads_no_file_again(files):
+    task = sb.load_task(files(train=rows(), test=rows(9, "T")))
+    kept = sb.load_task(canonical(task.resolved()))
+    assert kept._content is task._content
+
+
 def test_without_validation_a_tenth_of_train_is_drawn_and_said(files, tmp_path):
     by_files = sb.load_task(files(train=rows(), test=rows(9, "T")))
     content = [*rows(split="train"), *rows(9, "T", split="test")]
