@@ -61,6 +61,7 @@ class PlanProgress:
         self.show_plan = getattr(progress, "show_plan", None)
         self.clocks: dict[str, _Clock] = {}
         self.side_by_side = 1
+        self.with_receipt: set[str] = set()
         self.counted = self._count_trainings()
         self._show()
 
@@ -124,15 +125,14 @@ class PlanProgress:
             if lacks == "train":
                 todo.add(cell.parts["train"])
         failed = 0
-        done = 0
-        for key, cell in self.trainings.items():
-            if key in todo:
-                continue
-            if self.schedule.run.current(cell).receipt is None:
+        for key in self.trainings.keys() - todo - self.with_receipt:
+            # A receipt stays as it is, so that it is read once.
+            if self.schedule.run.current(self.trainings[key]).receipt is None:
                 failed += 1
             else:
-                done += 1
+                self.with_receipt.add(key)
 
+        done = len(self.with_receipt - todo)
         counted = f"{done} of {len(self.trainings)} trainings done"
         return counted + (f", {failed} failed or skipped" if failed else "")
 

@@ -51,20 +51,22 @@ class Run:
         self.clock = 0.0
         monkeypatch.setattr(plan_progress.time, "monotonic", lambda: self.clock)
         base, ce, smmd = cells
-        trained = {"receipt": {}}
         self.stored = {}
+        self.read = []
         self.schedule = SimpleNamespace(
             missing={base: "decode", ce: "train", smmd: "train"},
             running={},
             cells={"decode-base": [base], "train-ce": [ce], "train-smmd": [smmd]},
             taken={},
-            run=SimpleNamespace(
-                current=lambda cell: SimpleNamespace(**self.stored.get(cell, trained))
-            ),
+            run=SimpleNamespace(current=self.current),
             end=lambda result: self.schedule.running.pop(result.job.name),
         )
         self.display = Display()
         self.progress = PlanProgress(self.schedule, cells, self.display, {})
+
+    def current(self, cell):
+        self.read.append(cell)
+        return SimpleNamespace(**self.stored.get(cell, {"receipt": {}}))
 
     def start(self, name, at):
         self.clock = at
@@ -146,6 +148,14 @@ def test_a_failed_training_is_counted_apart(run, cells):
     assert "Plan: 0 of 2 trainings done, 1 failed or skipped" in run.end(
         "train-ce", [cells[1]]
     )
+
+
+def test_the_receipt_of_a_finished_training_is_read_once(run, cells):
+    _, ce, smmd = cells
+    for name, cell in (("train-ce", ce), ("train-smmd", smmd)):
+        run.start(name, 0)
+        run.end(name, [cell])
+    assert run.read == [ce, smmd]
 
 
 def test_what_is_not_measured_has_no_time(run, cells):
