@@ -82,7 +82,8 @@ def _draw_block(
         name = loss_label(loss)
         if loss == other:
             name += NOISE
-        names.append(_fold_name(name))
+        # A row has room for two lines.
+        names.append(folded(shortened(name, 2 * LETTERS - 8), LETTERS))
 
     axes = part.subplots(1, len(metrics), sharey=True, squeeze=False)[0]
     for axis, rows in zip(axes, metrics, strict=True):
@@ -91,16 +92,6 @@ def _draw_block(
     # The rows of all panels are those of the first, from the top.
     axes[0].set_yticks(range(len(losses)), names)
     axes[0].set_ylim(len(losses) - 0.5, -0.5)
-
-
-def _fold_name(name: str) -> str:
-    """A name in two lines at most, which its row has room for; it breaks at its commas."""
-    if len(name) <= LETTERS:
-        return name
-    lines = folded(name, LETTERS).split("\n")
-    if len(lines) > 2:
-        lines = [lines[0], shortened(f"… {lines[-1]}", LETTERS)]
-    return "\n".join(lines)
 
 
 def _add_legend(figure: Figure) -> None:

@@ -54,8 +54,8 @@ TICKS = (0, 1, 10, 100, 10**3, 10**4, 10**5)
 POWERS = {10**3: "10³", 10**4: "10⁴", 10**5: "10⁵", 10**6: "10⁶"}
 EDGES = np.linspace(0, 6, 25)
 """Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are in one bin more."""
-DRAWN = np.append(EDGES, 6.25)
-"""The same with an end for that bin."""
+DRAWN, LAST_BIN = np.append(EDGES, 6.25), 6.125
+"""The same with an end for that bin, and its middle."""
 QUANTILE = 0.9
 P90 = "p90: 90th percentile"
 SUBSET = (
@@ -270,8 +270,7 @@ def _draw_panel(
         shares = select_rows(data, loss=name)["share"]
         axis.stairs(shares, DRAWN, linewidth=1.5, **line)
         place = np.log10(means[name] / unit + 1)
-        in_last_bin = (DRAWN[-2] + DRAWN[-1]) / 2
-        axis.axvline(min(place, in_last_bin), linewidth=1, **line)
+        axis.axvline(min(place, LAST_BIN), linewidth=1, **line)
 
         # A legend shows an outline as a box; the line of an empty plot stands there instead.
         axis.plot([], [], label=loss_label(name), **line)

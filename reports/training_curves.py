@@ -48,6 +48,10 @@ SHOWN = (
 )
 
 
+COLUMNS = ["step", "cross_entropy", "relative_auxiliary"]
+"""What is read of a training log."""
+
+
 @dataclass(frozen=True)
 class TrainingCurves:
     """How validation rises and the objective falls, for every loss and seed."""
@@ -64,10 +68,9 @@ class TrainingCurves:
     def build(self, run: Run) -> Artefact:
         """A row of three panels a model and task."""
         run = drop_short_variants(run)
-        columns = ["step", "cross_entropy", "relative_auxiliary"]
         # A test of transfer has the curves of another task.
         own = run.cells[run.cells["trained_on"].isna()]
-        logs = run.only(own).read("train_log", columns)
+        logs = run.only(own).read("train_log", COLUMNS)
         curves = [_smooth(log) for _, log in logs.groupby("address", sort=False)]
         data = order_losses(pd.concat(curves, ignore_index=True), run.cells)
 

@@ -27,11 +27,8 @@ if TYPE_CHECKING:
     help="Only these parts: leftovers, weights or cache; all: every one.",
 )
 @click.option("--yes", is_flag=True, help="Remove the parts that --what names.")
-@click.option("--dry-run", is_flag=True, help="Only list, as without --yes.")
 @options.as_json
-def command(
-    runs: tuple[Path, ...], what: list[str], yes: bool, dry_run: bool, as_json: bool
-) -> None:
+def command(runs: tuple[Path, ...], what: list[str], yes: bool, as_json: bool) -> None:
     """List what can go of runs and the cache; with --yes, remove it.
 
     Without a RUN: of all in runs/, and the cache. All that reports read stays.
@@ -48,8 +45,6 @@ def command(
     for name in what:
         if name not in names:
             raise UserError(f"Unknown part '{name}': {did_you_mean(name, names)}")
-    if yes and dry_run:
-        raise UserError("--yes removes, and --dry-run only lists: keep one of them.")
     if yes and not what:
         raise UserError(
             "--yes removes what --what names: name parts with --what, or all."

@@ -137,8 +137,7 @@ def _name_selecting(run: RunFrames, cells: pd.DataFrame) -> pd.Series[str]:
     """Name the metric by which the epochs of each cell's task were chosen, else its first one."""
     first = run.metrics.drop_duplicates("task").set_index("task")["metric"]
     chosen = run.selection.drop_duplicates("task").set_index("task")["selection_metric"]
-    names = {**first.astype("str"), **chosen.astype("str")}
-    return cells["task"].astype("str").map(names)
+    return cells["task"].astype("str").map({**first, **chosen})
 
 
 def _show_answers(
@@ -258,13 +257,13 @@ def _show_example(run: RunFrames, cells: pd.DataFrame, uid: str, as_json: bool) 
 
 def _find_tenths(probes: pd.DataFrame, target: str) -> pd.Series[bool]:
     """Which digits stand behind the decimal point of the answer that ends the target."""
-    _, _, decimals = target.rpartition(".")
-    places = probes["answer_digit"]
-    tenths = int(places.max()) + 1 - len(decimals)
+    _, point, decimals = target.rpartition(".")
     # A token of several digits hides where the point is.
-    has_point = "." in target and decimals.isdigit()
-    is_known = has_point and bool((probes["target_value"] < 10).all())
-    return (places == tenths) & is_known
+    has_digits = bool((probes["target_value"] < 10).all())
+    if not (point and decimals.isdigit() and has_digits):
+        decimals = ""
+    places: pd.Series[int] = probes["answer_digit"]
+    return places == places.max() + 1 - len(decimals)
 
 
 def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame:

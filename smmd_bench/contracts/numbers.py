@@ -148,7 +148,5 @@ def _decimal(text: str) -> Fraction | None:
     # A short text such as 1e999999999 would fill the memory.
     if len(mantissa) > _LONGEST or len(power) > 3 or int(power) > _LONGEST:
         return None
-    if not exponent:
-        return Fraction(mantissa)
     sign = -1 if "-" in exponent else 1
     return Fraction(mantissa) * Fraction(10) ** (sign * int(power))

@@ -176,20 +176,16 @@ def render_page(
 def name_comparison(run: RunFrames) -> str:
     """Say what was compared: `CE, NTL, SMMD on arithmetic · builtin/tiny`."""
     # The untuned model was not compared.
-    losses = _name_some(run.cells["loss"], _name_loss)
+    compared = run.cells[run.cells["loss"] != BASE]
+    losses = _name_some(compared["loss_name"], loss_label)
     tasks = _name_some(run.cells["task"], task_label)
     return f"{losses} on {tasks} · {_name_some(run.cells['model'], model_label)}"
-
-
-def _name_loss(loss: str) -> str:
-    name, _, _ = loss.partition("[")
-    return "" if name == BASE else loss_label(name)
 
 
 def _name_some(specs: pd.Series[str], label: Callable[[str], str]) -> str:
     """Name the values of a column without their parameters, of many the first ones."""
     names = [label(str(spec)).partition("[")[0] for spec in specs.unique()]
-    words = [*filter(None, dict.fromkeys(names))]
+    words = [*dict.fromkeys(names)]
     if len(words) > NAMED + 1:
         words = [*words[:NAMED], f"{len(words) - NAMED} more"]
     return ", ".join(words)

@@ -1,7 +1,7 @@
 """The one place for how figures look, with the matplotlib style file `paper.mplstyle`.
 
 Colours are Okabe and Ito's, which people with any colour vision can tell apart; every loss also
-has its own line style, marker and hatch, for a black-and-white printer. The losses that come with
+has its own line style and marker, for a black-and-white printer. The losses that come with
 smmd-bench look the same in every run. Figures are made with `new_figure`, without pyplot.
 """
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BLACK, ORANGE, SKY, GREEN = "#000000", "#E69F00", "#56B4E9", "#009E73"
-YELLOW, BLUE, VERMILION, PURPLE = "#F0E442", "#0072B2", "#D55E00", "#CC79A7"
+BLUE, VERMILION, PURPLE = "#0072B2", "#D55E00", "#CC79A7"
 GREY, WHITE = "#767676", "#FFFFFF"
 TARGET, OTHER = VERMILION, "#A9CCE3"
 """A highlighted bar (which is also hatched) and the bars around it."""
@@ -41,12 +41,11 @@ STYLE = Path(__file__).with_name("paper.mplstyle")
 
 @dataclass(frozen=True, slots=True)
 class LossStyle:
-    """How one loss is drawn: as a line, a marker or a bar."""
+    """How one loss is drawn: as a line or a marker."""
 
     colour: str
     line: str | tuple[int, tuple[float, ...]]
     marker: str | tuple[int, int, int]
-    hatch: str
 
     def lined(self, **changes: Any) -> dict[str, Any]:
         """Arguments of matplotlib for a line without markers."""
@@ -59,21 +58,21 @@ class LossStyle:
 
 
 _KNOWN = {
-    "base": LossStyle(GREY, (0, (1, 1.2)), "x", ""),
-    "ce": LossStyle(BLACK, "-", "o", "//"),
-    "gce": LossStyle(ORANGE, (0, (5, 1.5)), "s", "\\\\"),
-    "dist2": LossStyle(SKY, (0, (4, 1, 1, 1)), "v", "++"),
-    "ntl": LossStyle(BLUE, (0, (3, 1, 1, 1)), "^", ".."),
-    "ntil": LossStyle(GREEN, (0, (5, 1, 1, 1, 1, 1)), "D", "xx"),
-    "smmd": LossStyle(VERMILION, (0, (9, 1.5)), "*", "--"),
-    "numeric_ce": LossStyle("#546E7A", (0, (6, 2)), "X", "/."),
-    "numeric_dft": LossStyle("#6D4C41", (0, (2, 2)), (7, 1, 0), "/o"),
-    "oll": LossStyle("#33691E", (0, (8, 2, 1, 2)), (10, 1, 0), "+o"),
-    "brier": LossStyle("#7E57C2", (0, (4, 1.5, 1, 1.5)), "H", "\\."),
-    "cramer": LossStyle("#00838F", (0, (7, 1, 3, 1)), "8", "|."),
-    "del": LossStyle("#827717", (0, (2, 1, 1, 1)), (4, 1, 0), "-."),
-    "nl_ntl": LossStyle("#283593", (0, (5, 1, 2, 1)), (6, 1, 0), "+."),
-    "raft": LossStyle("#8E1B1B", (0, (1, 0.8)), (3, 1, 0), "x."),
+    "base": LossStyle(GREY, (0, (1, 1.2)), "x"),
+    "ce": LossStyle(BLACK, "-", "o"),
+    "gce": LossStyle(ORANGE, (0, (5, 1.5)), "s"),
+    "dist2": LossStyle(SKY, (0, (4, 1, 1, 1)), "v"),
+    "ntl": LossStyle(BLUE, (0, (3, 1, 1, 1)), "^"),
+    "ntil": LossStyle(GREEN, (0, (5, 1, 1, 1, 1, 1)), "D"),
+    "smmd": LossStyle(VERMILION, (0, (9, 1.5)), "*"),
+    "numeric_ce": LossStyle("#546E7A", (0, (6, 2)), "X"),
+    "numeric_dft": LossStyle("#6D4C41", (0, (2, 2)), (7, 1, 0)),
+    "oll": LossStyle("#33691E", (0, (8, 2, 1, 2)), (10, 1, 0)),
+    "brier": LossStyle("#7E57C2", (0, (4, 1.5, 1, 1.5)), "H"),
+    "cramer": LossStyle("#00838F", (0, (7, 1, 3, 1)), "8"),
+    "del": LossStyle("#827717", (0, (2, 1, 1, 1)), (4, 1, 0)),
+    "nl_ntl": LossStyle("#283593", (0, (5, 1, 2, 1)), (6, 1, 0)),
+    "raft": LossStyle("#8E1B1B", (0, (1, 0.8)), (3, 1, 0)),
 }
 _LABELS = {
     "numeric_ce": "CE at numbers",
@@ -84,12 +83,12 @@ _LABELS = {
 }
 """Those that are not the name in capitals."""
 _SPARE = (
-    LossStyle(PURPLE, (0, (2, 1)), "P", "oo"),
-    LossStyle("#B8A000", (0, (7, 2)), (5, 0, 180), "||"),
-    LossStyle("#5D4037", (0, (1, 1, 4, 1)), (8, 1, 0), "**"),
-    LossStyle("#1B5E20", (0, (6, 1, 2, 1)), "h", "OO"),
-    LossStyle("#4A148C", (0, (3, 2)), "p", "\\\\|"),
-    LossStyle("#AD1457", (0, (8, 1, 1, 1)), "d", "//."),
+    LossStyle(PURPLE, (0, (2, 1)), "P"),
+    LossStyle("#B8A000", (0, (7, 2)), (5, 0, 180)),
+    LossStyle("#5D4037", (0, (1, 1, 4, 1)), (8, 1, 0)),
+    LossStyle("#1B5E20", (0, (6, 1, 2, 1)), "h"),
+    LossStyle("#4A148C", (0, (3, 2)), "p"),
+    LossStyle("#AD1457", (0, (8, 1, 1, 1)), "d"),
 )
 
 _TINTS = ((WHITE, 0.35), (BLACK, 0.4), (WHITE, 0.5), (BLACK, 0.65))
@@ -99,8 +98,8 @@ _TINTS = ((WHITE, 0.35), (BLACK, 0.4), (WHITE, 0.5), (BLACK, 0.65))
 def loss_styles(losses: Iterable[str]) -> dict[str, LossStyle]:
     """A style for each loss spec. Losses of the package always have the same, others come in order.
 
-    A variant such as `smmd[lambda=1]` has the hue of its loss, darker or lighter, and the line,
-    marker and hatch of another.
+    A variant such as `smmd[lambda=1]` has the hue of its loss, darker or lighter, and the line
+    and marker of another.
     """
     styles = {}
     counts: Counter[LossStyle | None] = Counter()

@@ -72,7 +72,6 @@ FILES = {
         ("compare RUN RUN --losses ce,smmd", "two runs, or one"),
         ("compare RUN --losses ce", "finds ce alone"),
         (f"{TEXT} --print-yaml", "ignores --dry-run"),
-        ("clean --yes --dry-run", "keep one of them"),
         (
             "train-eval --task arithmetic --losses smmd[sigma=1,2,3]",
             "such as sigma=1+2+3",

@@ -88,7 +88,7 @@ def test_every_part_is_listed_with_its_size(run):
 
 
 @pytest.mark.usefixtures("run")
-@pytest.mark.parametrize("words", ["--json", "--dry-run", "--what weights"])
+@pytest.mark.parametrize("words", ["--json", "--what weights"])
 def test_without_yes_nothing_is_touched(tmp_path, words):
     files = read_files(tmp_path)
     output = clean(words).output

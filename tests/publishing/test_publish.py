@@ -78,7 +78,9 @@ def test_the_title_says_what_was_compared_and_then_the_name_of_the_run(page, run
     assert f"<h1>{title} <small>mine</small></h1>" in page
 
     losses = pd.Categorical([f"own{at}" for at in range(9)])
-    named = name_comparison(run.only(run.cells.iloc[:9].assign(loss=losses)))
+    named = name_comparison(
+        run.only(run.cells.iloc[:9].assign(loss=losses, loss_name=losses))
+    )
     assert (
         named
         == f"{', '.join(losses[:6])}, 3 more on arithmetic, clock_time · builtin/tiny"

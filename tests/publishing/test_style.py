@@ -29,7 +29,7 @@ def test_every_loss_of_the_package_has_a_style_that_no_other_has():
     assert not markers & {"<", ">"}
 
     styles |= spare
-    for part in ("colour", "line", "marker", "hatch"):
+    for part in ("colour", "line", "marker"):
         parts = {getattr(style, part) for style in styles.values()}
         assert len(parts) == len(styles), part
 
