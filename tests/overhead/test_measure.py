@@ -80,6 +80,7 @@ def test_a_killed_row_is_reported_and_its_repeat_alone_is_missing(
     manifest = sb.read_run(folder).manifest
     write_json(folder / "manifest.json", {**manifest, "overhead": vars(settings)})
     monkeypatch.setattr(module, "WorkerProcess", Deadly)
+    monkeypatch.setattr(module, "_WORKER", "tests.overhead.row_stub")
     of_first_repeat = {file: file.read_bytes() for file in (folder / "rows").iterdir()}
 
     for _ in range(2):
