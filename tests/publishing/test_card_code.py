@@ -41,7 +41,7 @@ def train(model, out, chat, method, task="arithmetic[level=easy,operations=1]"):
     """A short run with the transformers engine."""
     words = (
         f"train-eval --task={task} --losses=smmd --no-base --model={model} --out={out} "
-        "--train-examples=256 --epochs=1 --validation-examples=20 --test-examples=40 "
+        "--train-examples=32 --epochs=1 --validation-examples=2 --test-examples=10 "
         "--engine=transformers --executor=in_process "
         f"--set=chat_template={chat} --method={method}"
     )
