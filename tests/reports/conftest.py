@@ -1,11 +1,13 @@
-"""Runs that several files of reports read, each made once a worker. Only to be read."""
+"""Runs that several files of reports read, each made once for all workers. Only to be read."""
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from typing import Any
 
 import pytest
+from filelock import FileLock
 
 from smmd_bench.results.frames import read_run
 from tests.regression_checks import write_checks
@@ -89,17 +91,26 @@ CHECKS: dict[str, list[dict[str, Any]]] = {
 @pytest.fixture(scope="session")
 def runs(run_folder, tmp_path_factory):
     """`runs(name)`: one of `RUNS`, made when it is first asked for, or the default one."""
-    root = tmp_path_factory.mktemp("runs")
+    root = tmp_path_factory.getbasetemp()
+    if "PYTEST_XDIST_WORKER" in os.environ:
+        root = root.parent
 
     @cache
     def make(name):
         if name == "default":
             return read_run(run_folder)
+        folder = root / "shared" / name
+        folder.parent.mkdir(exist_ok=True)
+        with FileLock(folder.with_suffix(".lock")):
+            if not folder.exists():
+                write(folder, name)
+        return read_run(folder)
+
+    def write(folder, name):
         for arguments in RUNS[name]:
-            write_run(root / name, **{"steps": 3, "resamples": 100, **arguments})
+            write_run(folder, **{"steps": 3, "resamples": 100, **arguments})
         for arguments in CHECKS.get(name, ()):
-            write_checks(root / name, **arguments)
-        return read_run(root / name)
+            write_checks(folder, **arguments)
 
     return make
 
