@@ -9,7 +9,6 @@ from safetensors import safe_open
 
 import smmd_bench as sb
 
-from ..in_process import call
 from ..tiny_vlms import ARCHITECTURES, build_vlm
 from .conftest import cells
 
@@ -17,24 +16,24 @@ pytestmark = pytest.mark.engine
 
 
 CLOCKS = (
-    "train-eval --task clock_time --losses ce,smmd --train-examples 48 --executor in_process "
-    "--epochs 1 --validation-examples 12 --test-examples 144 --out run"
+    "train-eval --task clock_time --losses ce,smmd --train-examples 144 "
+    "--epochs 1 --validation-examples 36 --test-examples 144 --out"
 )
 
 
 @pytest.fixture(scope="module")
-def clocks(tmp_path_factory):
+def clocks(finish, tmp_path_factory):
     """The run of the built-in vision model, and what it printed."""
-    folder = tmp_path_factory.mktemp("clocks")
-    return folder / "run", call(CLOCKS, folder).stdout
+    out = tmp_path_factory.mktemp("clocks") / "run"
+    return out, finish(CLOCKS, out).stdout
 
 
-def test_the_built_in_vision_model_reads_clocks_above_chance(clocks):
+def test_the_built_in_vision_model_reads_clocks_above_chance(clocks, finish):
     out, text = clocks
     assert text.startswith(
         "Models: tiny-vl (built in) (float32, Qwen2Tokenizer, N = 10)"
     )
-    assert "Nothing to do" in call(CLOCKS, out.parent).stdout
+    assert "Nothing to do" in finish(CLOCKS, out).stdout
 
     values = cells(out)["tiny-vl", "base"].metrics["metrics"]
     assert values["exact_match"]["low"] > 10  # percent; chance is 0.7
