@@ -16,8 +16,8 @@ pytestmark = pytest.mark.engine
 
 
 CLOCKS = (
-    "train-eval --task clock_time --losses ce,smmd --train-examples 144 "
-    "--epochs 1 --validation-examples 36 --test-examples 144 --out"
+    "train-eval --task clock_time --losses ce,smmd --train-examples 48 "
+    "--epochs 1 --validation-examples 12 --test-examples 144 --out"
 )
 
 
