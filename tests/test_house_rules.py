@@ -88,7 +88,7 @@ def test_a_comment_a_docstring_and_a_blank_line_cost_no_token():
 TESTS = [*(ROOT / "tests").rglob("*.py")]
 BUDGETS = {
     "source": (222_000, FILES),
-    "tests": (190_000, TESTS),
+    "tests": (191_000, TESTS),
     "benchmarks and scripts": (
         29_500,
         [*(ROOT / "benchmarks").rglob("*.py"), *(ROOT / "scripts").rglob("*.py")],
