@@ -54,8 +54,10 @@ TICKS = (0, 1, 10, 100, 10**3, 10**4, 10**5)
 POWERS = {10**3: "10³", 10**4: "10⁴", 10**5: "10⁵", 10**6: "10⁶"}
 EDGES = np.linspace(0, 6, 25)
 """Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are in one bin more."""
-DRAWN, LAST_BIN = np.append(EDGES, 6.25), 6.125
-"""The same with an end for that bin, and its middle."""
+DRAWN = np.append(EDGES, 6.25)
+"""The same with an end for that bin."""
+LAST_BIN = 6.125
+"""The middle of that bin."""
 QUANTILE = 0.9
 P90 = "p90: 90th percentile"
 SUBSET = (

@@ -69,8 +69,9 @@ class TrainingCurves:
         """A row of three panels a model and task."""
         run = drop_short_variants(run)
         # A test of transfer has the curves of another task.
-        own = run.cells[run.cells["trained_on"].isna()]
-        logs = run.only(own).read("train_log", COLUMNS)
+        is_own = run.cells["trained_on"].isna()
+        own = run.only(run.cells[is_own])
+        logs = own.read("train_log", COLUMNS)
         curves = [_smooth(log) for _, log in logs.groupby("address", sort=False)]
         data = order_losses(pd.concat(curves, ignore_index=True), run.cells)
 

@@ -285,11 +285,6 @@ def _read(task: Table, times: tuple[int, ...]) -> Content:
             if content.answers == "numbers":
                 return content
     files = task._files
-    if task.prompt and task.question != "question":
-        raise UserError(
-            f"table has question={task.question} and a prompt, which names its columns itself: "
-            "leave out one."
-        )
     # A file that `path` names has the rows of all splits.
     if "path" in files:
         files = {"": files["path"]}

@@ -87,7 +87,7 @@ def test_a_comment_a_docstring_and_a_blank_line_cost_no_token():
 
 TESTS = [*(ROOT / "tests").rglob("*.py")]
 BUDGETS = {
-    "source": (222_000, FILES),
+    "source": (222_500, FILES),
     "tests": (191_000, TESTS),
     "benchmarks and scripts": (
         29_500,

@@ -228,7 +228,8 @@ def _local_card(name: str, folder: Path) -> ModelCard:
     if missing is not None:
         raise UserError(
             f"The checkpoint folder '{name}' has no {missing}: save the whole model there with "
-            "save_pretrained (safetensors only), an adapter merged into its base."
+            "save_pretrained (safetensors only), an adapter merged into its base, as `smmd-bench "
+            "export RUN --merged` does."
         )
     return _card_of_folder(name, folder, folder.name)
 

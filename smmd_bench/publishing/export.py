@@ -279,7 +279,8 @@ def _name_folder(run: RunFrames, row: Row) -> str:
     words = (_name_base(run, row), row["task"], row["loss"], f"seed{row['seed']}")
     # A dot in front would hide the folder, and a dash would be read as an option.
     name = "-".join(file_word(str(word)).strip(".-") for word in words)
-    return re.sub("-+", "-", name)
+    # The hub takes neither two dashes nor two dots.
+    return re.sub(r"-+|\.\.+", "-", name)
 
 
 def _select_cell(frame: Any, row: Row) -> list[dict[str, Any]]:

@@ -17,8 +17,9 @@ def constant_value(metric: Metric, answers: NDArray[np.float64]) -> float | None
     """The metric of the best answer that is the same for all examples.
 
     answers: [n] float64, the answers of all examples. The most frequent one has the best exact
-    match, the median the least absolute error, and R² is 0 for their mean, by definition. None for
-    a metric of anything else, and where an example has no number as its answer.
+    match, and R² is 0 for their mean, by definition. Of a metric of errors the better of median and
+    mean: they have the least absolute and the least squared error. None for a metric of anything
+    else, and where an example has no number as its answer.
     """
     # Not finite is what holds no number: a constant of the rest would say too much.
     if not len(answers) or not np.isfinite(answers).all():
@@ -30,8 +31,11 @@ def constant_value(metric: Metric, answers: NDArray[np.float64]) -> float | None
         return float(100 * counts.max() / len(answers))
 
     if metric.columns == ("error",):
-        errors = np.abs(answers - np.median(answers))  # [n]
-        return float(metric.statistic(errors, axis=-1))
+        with np.errstate(over="ignore"):
+            constants = np.array([np.median(answers), answers.mean()])
+            errors = np.abs(answers - constants[:, None])  # [2, n]
+        values = metric.statistic(errors, axis=-1)
+        return float(values.min() if metric.better == "lower" else values.max())
 
     is_r_squared = metric.columns == ("answer", "parsed")
     return 0.0 if is_r_squared else None

@@ -130,7 +130,11 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     base = epochs.base = epochs.canary_of(trainer.model)
 
     steps_of_epoch = math.ceil(len(data) / recipe.batch_size)
-    progress(label, 0, max(1, steps_of_epoch) * recipe.epochs)
+    all_steps = max(1, steps_of_epoch) * recipe.epochs
+    progress(label, 0, all_steps)
+    # A single step would be the first of the warm-up, whose rate is 0.
+    if all_steps == 1:
+        trainer.args.warmup_steps = 0
     forward = objective_forward(trainer.model, trainer.numeric_loss)
     with fast_products(trainer.model, int(data.lengths.max())), forward:
         if recipe.compile:

@@ -21,7 +21,7 @@ from tests.in_process import call
 from tests.runs import quick_run
 
 PROMPTS = ("12+34=", "Question: 7 apples. How many?\nAnswer:")
-TASK = "arithmetic-operations-1..2"
+TASK = "arithmetic-operations-1-2"
 HUB = {"hub": "Qwen/Qwen2.5-0.5B", "commit": "abc123"}
 
 

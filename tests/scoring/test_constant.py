@@ -29,6 +29,18 @@ def test_no_constant_has_a_smaller_error_or_more_exact_matches(answers):
     assert constant_value(ExactMatch(), answers) == pytest.approx(max(shares))
 
 
+class RootMeanSquaredError(MeanAbsoluteError):
+    name = "rmse"
+
+    def statistic(self, *columns, axis=-1):
+        return np.sqrt(np.mean(np.square(columns[0]), axis=axis))
+
+
+def test_a_squared_error_is_compared_with_the_mean():
+    answers = np.array([0.0, 0, 1, 12])
+    assert constant_value(RootMeanSquaredError(), answers) == answers.std()
+
+
 def test_r_squared_is_zero_and_other_metrics_have_no_constant():
     answers = np.array([1.0, 2.0, 4.0])
     mean = np.full(3, answers.mean())

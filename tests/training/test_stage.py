@@ -192,6 +192,13 @@ def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
     assert isinstance(error.value.__cause__, torch.OutOfMemoryError)
 
 
+def test_a_single_step_is_no_warm_up(tmp_path):
+    cell = sole_cell("ce", {**SMALL, **LORA, "epochs": 1, "train_examples": 4})
+    train_cell(cell, tmp_path, silent)
+    (rate,) = log_of(cell.stored(tmp_path))["learning_rate"]
+    assert rate == cell.recipe.learning_rate
+
+
 class _StoppedError(Exception):
     """Ends a training before it begins."""
 
