@@ -130,11 +130,7 @@ def _train(cell: Cell, folder: Path, progress: Progress, track: str | None) -> N
     base = epochs.base = epochs.canary_of(trainer.model)
 
     steps_of_epoch = math.ceil(len(data) / recipe.batch_size)
-    all_steps = max(1, steps_of_epoch) * recipe.epochs
-    progress(label, 0, all_steps)
-    # A single step would be the first of the warm-up, whose rate is 0.
-    if all_steps == 1:
-        trainer.args.warmup_steps = 0
+    progress(label, 0, max(1, steps_of_epoch) * recipe.epochs)
     forward = objective_forward(trainer.model, trainer.numeric_loss)
     with fast_products(trainer.model, int(data.lengths.max())), forward:
         if recipe.compile:
@@ -181,15 +177,20 @@ def _make_trainer(
     on_gpu = torch.cuda.is_available()
     sampler = LengthGroups(data.lengths, recipe.batch_size, cell.seed)
 
+    args = training_arguments(
+        recipe,
+        cell.seed,
+        folder / "training",
+        readers=_READERS if on_gpu else 0,
+        tracker=tracking(track, cell.label, folder),
+    )
+    # A single step would be the first of the warm-up, whose rate is 0.
+    if len(data) <= recipe.batch_size and recipe.epochs == 1:
+        args.warmup_steps = 0
+
     return ObjectiveTrainer(
         model=model,
-        args=training_arguments(
-            recipe,
-            cell.seed,
-            folder / "training",
-            readers=_READERS if on_gpu else 0,
-            tracker=tracking(track, cell.label, folder),
-        ),
+        args=args,
         train_dataset=data,
         data_collator=RightPaddingCollator(tokenizer.pad_token_id),
         callbacks=callbacks,
