@@ -81,7 +81,7 @@ def describe_units(units: Iterable[float]) -> str:
     texts = [f"{unit:g}" for unit in sorted({*units}) if unit != 1]
     if not texts:
         return ""
-    return f"Errors of answers with decimals count in their last place, {' or '.join(texts)}."
+    return f"Bins count errors in the last place of decimals, {' or '.join(texts)}."
 
 
 def _select_reference(run: Run, losses: Sequence[str]) -> str:

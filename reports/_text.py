@@ -12,7 +12,7 @@ from smmd_bench.publishing import tables
 from smmd_bench.publishing.style import loss_label, model_label, task_label
 from smmd_bench.publishing.tables import DASH, number, with_deviation, with_interval
 from smmd_bench.results.constants import constants_of
-from smmd_bench.results.pairing import judged_metrics
+from smmd_bench.results.pairing import find_metrics
 from smmd_bench.scoring.statistics import over_seeds
 
 from ._paper import find_paper_model
@@ -218,8 +218,8 @@ def _list_texts(run: Run) -> dict[str, list[str]]:
     groups = constants.groupby(["task", "address"], sort=False)
     for (task, _), rows in groups:
         values = rows.set_index("metric")["constant"]
-        judged = judged_metrics(str(task))
-        metrics = [metric for metric in judged if metric.name in values]
+        all_metrics = find_metrics(str(task))
+        metrics = [metric for metric in all_metrics if metric.name in values]
 
         # Every accuracy that is worth a row beats a constant; an error may not, and none shows it.
         if not any(metric.better == "lower" for metric in metrics):
@@ -243,7 +243,7 @@ def describe_unbeaten(run: Run) -> str:
 
     sentences = []
     for (task, name), rows in compared.groupby(["task", "metric"]):
-        metrics = {metric.name: metric for metric in judged_metrics(str(task))}
+        metrics = {metric.name: metric for metric in find_metrics(str(task))}
         metric = metrics[str(name)]
         unbeaten = _select_unbeaten(rows)
         if metric.better == "higher" or unbeaten.empty:

@@ -7,11 +7,11 @@ over all steps, puts a sweep of λ of several losses on one axis.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run, percentage
+from smmd_bench.contracts import Artefact, Percentage, Run
 from smmd_bench.plugin_system.parameters import is_tuned, split_spec
 from smmd_bench.publishing.style import (
     GREY,
@@ -52,7 +52,18 @@ if TYPE_CHECKING:
 WEIGHT = "lambda"
 CONTROLS = ("numeric_ce", "numeric_dft")
 """Losses that weight numbers without knowing how far apart they are."""
-WRONG_SIGNS = percentage("wrong_signs", "Wrong signs (%)", "wrong_sign")
+
+
+class WrongSigns(Percentage):
+    """Share of answers that are negative where the truth is positive, or the other way."""
+
+    name: ClassVar[str] = "wrong_signs"
+    label: ClassVar[str] = "Wrong signs (%)"
+    better: ClassVar[Literal["higher", "lower"]] = "lower"
+    columns: ClassVar[tuple[str, ...]] = ("wrong_sign",)
+
+
+WRONG_SIGNS = WrongSigns()
 PAIRS, RESAMPLES = 4, 200
 """Models and tasks that are drawn; resamples, of which a share needs none."""
 SHOWN = (
@@ -190,13 +201,14 @@ def _label(pair: Pair, metric: str) -> str:
 
 
 def _draw_panel(axis: Axes, rows: pd.DataFrame, styles: dict[str, LossStyle]) -> None:
-    from matplotlib.ticker import LogLocator, StrMethodFormatter
+    from matplotlib.ticker import LogLocator, NullFormatter, StrMethodFormatter
 
     axis.axhline(0, color=GREY, linewidth=1)
     axis.set_xscale("log")
     # A sweep spans a decade or two, in which powers of ten alone are too few ticks.
     axis.xaxis.set_major_locator(LogLocator(subs=(1, 3)))
     axis.xaxis.set_major_formatter(StrMethodFormatter("{x:g}"))
+    axis.xaxis.set_minor_formatter(NullFormatter())
     for family, points in rows.groupby("family", sort=False):
         points = points.sort_values("dose")
         look = styles[str(family)]

@@ -101,6 +101,15 @@ class ChartQA:
         return "GPL-3.0 (vis-nlp/ChartQA); the charts belong to their publishers"
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        """That the charts are not those of ChartQA, where nobody asked for others."""
+        if self.source == "auto" and self.data_label == "synthetic":
+            return (
+                "Charts are drawn here: ChartQA's own need its folder in --data-dir.",
+            )
+        return ()
+
+    @property
     def sources(self) -> tuple[ChartSource, ...]:
         """Where rows come from; none where the charts are drawn."""
         return () if self.data_label == "synthetic" else (ChartSource(),)

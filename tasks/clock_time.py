@@ -103,6 +103,15 @@ class ClockTime:
             return "synthetic clocks, drawn here"
         return "CC0 (Kaggle, gpiosenka/time-image-datasetclassification)"
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """That the clocks are not those of Kaggle, where nobody asked for others."""
+        if self.source == "auto" and kaggle_folder(self.source) is None:
+            return (
+                "Clocks are drawn here: Kaggle's own need their folder in --data-dir.",
+            )
+        return ()
+
     def resolved(self) -> ClockTime:
         """With the source that `auto` means, where that is a folder: for a spec that is kept."""
         if kaggle_folder(self.source) is None:

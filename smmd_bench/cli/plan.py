@@ -96,7 +96,8 @@ def _present_unreachable(
     for experiment in plan.experiments:
         for model, spec in product(experiment.models, experiment.tasks):
             cells = experiment.cells_without_card(model, spec)
-            voice.say(_describe_unreachable(cells))
+            for sentence in (_describe_unreachable(cells), *_find_notes(cells)):
+                voice.say(sentence)
 
     models, tasks = plan.find_unreachable()
     named = [f"the model {model}" for model in models]

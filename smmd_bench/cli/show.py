@@ -272,7 +272,7 @@ def _find_example(run: RunFrames, cells: pd.DataFrame, uid: str) -> pd.DataFrame
     rows = answers[answers["uid"] == uid]
     if rows.empty:
         hint = did_you_mean(uid, answers["uid"].drop_duplicates().head(2000))
-        raise UserError(f"{run.path} has no example '{uid}': {hint[:300]}")
+        raise UserError(f"{run.path} has no test example '{uid}': {hint[:300]}")
     # A chat template gets the prompt without blanks around it.
     if rows["prompt"].str.strip().nunique() > 1:
         raise UserError(

@@ -229,10 +229,12 @@ def _untie(model: Any) -> None:
 
 
 def save_merged(base: Path, adapter: Path, dtype: str, folder: Path) -> None:
-    """Write the merged model to a folder, with the base's tokenizer, processor and other files."""
+    """Write the merged model to a folder, with the base's tokenizer, processor and other files, but
+    for its card: the recipe and label there are those of the base."""
     load_merged(base, adapter, dtype).save_pretrained(folder)
     for file in base.iterdir():
         # An index of the base would name files that are not there.
-        weights = "safetensors" in file.name
-        if file.is_file() and not weights and not (folder / file.name).exists():
+        of_base = file.name.startswith(("card.", "pretraining."))
+        of_base |= "safetensors" in file.name
+        if file.is_file() and not of_base and not (folder / file.name).exists():
             shutil.copy2(file, folder)

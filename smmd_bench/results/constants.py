@@ -10,7 +10,6 @@ from ..contracts import Run
 from ..errors import UserError
 from ..plugin_system.registry import load_task
 from ..scoring.constant import constant_value
-from ..scoring.deciding import judging_metrics
 from .baselines import cell_key
 
 if TYPE_CHECKING:
@@ -20,7 +19,8 @@ COLUMNS = ("address", "metric", "constant")
 
 
 def constants_of(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
-    """One row a measured cell and metric that its losses are judged by: address, metric, constant.
+    """One row a measured cell and metric, the first of its task or an error: address, metric,
+    constant.
 
     Cells that answer the same examples share their values. Metrics that a constant answer has no
     value of, such as those of text, have no row.
@@ -50,13 +50,14 @@ def _constants_of_test(run: Run, task: str, address: str) -> dict[str, float]:
         return {}
     answers = scores["answer"].to_numpy(np.float64)
     try:
-        metrics = judging_metrics(load_task(task).metrics())
+        metrics = load_task(task).metrics()
     except UserError:  # its plugin is not here
         return {}
 
     values = {}
     for metric in metrics:
         value = constant_value(metric, answers)
-        if value is not None:
+        is_judged = metric is metrics[0] or metric.better == "lower"
+        if is_judged and value is not None:
             values[metric.name] = value
     return values

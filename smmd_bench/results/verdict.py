@@ -180,7 +180,7 @@ def _below_constant(run: Run, cells: pd.DataFrame) -> set[str]:
     compared = constants_of(run, cells).merge(values, on=["address", "metric"])
     errors = {}
     for task in compared["task"].unique():
-        for metric in judged_metrics(str(task)):
+        for metric in find_metrics(str(task)):
             errors[task, metric.name] = metric.better == "lower"
 
     is_below = compared["value"] < compared["constant"]

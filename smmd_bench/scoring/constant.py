@@ -13,13 +13,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
+_PROBE = np.array([1.0, 2.0, 10.0, 10_000.0])
+"""Numbers that tell a mean from other statistics."""
+
+
 def constant_value(metric: Metric, answers: NDArray[np.float64]) -> float | None:
     """The metric of the best answer that is the same for all examples.
 
     answers: [n] float64, the answers of all examples. The most frequent one has the best exact
-    match, and R² is 0 for their mean, by definition. Of a metric of errors the better of median and
-    mean: they have the least absolute and the least squared error. None for a metric of anything
-    else, and where an example has no number as its answer.
+    match, the median the least mean of errors, and R² is 0 for their mean, by definition. None for
+    a metric of anything else, as the root of squared errors, and where an example has no number as
+    its answer.
     """
     # Not finite is what holds no number: a constant of the rest would say too much.
     if not len(answers) or not np.isfinite(answers).all():
@@ -31,14 +35,16 @@ def constant_value(metric: Metric, answers: NDArray[np.float64]) -> float | None
         return float(100 * counts.max() / len(answers))
 
     if metric.columns == ("error",):
-        with np.errstate(over="ignore"):
-            constants = np.array([np.median(answers), answers.mean()])
-            errors = np.abs(answers - constants[:, None])  # [2, n]
-        values = metric.statistic(errors, axis=-1)
-        return float(values.min() if metric.better == "lower" else values.max())
+        # Another statistic of the errors has another best answer.
+        if not np.isclose(metric.statistic(_PROBE), _PROBE.mean()):
+            return None
+        errors = np.abs(answers - np.median(answers))  # [n]
+        return float(metric.statistic(errors))
 
-    is_r_squared = metric.columns == ("answer", "parsed")
-    return 0.0 if is_r_squared else None
+    if metric.columns == ("answer", "parsed"):
+        mean = np.full_like(_PROBE, _PROBE.mean())
+        return 0.0 if np.isclose(metric.statistic(_PROBE, mean), 0) else None
+    return None
 
 
 def answer_by_constant(scores: pd.DataFrame) -> pd.DataFrame:

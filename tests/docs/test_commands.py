@@ -88,7 +88,7 @@ def test_a_sample_is_what_the_command_prints(sample, tmp_path):
     (tmp_path / "tests").symlink_to(ROOT / "tests")
     words = command.removeprefix("$ smmd-bench ")
     outcome = call(words, tmp_path, SMMD_BENCH_CACHE=str(tmp_path / "cache"))
-    printed = outcome.output.rstrip().splitlines()
+    printed = outcome.stdout.rstrip().splitlines()
     assert [_without_folders(line) for line in expected] == [
         _without_folders(p) for p in printed
     ]

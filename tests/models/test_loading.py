@@ -94,6 +94,9 @@ def test_a_merged_model_is_the_base_with_its_adapter(tmp_path, targets, dtype):
     adapter, folder = tmp_path / "adapter", tmp_path / "merged"
     adapted = _adapter(base, targets, dtype, adapter)
     loading.save_merged(base, adapter, dtype, folder)
+    # The recipe of the base's card is not the merged model's.
+    assert (base / "card.yaml").exists()
+    assert not (folder / "card.yaml").exists()
     merged = load_model(folder, dtype)
 
     expected = _log_p(adapted)

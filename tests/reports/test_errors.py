@@ -158,7 +158,7 @@ def test_prices_are_counted_in_cents(tmp_path):
     ce = ["39.08", "56.19", "77.38", "0.28", "2.00"]
     texts = {"ce": ce, "smmd": answers}
     artefact = signed(tmp_path, answers, texts)
-    assert "count in their last place, 0.01." in artefact.caption
+    assert "in the last place of decimals, 0.01." in artefact.caption
     assert bins(artefact.data, "ce", 7) == {(0, 1): 1}
     assert bins(artefact.data, "ce", 8) == {(-30, -10): 1}
 

@@ -48,6 +48,14 @@ def test_an_example_has_one_picture_and_a_number():
         assert image.size == (448, 336)
 
 
+@pytest.mark.parametrize("name", ["chartqa", "clock_time"])
+def test_pictures_that_are_drawn_for_want_of_others_are_a_note(name, monkeypatch):
+    monkeypatch.delenv("SMMD_BENCH_DATA", raising=False)
+    (note,) = load_task(name).notes
+    assert "are drawn here" in note
+    assert not load_task(f"{name}[source=synthetic]").notes
+
+
 def test_fewer_examples_are_the_first_of_more():
     twenty = TASK.examples("test", 0, 20)
     assert TASK.examples("test", 0, 7) == twenty[:7]
