@@ -239,7 +239,8 @@ def _mark_errors(axis: Axes, unit: float, columns: int) -> None:
         if count != 1 or last < 3:
             place = np.log10(count + 1)
             marks[place] = _name_error(count * unit)
-    marks[EDGES[-1]] = f"≥{_name_error(10**6 * unit)}"
+    if last > EDGES[-1]:
+        marks[EDGES[-1]] = f"≥{_name_error(10**6 * unit)}"
 
     places = [place for place in marks if place <= last]
     # A narrow panel has room for every second label.

@@ -94,11 +94,11 @@ def _merge_manifests(manifests: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     for manifest in manifests:
         data |= manifest["data"]
         experiments += manifest.get("experiments") or ()
-    commands = dict.fromkeys(str(manifest.get("command")) for manifest in manifests)
+    commands = dict.fromkeys(manifest.get("command") for manifest in manifests)
     return {
         "data": data,
         "experiments": distinct(experiments),
-        "command": "; ".join(commands),
+        "command": "\n".join(filter(None, commands)),
     }
 
 

@@ -280,7 +280,7 @@ def _name_folder(run: RunFrames, row: Row) -> str:
     # A dot in front would hide the folder, and a dash would be read as an option.
     name = "-".join(file_word(str(word)).strip(".-") for word in words)
     # The hub takes neither two dashes nor two dots.
-    return re.sub(r"-+|\.\.+", "-", name)
+    return re.sub(r"(-|\.\.+)+", "-", name)
 
 
 def _select_cell(frame: Any, row: Row) -> list[dict[str, Any]]:

@@ -52,6 +52,8 @@ def label_metrics(task: str) -> dict[str, str]:
 
 def name_metric(run: Run, word: str) -> str:
     """Name the metric that the tables of a run call so, as `MAE` or `Acc`; else the word itself."""
+    if (run.metrics["metric"] == word).any():
+        return word
     for task in run.cells["task"].unique():
         for name, label in label_metrics(task).items():
             spellings = {label.lower(), label.partition(" (")[0].lower()}

@@ -29,8 +29,13 @@ def constant_value(metric: Metric, answers: NDArray[np.float64]) -> float | None
     if not len(answers) or not np.isfinite(answers).all():
         return None
 
-    # A metric is known by its columns: plugins name theirs as they like.
+    # A metric is known by what it computes: plugins name theirs as they like.
+    if metric.subset not in (None, "valid"):
+        return None
     if metric.columns == ("exact",):
+        is_share = np.isclose(metric.statistic(_PROBE), 100 * _PROBE.mean())
+        if not is_share:
+            return None
         _, counts = np.unique(answers, return_counts=True)
         return float(100 * counts.max() / len(answers))
 
@@ -43,7 +48,9 @@ def constant_value(metric: Metric, answers: NDArray[np.float64]) -> float | None
 
     if metric.columns == ("answer", "parsed"):
         mean = np.full_like(_PROBE, _PROBE.mean())
-        return 0.0 if np.isclose(metric.statistic(_PROBE, mean), 0) else None
+        of_mean = metric.statistic(_PROBE, mean)
+        of_truth = metric.statistic(_PROBE, _PROBE)
+        return 0.0 if np.allclose([of_mean, of_truth], [0, 1]) else None
     return None
 
 

@@ -69,7 +69,7 @@ def test_the_manifest_is_the_firsts_with_what_all_runs_say(halves, out, tmp_path
         runs.append(with_manifest(sb.read_run(half), tmp_path / name, **change).path)
 
     merged = read_json(merge_runs(runs, out) / "manifest.json") or {}
-    assert merged["command"] == "one; two"
+    assert merged["command"] == "one\ntwo"
     assert merged["experiments"] == [{"name": "x"}, {"name": "y"}]
     assert merged["name"] == out.name
     assert merged["merged"] == [str(run) for run in runs]

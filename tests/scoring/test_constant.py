@@ -42,7 +42,21 @@ class RelativeError(RSquared):
         return np.mean(np.abs(parsed - answer) / answer, axis=axis)
 
 
-@pytest.mark.parametrize("metric", [RootMeanSquaredError(), RelativeError()])
+class Bias(RSquared):
+    def statistic(self, *columns, axis=-1):
+        answer, parsed = columns
+        return np.mean(parsed - answer, axis=axis)
+
+
+class ErrorRate(ExactMatch):
+    def statistic(self, *columns, axis=-1):
+        return 100 - super().statistic(*columns, axis=axis)
+
+
+FOREIGN = [RootMeanSquaredError(), RelativeError(), Bias(), ErrorRate()]
+
+
+@pytest.mark.parametrize("metric", FOREIGN)
 def test_a_metric_of_someone_else_has_no_constant(metric):
     assert constant_value(metric, np.array([1.0, 1, 2, 12])) is None
 
