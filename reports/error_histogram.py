@@ -56,7 +56,7 @@ EDGES = np.linspace(0, 6, 25)
 """Edges of the bins of log10(|ŷ - y| + 1); errors from 10^6 on are in one bin more."""
 DRAWN = np.append(EDGES, 6.25)
 """The same with an end for that bin."""
-LAST_BIN = 6.125
+LAST_BIN = DRAWN[-2:].mean()
 """The middle of that bin."""
 QUANTILE = 0.9
 P90 = "p90: 90th percentile"

@@ -48,10 +48,6 @@ SHOWN = (
 )
 
 
-COLUMNS = ["step", "cross_entropy", "relative_auxiliary"]
-"""What is read of a training log."""
-
-
 @dataclass(frozen=True)
 class TrainingCurves:
     """How validation rises and the objective falls, for every loss and seed."""
@@ -63,15 +59,14 @@ class TrainingCurves:
 
     def skip(self, run: Run) -> str | None:
         """Without a training log there is nothing to draw."""
-        return "no cell has a training log" if run.having("train_log").empty else None
+        has_log = not _select_trained(run).having("train_log").empty
+        return None if has_log else "no cell has a training log"
 
     def build(self, run: Run) -> Artefact:
         """A row of three panels a model and task."""
         run = drop_short_variants(run)
-        # A test of transfer has the curves of another task.
-        is_own = run.cells["trained_on"].isna()
-        own = run.only(run.cells[is_own])
-        logs = own.read("train_log", COLUMNS)
+        columns = ["step", "cross_entropy", "relative_auxiliary"]
+        logs = _select_trained(run).read("train_log", columns)
         curves = [_smooth(log) for _, log in logs.groupby("address", sort=False)]
         data = order_losses(pd.concat(curves, ignore_index=True), run.cells)
 
@@ -79,6 +74,12 @@ class TrainingCurves:
         figure = _draw(data, run.selection, drawn)
         trained = run.cells[run.cells["address"].isin(data["address"])]
         return make_artefact(run, trained, SHOWN, figure=figure, data=data)
+
+
+def _select_trained(run: Run) -> Run:
+    """The cells that were trained: a test of transfer has the curves of another task."""
+    is_trained = run.cells["trained_on"].isna()
+    return run.only(run.cells[is_trained])
 
 
 def _smooth(log: pd.DataFrame) -> pd.DataFrame:

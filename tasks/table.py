@@ -177,7 +177,7 @@ class Table:
 
     def resolved(self) -> Table:
         """With whole paths, and what `auto` means: for a spec that is kept."""
-        return replace(self._with_whole_paths, answers=self._answers)
+        return replace(self._name_files(self._files), answers=self._answers)
 
     def examples(
         self, split: Split, seed: int, limit: int | None = None
@@ -265,13 +265,11 @@ class Table:
         files = self._files
         # The times of the files are a part of the key: an edited file is read again.
         times = tuple(file.stat().st_mtime_ns for file in files.values())
-        return _read(self._with_whole_paths, times)
+        return _read(self._name_files(files), times)
 
-    @property
-    def _with_whole_paths(self) -> Table:
-        places: dict[str, Any] = {
-            field: str(file) for field, file in self._files.items()
-        }
+    def _name_files(self, files: Mapping[str, Path]) -> Table:
+        """The same with these paths in place of those that were given."""
+        places: dict[str, Any] = {field: str(file) for field, file in files.items()}
         return replace(self, **places)
 
 

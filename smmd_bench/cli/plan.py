@@ -93,11 +93,14 @@ def _present_unreachable(
 ) -> UserError:
     """Say what can be said of a plan without what could not be fetched; returns the error that
     names that."""
+    sentences = []
     for experiment in plan.experiments:
         for model, spec in product(experiment.models, experiment.tasks):
             cells = experiment.cells_without_card(model, spec)
-            for sentence in (_describe_unreachable(cells), *_find_notes(cells)):
-                voice.say(sentence)
+            sentences += [_describe_unreachable(cells), *_find_notes(cells)]
+    # A task has the same notes with each of its models.
+    for sentence in dict.fromkeys(sentences):
+        voice.say(sentence)
 
     models, tasks = plan.find_unreachable()
     named = [f"the model {model}" for model in models]

@@ -209,8 +209,8 @@ def _arrange(answers: Answers) -> pd.DataFrame:
         names |= {"against_p_target": f"p {other}", "p_target": f"p {mine}"}
         rows = rows.assign(right=rows["right"].map({True: mine, False: other}))
     else:
-        names |= {"completion": "completion", "parsed": "parsed", "error": "error"}
-        names |= {"p_target": "p"}
+        names |= {name: name for name in ("completion", "parsed", "error")}
+        names["p_target"] = "p"
 
     # Probes of few examples, or of none, leave nothing to show of the others.
     columns = [name for name in names if rows[name].notna().any()]

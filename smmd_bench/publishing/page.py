@@ -178,13 +178,19 @@ def name_comparison(run: RunFrames) -> str:
     # The untuned model was not compared.
     compared = run.cells[run.cells["loss"] != BASE]
     losses = _name_some(compared["loss_name"], loss_label)
-    tasks = _name_some(run.cells["task"], task_label)
+    tasks = _name_some(run.cells["task"], _name_task)
     return f"{losses} on {tasks} · {_name_some(run.cells['model'], model_label)}"
 
 
-def _name_some(specs: pd.Series[str], label: Callable[[str], str]) -> str:
-    """Name the values of a column without their parameters, of many the first ones."""
-    names = [label(str(spec)).partition("[")[0] for spec in specs.unique()]
+def _name_task(spec: str) -> str:
+    """`arithmetic` of `arithmetic[level=hard]`; a table's title, which may have brackets, whole."""
+    label = task_label(spec)
+    return spec.partition("[")[0] if label == spec else label
+
+
+def _name_some(values: pd.Series[str], label: Callable[[str], str]) -> str:
+    """Name the values of a column, of many the first ones."""
+    names = [label(str(value)) for value in values.unique()]
     words = [*dict.fromkeys(names)]
     if len(words) > NAMED + 1:
         words = [*words[:NAMED], f"{len(words) - NAMED} more"]

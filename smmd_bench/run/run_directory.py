@@ -140,7 +140,7 @@ class RunDirectory:
         self.require_place()
         self.path.mkdir(parents=True, exist_ok=True)
         # Its time says when a command has left the folder in peace.
-        lock = self.path / ".lock"
+        lock = Path(self._lock.lock_file)
         since = lock.stat().st_mtime if lock.exists() else 0
         try:
             # A run takes hours: nobody waits for it.
