@@ -67,8 +67,8 @@ SUBSET = (
 SHOWN = (
     "Share of answers by the absolute error, on a scale of log10(|error| + 1), over the reference "
     "(grey area). p90: the 90th percentile of the absolute error, mean over seeds; of one seed "
-    f"with an interval by order statistics. The last bin (≥) has all larger errors. {SUBSET} "
-    f"{LIMITS}"
+    f"with an interval by order statistics. Larger errors than the axis has are in a last bin (≥). "
+    f"{SUBSET} {LIMITS}"
 )
 
 
