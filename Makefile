@@ -7,7 +7,7 @@ PYTEST = $(BIN)/python -m pytest tests -n $(WORKERS) --dist loadfile --no-loadsc
 # Processes of the tests, of one thread each; each may start vLLM, of 2 GB.
 WORKERS ?= 2
 REST ?= not ($(QUICK))
-QUICK := not slow and not docs and not packaging and not browser and not weights
+QUICK := not slow and not long and not docs and not packaging and not browser and not weights
 LOCK := requirements-cpu.lock
 # Of the task reasoning_gym. Compiled at once: Python warns of the syntax of one of its packages.
 GYM_LOCK := requirements-reasoning-gym.lock

@@ -33,7 +33,7 @@ settings.load_profile("untimed")
 
 DATA = Path(__file__).parent / "data"
 TOKENIZERS = DATA / "tokenizers"
-LONG = {"engine", "slow", "docs"}
+LONG = {"engine", "long", "slow", "docs"}
 LINEAR = ["q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"]
 LIBRARY_WARNINGS = (
     # vLLM reads every attribute of every imported module when its CPU worker starts
@@ -51,11 +51,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The long files come first, so that no process is left alone with one at the end."""
-    long = {
-        item.path
-        for item in items
-        if LONG & {mark.name for mark in item.iter_markers()}
-    }
+    long = {item.path for item in items if LONG & {*item.keywords}}
     items.sort(key=lambda item: item.path not in long)
 
 

@@ -46,7 +46,6 @@ FILES = {
         ("overhead --losses ntll", "did you mean ntl"),
         ("report RUN --only tabel2", "did you mean table2"),
         ("report RUN --format pgn", "did you mean png?"),
-        ("regress RUN --suite mmluu", "did you mean mmlu"),
         ("score --task arithmatic --predictions .", "did you mean arithmetic"),
         ("show RUN --loss smd", "did you mean smmd?"),
         ("show RUN --uid test-00000", "did you mean test-000"),

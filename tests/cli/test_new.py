@@ -26,6 +26,7 @@ def run(line, cwd):
     return out.stdout
 
 
+@pytest.mark.long
 def test_what_is_written_works_is_clean_and_passes_its_own_tests(tmp_path):
     for kind in KINDS:
         assert run_here(f"new {kind} my_{kind}", cwd=tmp_path).returncode == 0
@@ -70,7 +71,6 @@ FILES = [
         "--question what --answer that",
         "is 'what', the answer is 'that'",
     ),
-    ("a,b,split", "{0}?,{0},test", "--question=a --answer=b", "the split is 'split'."),
 ]
 
 

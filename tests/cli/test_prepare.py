@@ -3,6 +3,8 @@
 import shutil
 from pathlib import Path
 
+import pytest
+
 from ..conftest import DATA
 from .conftest import call, run_here
 from .hub import hub
@@ -43,6 +45,7 @@ def test_a_checkpoint_is_fetched_once_and_never_its_pickle(hub, tmp_path):
     assert "Apache-2.0, part of smmd-bench" in local.stdout
 
 
+@pytest.mark.long
 def test_a_plan_fetches_no_weights(hub, tmp_path):
     plan = (
         "train-eval --task arithmetic --losses ce --model someone/whole --train-examples 8 "

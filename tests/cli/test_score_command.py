@@ -51,6 +51,7 @@ SCORE = (
 )
 
 
+@pytest.mark.long
 def test_a_folder_stands_for_the_samples_in_it(tmp_path):
     place = tmp_path / "results/someone__model"
     place.mkdir(parents=True)

@@ -178,6 +178,7 @@ def test_nothing_is_decoded_where_only_the_picture_tells_that_the_weights_are_ot
     assert not cell.stored(tmp_path).has("completions")
 
 
+@pytest.mark.long
 def test_decoders_leave_beams_of_pictures(tiny_vlm, tmp_path):
     folder = tiny_vlm("qwen2_5_vl")
     cell = replace(cells_of("clock_time", "ce", folder)[0], decoders=("median",))

@@ -48,6 +48,7 @@ def test_every_setting_of_a_recipe_is_on_its_page():
     ]
 
 
+@pytest.mark.long
 def test_the_pipeline_by_hand_is_that_of_the_command(tmp_path, monkeypatch, capsys):
     """It trains and decodes in this process."""
     _, _, text = page("docs/architecture.md").partition("## The pipeline by hand")

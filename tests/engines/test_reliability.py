@@ -15,7 +15,7 @@ from benchmarks.canary import (
 )
 
 pytestmark = [
-    pytest.mark.engine,
+    pytest.mark.long,
     pytest.mark.filterwarnings("ignore:Found missing adapter keys:UserWarning"),
 ]
 

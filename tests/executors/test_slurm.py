@@ -14,9 +14,10 @@ from tests.conftest import expect_user_error, silent
 from .jobs import job, require_ends, run, steps, unlike_jobs
 
 pytest.importorskip("submitit")
-pytestmark = pytest.mark.filterwarnings(
-    "ignore::pytest.PytestUnraisableExceptionWarning"
-)
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
+]
 
 
 def test_a_job_that_fails_or_dies_stops_no_other_and_all_say_what_they_do(tmp_path):

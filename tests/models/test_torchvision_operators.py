@@ -20,6 +20,7 @@ assert tuple(functional.resize(image, [4, 4]).shape) == (3, 4, 4)
 """
 
 
+@pytest.mark.long
 def test_transformers_imports_without_smmd_bench_before_it():
     pytest.importorskip("torchvision")
     subprocess.run([sys.executable, "-W", "error", "-c", CODE], check=True, timeout=300)

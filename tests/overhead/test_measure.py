@@ -36,7 +36,7 @@ def measured_folder(tmp_path_factory):
     return folder
 
 
-@pytest.mark.engine
+@pytest.mark.long
 def test_a_measurement_is_a_run_without_cells_and_has_every_step(measured_folder):
     run = sb.read_run(measured_folder)
     assert run.manifest["overhead"]["losses"] == TWO
@@ -71,7 +71,7 @@ class Deadly(WorkerProcess):
         return event
 
 
-@pytest.mark.engine
+@pytest.mark.long
 def test_a_killed_row_is_reported_and_its_repeat_alone_is_missing(
     measured_folder, tmp_path, monkeypatch
 ):

@@ -12,7 +12,7 @@ from smmd_bench.results.frames import read_run
 from smmd_bench.storage.files import read_json, write_json
 from tests.in_process import call
 
-pytestmark = pytest.mark.engine
+pytestmark = pytest.mark.long
 
 TEMPLATE = (  # it keeps the blanks of a turn, as Qwen's does
     "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content }}<|im_end|>\n{% endfor %}"

@@ -175,12 +175,13 @@ def test_a_copy_may_lie_anywhere_near_and_other_questions_are_other_data(
         mmlu_folder()
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_an_unknown_suite_gets_the_nearest_names():
     with expect_user_error("Unknown suite 'helaswag': did you mean hellaswag"):
         find_suites(["helaswag"], None)
 
 
+@pytest.mark.long
 def test_nothing_is_evaluated_twice_and_each_is_compared_with_ce(
     make_run, executor, monkeypatch
 ):
@@ -205,6 +206,7 @@ def test_nothing_is_evaluated_twice_and_each_is_compared_with_ce(
     assert not list(run.glob("failed/*.json"))
 
 
+@pytest.mark.long
 def test_a_suite_that_fails_leaves_the_others(make_run, executor, monkeypatch):
     run = make_run(losses=())
     copy = shutil.copytree(mmlu_folder()[0], run.parent / "copy")
@@ -272,6 +274,7 @@ def test_adapters_equal_lm_eval_by_hand(make_run, checkpoints, executor, mmlu):
     assert not samples["smmd"]["acc"].equals(samples["base"]["acc"])
 
 
+@pytest.mark.long
 def test_what_does_not_fit_the_context_is_counted(make_run, checkpoints, executor):
     run = make_run(base=checkpoints.short, losses=())
     call(run, suite="mmlu_stem")

@@ -21,6 +21,7 @@ from tests.conftest import silent
 LOSS = Path(__file__).parents[2] / "examples/own_loss.py"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("stage", ["train", "decode"])
 def test_a_plugin_that_is_edited_after_planning_fails_its_cells(tmp_path, stage):
     file = tmp_path / "mine.py"

@@ -92,6 +92,7 @@ def test_rouge_is_that_of_rouge_score_and_no_summary_fails_to_give_a_number():
     assert scores["answer"].isna().all()
 
 
+@pytest.mark.long
 def test_lm_eval_gives_the_same_rouge(lm_eval):
     from lm_eval.api.model import LM
 

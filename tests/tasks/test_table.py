@@ -160,7 +160,7 @@ def test_the_content_of_a_file_is_in_the_keys_of_its_cells_and_its_place_is_not(
     assert not keys("b.csv", [*rows(59), changed_row]) & original
 
 
-@pytest.mark.engine
+@pytest.mark.long
 def test_a_run_goes_on_in_another_folder_and_its_reports_need_no_file(tmp_path):
     first, other = tmp_path / "first", tmp_path / "other"
     first.mkdir()

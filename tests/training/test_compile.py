@@ -63,6 +63,7 @@ def gradients(model, tokenizer, widths):
     return {name: parameter.grad for name, parameter in trained}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     "method", ["lora", pytest.param("full", marks=pytest.mark.slow)]
 )

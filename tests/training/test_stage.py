@@ -100,15 +100,12 @@ FULL = {"method": "full", "group_by_length": True}
 LORA = {"method": "lora", "lora_dropout": 0.1, "group_by_length": False}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("model", "recipe"),
     [
         pytest.param("builtin/tiny", LORA, id="text, LoRA"),
         pytest.param("builtin/tiny-vl", FULL, id="vision, full"),
-        pytest.param("builtin/tiny", FULL, id="text, full", marks=pytest.mark.slow),
-        pytest.param(
-            "builtin/tiny-vl", LORA, id="vision, LoRA", marks=pytest.mark.slow
-        ),
     ],
 )
 def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_path):
@@ -145,6 +142,7 @@ def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_pat
     pd.testing.assert_frame_equal(log, resumed_log)
 
 
+@pytest.mark.long
 def test_where_memory_ends_steps_go_on_in_halves(monkeypatch, tmp_path):
     """The longest micro-batch comes first and leaves nothing; a later failure repeats its step."""
     compute_loss = ObjectiveTrainer.compute_loss
