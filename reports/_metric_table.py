@@ -98,13 +98,7 @@ class MetricTable:
             "optional": _order_optional(table),
         }
 
-        warnings = [describe_constants(run)]
-        is_noise = (data["loss"] == other) & data["gain"].notna()
-        if is_noise.any():
-            label = loss_label(other)
-            warnings.append(
-                f"The row of {label} is the noise floor: {label} against itself, of other seeds."
-            )
+        warnings = [describe_constants(run), _text.describe_noise_floor(data, other)]
         numbers = self._data_frame(data)
         return _text.make_artefact(
             run,

@@ -110,7 +110,21 @@ def _describe_missing(cells: pd.DataFrame) -> str:
     missing = cells[cells["status"] != "done"]
     for loss, group in missing.groupby("loss"):
         reasons.append(f"{loss_label(str(loss))} ({explain_missing(group)})")
-    return f"Without a result: {', '.join(reasons)}." if reasons else ""
+    if not reasons:
+        return ""
+    sentence = f"Without a result: {', '.join(reasons)}."
+    if "(pending" in sentence:
+        sentence += " What is pending is made by the command of the run."
+    return sentence
+
+
+def describe_noise_floor(data: pd.DataFrame, reference: str) -> str:
+    """What the difference of the reference to itself is, where there is one."""
+    is_noise = (data["loss"] == reference) & data["gain"].notna()
+    if not is_noise.any():
+        return ""
+    label = loss_label(reference)
+    return f"The row of {label} is the noise floor: {label} against itself, of other seeds."
 
 
 def describe_model(model: str, params: Any) -> dict[str, str]:

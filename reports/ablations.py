@@ -36,6 +36,7 @@ from ._text import (
     P_HOLM,
     TO_PAPER,
     describe_model,
+    describe_noise_floor,
     drop_dashes,
     format_estimate,
     format_gain,
@@ -197,7 +198,8 @@ class Ablation:
         cells, data = self.variants(run)
         exact = select_rows(data, metric=EXACT)
         table = self._table(run, exact, cells)
-        warning = "Only seeds that every row has are compared."
+        noise_floor = describe_noise_floor(exact, REFERENCE)
+        warning = f"Only seeds that every row has are compared. {noise_floor}".strip()
 
         # The paper prints accuracies of variants, and no parse failures.
         data.attrs["published"] = [EXACT]

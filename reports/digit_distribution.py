@@ -48,9 +48,9 @@ BLOCKS, LOSSES = 1, 7
 """Models and tasks, as many as a printed page holds, and losses of each; table and CSV have all."""
 SHOWN = (
     "Mean probability of each digit at the first digit of the final answer, over the test examples "
-    "whose answer starts with the digit at the left, given the true text before it. Hatched: the "
-    "true digit; whiskers: one standard deviation over examples. Tokens of several digits count as "
-    f"their leading one. {LIMITS}"
+    "whose answer starts with the true digit, given the true text before it. Answers that start "
+    "with 0, such as 0.25, are left out. Hatched: the true digit; whiskers: one standard deviation "
+    f"over examples. Tokens of several digits count as their leading one. {LIMITS}"
 )
 
 
@@ -68,7 +68,7 @@ def average_first_digits(run: Run) -> pd.DataFrame:
     # Later digits of an answer are predicted from its first ones, and follow them.
     probes = order_losses(select_rows(probes, answer_digit=0), run.cells)
     digits = probes["target_value"].map(_leading_digit)
-    # Of an answer of 0 the leading digit is 0, which has no row.
+    # The answer 0, and a first token 0 as that of 0.25, have no row.
     probes = probes.assign(digit=digits)[digits > 0]
 
     # All seeds answer the same examples, so that n is that of one.

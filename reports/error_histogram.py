@@ -65,10 +65,10 @@ SUBSET = (
     "that both answer with a number, on the seeds that both have."
 )
 SHOWN = (
-    "Share of answers by the absolute error, on a scale of log10(|error| + 1), over the reference "
-    "(grey area). p90: the 90th percentile of the absolute error, mean over seeds; of one seed "
-    f"with an interval by order statistics. Larger errors than the axis has are in a last bin (≥). "
-    f"{SUBSET} {LIMITS}"
+    "Share of the n answers, of all seeds, by the absolute error, on a scale of "
+    "log10(|error| + 1), over the reference (grey area). p90: the 90th percentile of the absolute "
+    "error, mean over seeds; of one seed with an interval by order statistics, where there are "
+    f"enough answers. Errors beyond the axis are in a last bin (≥). {SUBSET} {LIMITS}"
 )
 
 

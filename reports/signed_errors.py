@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 BOUNDS = (0, 1, 3, 10, 30, 100, 300, 1000)
 """Upper ends of the bins of |ŷ - y|: exactly 0, then up to 1, up to 3 and so on, on both sides."""
 SHOWN = (
-    "Answers to the n examples with that last digit, by the answer minus the true one: a bar above "
-    "the line is a larger share than the reference's. Whiskers: 95 % over examples, one test a bar "
-    "and not corrected. Answers further off are counted and not drawn; true answers that are no "
-    f"whole number of units are left out. {SUBSET} {LIMITS}"
+    "The n answers, of all seeds, to examples with that last digit, by the answer minus the true "
+    "one: a bar above the line is a larger share than the reference's. Whiskers: 95 % over "
+    "examples, one test a bar and not corrected. Answers further off are counted and not drawn; "
+    f"true answers that are no whole number of units are left out. {SUBSET} {LIMITS}"
 )
 
 

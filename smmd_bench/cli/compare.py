@@ -104,7 +104,7 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
       smmd-bench power runs/PILOT --difference 2
     """
     from ..results.frames import read_run
-    from ..results.pairing import name_metric
+    from ..results.pairing import label_metrics, name_metric
     from ..results.power import LEAST, planned_power
 
     if difference is not None and not 0 < difference < math.inf:
@@ -119,10 +119,13 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
         content = {"pilot": str(pilot), "metric": metric, "rows": rows_of(table)}
         print_json({**content, "left_out": left_out})
         return
+    label = label_metrics(table["task"].iloc[0]).get(metric, metric)
     caption = (
-        f"The smallest true difference of {metric} to CE that so many seeds find with a "
-        "probability of 80 %; –: too few seeds to know. The verdict's number is often smaller: it "
-        "takes the spread over these seeds as known."
+        f"The smallest true difference of {label} to CE that so many seeds find with a probability "
+        "of 80 %; –: too few seeds to know. Level: 0.05 over the losses of a task (Holm). The "
+        "verdict's number is often smaller: it takes the spread over these seeds as known. Of few "
+        "seeds more examples can find less, as the spread over seeds, of which few say little, is "
+        "then most of the error."
     )
     if difference is not None:
         caption += f" Needed: seeds for a difference of {difference:g}."

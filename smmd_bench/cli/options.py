@@ -251,8 +251,9 @@ def filter_cells(
 ) -> pd.DataFrame:
     """The cells that every option fits, the beginning of an address; a seed fits the base, too.
     Raises UserError for an option that fits none."""
-    from ..publishing.style import task_label
+    from ..publishing.style import model_label, task_label
 
+    labels = {"model": model_label, "task": task_label}
     cells = run.cells
     for column, value in filters.items():
         if value is None:
@@ -260,8 +261,8 @@ def filter_cells(
         text = str(value)
         # Of all cells: a value that some of them have is no unknown one.
         names = run.cells[[column, _SHORT.get(column, column)]].astype("str")
-        if column == "task":
-            names["label"] = names["task"].map(task_label)
+        if column in labels:
+            names["label"] = names[column].map(labels[column])
         wanted = as_in_run(run, text) if column == "loss" else text
         fits = names.iloc[:, 0] == wanted
         # `smmd` means the plain loss where there is one, and else all of its variants.

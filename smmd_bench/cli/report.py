@@ -56,7 +56,7 @@ def command(
 
     \b
     Examples:
-      smmd-bench report runs/BEFORE runs/AFTER --out runs/both
+      smmd-bench report runs/PART1 runs/PART2 --out runs/both
     """
     if len(runs) > 1 and out is None:
         raise UserError(

@@ -26,7 +26,7 @@ _PROBABILITIES = (
 
 
 @click.command()
-@click.argument("run", required=False, type=options.PATH)
+@click.argument("run", type=options.PATH)
 @options.cells
 @click.option(
     "--wrong",
@@ -54,7 +54,7 @@ _PROBABILITIES = (
 @options.as_json
 @options.plugin
 def command(
-    run: Path | None,
+    run: Path,
     wrong: bool,
     flips: str | None,
     uid: str | None,
@@ -64,8 +64,8 @@ def command(
 ) -> None:
     """Show a run's cells, what one cell wrote, or one example.
 
-    RUN is the newest one in runs/ if you give none. Of one cell its first test examples are shown;
-    with --uid one example by all of the cells, with the probabilities of its digits.
+    Of one cell its first test examples are shown; with --uid one example by all of the cells, with
+    the probabilities of its digits.
 
     \b
     Examples:
@@ -84,8 +84,7 @@ def command(
         options.refuse_flags("--flips names its loss", "loss")
         filters["loss"] = flips
 
-    folder = _find_newest() if run is None else run
-    frames = read_run(folder)
+    frames = read_run(run)
     cells = options.filter_cells(frames, filters)
     if uid is not None:
         _show_example(frames, cells, uid, as_json)
@@ -96,16 +95,6 @@ def command(
         _show_cells(frames, cells, count, as_json)
 
 
-def _find_newest() -> Path:
-    """Find the newest run in runs/."""
-    manifests = sorted(
-        Path("runs").glob("*/manifest.json"), key=lambda f: f.stat().st_mtime
-    )
-    if not manifests:
-        raise UserError(f"There is no run in {Path('runs').absolute()}: name one.")
-    return manifests[-1].parent
-
-
 def _show_cells(run: RunFrames, cells: pd.DataFrame, count: int, as_json: bool) -> None:
     """Show the first answers of one cell, or a row for each of several."""
     import pandas as pd
@@ -113,9 +102,8 @@ def _show_cells(run: RunFrames, cells: pd.DataFrame, count: int, as_json: bool) 
     if len(cells) == 1:
         table = run.only(cells).completions.head(count)
         if table.empty:
-            status = cells["status"].iloc[0]
             raise UserError(
-                f"That cell of {run.path} is {status}: the command of the run goes on."
+                f"That cell of {run.path} has no answers: give the command of the run again."
             )
     else:
         columns = ["address", "model", "task", "loss", "seed", "status", "metric"]

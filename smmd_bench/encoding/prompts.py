@@ -135,7 +135,7 @@ def encode_image_prompts(
 def describe_prompts(tokenizer: Any, processor: Any | None, *, chat: bool) -> str:
     """A clause on what stands around the text of a prompt, as the model reads it."""
     if not chat:
-        return "no chat template or system prompt"
+        return "prompts without a chat template or system prompt"
     if processor is None:
         ids = encode_prompts(tokenizer, ["PROMPT"], chat=True)
     else:

@@ -79,7 +79,7 @@ def score_predictions(
     matched = [match(file, plugin, examples, scope, **rule) for file in predictions]
     scored = _find_shared(matched, number_asked, scope)
     for file in matched:
-        _say_match(file, say)
+        _say_match(file, label_of(plugin), say)
     if len(scored) < number_asked:
         say(f"Scored are the {len(scored):,} of {scope} that every file has.")
 
@@ -135,8 +135,16 @@ def _take_examples(
     return examples
 
 
-def _say_match(file: Predictions, say: Callable[[str], Any]) -> None:
-    say(f"{file.path}: {len(file.found):,} completions by {file.by}.")
+def _say_match(file: Predictions, label: str, say: Callable[[str], Any]) -> None:
+    unproven = ""
+    row = file.rows[0]
+    # Two levels of a task, or two files of rows, have the same uids and positions.
+    if not (row.prompts or row.targets or file.by == "prompt"):
+        unproven = (
+            f" Nothing else in it says that its rows answer {label}: a column prompt or target "
+            "would prove it."
+        )
+    say(f"{file.path}: {len(file.found):,} completions by {file.by}.{unproven}")
     reason = file.unknown_reason()
     if reason is not None:
         say(

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ..errors import UserError
+from ..results.availability import require_plugins
 from ..results.frames import RunFrames, read_run
 from ..results.summary import distinct
 from ..run.comparison import write_comparisons
@@ -36,6 +37,8 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
             f"{out} is there and not made from these runs: choose another with --out."
         )
     _require_alike(frames)
+    for frame in frames:
+        require_plugins(frame)
 
     chosen = _choose_cells(frames)
     manifest = _merge_manifests([frame.manifest for frame in frames])

@@ -36,7 +36,7 @@ def test_a_dry_run_says_what_is_to_be_done_and_writes_nothing(losses, note, tmp_
     # 5,000 examples in batches of 64, of which the first thousand are read
     assert re.search(
         r"A training of tiny .*: 79 steps, about 1\d\d,\d{3} tokens; it changes all "
-        r"3,903,488 parameters; no chat template or system prompt\.",
+        r"3,903,488 parameters; prompts without a chat template or system prompt\.",
         out.stdout,
     )
     assert re.search(

@@ -76,7 +76,7 @@ def test_two_files_give_the_paired_comparison_and_the_second_command_has_nothing
     first = call(folder, SCORE)
     assert first.returncode == 0
     assert first.stderr == ""
-    assert "ce.jsonl: 20 completions by uid." in first.stdout
+    assert "ce.jsonl: 20 completions by uid. Nothing else in it says" in first.stdout
     assert "smmd.csv: 20 completions by position." in first.stdout
     (run_folder,) = (folder / "runs").iterdir()
     assert run_folder.name.startswith("score_arithmetic-level-easy_ce_smmd_")
