@@ -123,9 +123,9 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
     caption = (
         f"The smallest true difference of {label} to CE that so many seeds find with a probability "
         "of 80 %; –: too few seeds to know. Level: 0.05 over the losses of a task (Holm). The "
-        "verdict's number is often smaller: it takes the spread over these seeds as known. Of few "
-        "seeds more examples can find less, as the spread over seeds, of which few say little, is "
-        "then most of the error."
+        "verdict's number is often smaller: it takes the spread over these seeds as known. With "
+        "few seeds, more examples can show less: the spread over seeds, which few seeds estimate "
+        "badly, is then most of the error."
     )
     if difference is not None:
         caption += f" Needed: seeds for a difference of {difference:g}."
