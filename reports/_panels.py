@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 FEWEST = 30
 """Test examples that a panel needs; smaller ones are in table and CSV alone."""
-LIMITS = f"Panels need {FEWEST} examples, and only the first models, tasks and losses are drawn."
+LIMITS = (
+    f"Panels need {FEWEST} examples, and only the first models, tasks and losses are drawn, "
+    "variants last."
+)
 
 LEAST, WIDE = 3, 8
 """Values of a parameter that make a curve, and largest over smallest on a logarithmic axis."""

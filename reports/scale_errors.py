@@ -45,7 +45,8 @@ LOSSES = 6
 SHOWN = (
     "Number of answers (mean over seeds) and share in percent, each in the first category that "
     "holds: exact; minus the answer, within 5 percent; its size times 10^k, within 5 percent; off "
-    "by at most 1 or 1 percent; by at least 50 percent; the rest; no number. A CSV has all losses."
+    "by at most 1 or 1 percent; by at least 50 percent; the rest; no number. The CSV of the data "
+    "has all losses."
 )
 
 

@@ -36,7 +36,8 @@ _PROBABILITIES = (
 @click.option(
     "--flips",
     metavar="LOSS",
-    help="Show what this loss has right and CE of the same seed wrong, or the other way.",
+    help="Show what this loss has right and CE of the same seed wrong, or the other way; ce "
+    "itself is held against the untuned model.",
 )
 @click.option(
     "--uid",
