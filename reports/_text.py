@@ -113,7 +113,7 @@ def _describe_missing(cells: pd.DataFrame) -> str:
     if not reasons:
         return ""
     sentence = f"Without a result: {', '.join(reasons)}."
-    if "(pending" in sentence:
+    if "pending" in missing["status"].values:
         sentence += " What is pending is made by the command of the run."
     return sentence
 

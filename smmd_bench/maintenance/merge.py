@@ -37,8 +37,6 @@ def merge_runs(runs: Sequence[Path], out: Path) -> Path:
             f"{out} is there and not made from these runs: choose another with --out."
         )
     _require_alike(frames)
-    for frame in frames:
-        require_plugins(frame)
 
     chosen = _choose_cells(frames)
     manifest = _merge_manifests([frame.manifest for frame in frames])
@@ -77,13 +75,14 @@ def _link_rest(run: Path, out: Path) -> None:
 
 
 def _require_alike(frames: Sequence[RunFrames]) -> None:
-    """Raise UserError where runs share no table, or have no cells."""
+    """Raise UserError where runs share no table, have no cells, or lack their plugins here."""
     kinds = {"predictions" in frame.manifest for frame in frames}
     for frame in frames:
         if not frame.described:
             raise UserError(
                 f"{frame.path} has no cells (it may be of smmd-bench overhead): leave it out."
             )
+        require_plugins(frame)
     if len(kinds) > 1:
         raise UserError(
             "Scored predictions and trained losses share no table: report each."

@@ -46,6 +46,10 @@ FILES = {
         ("overhead --losses ntll", "did you mean ntl"),
         ("report RUN --only tabel2", "did you mean table2"),
         ("report RUN --format pgn", "did you mean png?"),
+        pytest.param(
+            "regress RUN --suite mmluu", "did you mean mmlu", marks=pytest.mark.long
+        ),
+        ("score --task arithmatic --predictions .", "did you mean arithmetic"),
         ("show RUN --loss smd", "did you mean smmd?"),
         ("show RUN --uid test-00000", "did you mean test-000"),
         ("show RUN --cell zz", "has the address 'zz'"),

@@ -71,6 +71,7 @@ FILES = [
         "--question what --answer that",
         "is 'what', the answer is 'that'",
     ),
+    ("a,b,split", "{0}?,{0},test", "--question=a --answer=b", "the split is 'split'."),
 ]
 
 

@@ -28,11 +28,12 @@ def clocks(finish, tmp_path_factory):
     return out, finish(CLOCKS, out).stdout
 
 
-def test_the_built_in_vision_model_reads_clocks_above_chance(clocks):
+def test_the_built_in_vision_model_reads_clocks_above_chance(clocks, finish):
     out, text = clocks
     assert text.startswith(
         "Models: tiny-vl (built in) (float32, Qwen2Tokenizer, N = 10)"
     )
+    assert "Nothing to do" in finish(CLOCKS, out).stdout
 
     values = cells(out)["tiny-vl", "smmd"].metrics["metrics"]
     assert values["exact_match"]["low"] > 10  # percent; chance is 0.7

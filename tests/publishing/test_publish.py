@@ -11,8 +11,6 @@ import pandas as pd
 import pytest
 
 import smmd_bench as sb
-from smmd_bench.plugin_system.parameters import canonical
-from smmd_bench.plugin_system.registry import load_task
 from smmd_bench.publishing.examples import embedded_examples
 from smmd_bench.publishing.page import name_comparison, render_page
 
@@ -92,10 +90,8 @@ def test_the_title_says_what_was_compared_and_then_the_name_of_the_run(page, run
 def test_a_title_with_brackets_is_named_whole(run, tmp_path):
     (tmp_path / "flats.csv").write_text("question,answer\na,1\n")
     spec = f'table[path={tmp_path / "flats.csv"},title="Prices [EUR]"]'
-    task = canonical(load_task(spec))
-    tasks = pd.Categorical([task] * len(run.cells))
-    named = name_comparison(run.only(run.cells.assign(task=tasks)))
-    assert named.endswith("on Prices [EUR] · builtin/tiny")
+    cells = run.cells.assign(task=spec).astype({"task": "category"})
+    assert name_comparison(run.only(cells)).endswith("on Prices [EUR] · builtin/tiny")
 
 
 def test_several_commands_are_a_list(run):

@@ -101,13 +101,8 @@ LORA = {"method": "lora", "lora_dropout": 0.1, "group_by_length": False}
 
 
 @pytest.mark.long
-@pytest.mark.parametrize(
-    ("model", "recipe"),
-    [
-        pytest.param("builtin/tiny", LORA, id="text, LoRA"),
-        pytest.param("builtin/tiny-vl", FULL, id="vision, full"),
-    ],
-)
+@pytest.mark.parametrize("model", ["builtin/tiny", "builtin/tiny-vl"])
+@pytest.mark.parametrize("recipe", [LORA, FULL])
 def test_a_training_that_is_killed_ends_as_if_it_were_not(model, recipe, tmp_path):
     def trained(folder, stop=None, **more):
         steps = []
