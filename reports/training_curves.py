@@ -21,7 +21,7 @@ from smmd_bench.publishing.style import (
 from smmd_bench.results.pairing import (
     drop_short_variants,
     find_metrics,
-    label_metrics,
+    label_metric,
     order_losses,
 )
 
@@ -148,8 +148,7 @@ def _draw_validation(
         )
 
     task = str(epochs["task"].iloc[0])
-    labels = label_metrics(task)
-    axis.set(title=f"Validation {labels.get(metric, metric)}", xlabel="Epoch")
+    axis.set(title=f"Validation {label_metric(task, metric)}", xlabel="Epoch")
     # Wild answers of an early epoch would leave the later ones no height.
     errors = {item.name for item in find_metrics(task) if item.better == "lower"}
     if metric in errors and axis.lines:

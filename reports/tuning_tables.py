@@ -14,7 +14,7 @@ from smmd_bench.plugin_system.parameters import split_list
 from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.baselines import REFERENCE
-from smmd_bench.results.pairing import KEY, find_metrics, label_metrics
+from smmd_bench.results.pairing import KEY, find_metrics, label_metric
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
 from ._panels import LEAST, make_panels, name_symbol, set_values
@@ -104,7 +104,7 @@ def _make_tuned_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
             continue
 
         metric = str(chosen["metric"].iloc[0])
-        label = label_metrics(str(task)).get(metric, metric)
+        label = label_metric(str(task), metric)
         seeds = trials["seed"].nunique()
         row |= {
             "Chosen": _describe_choice(chosen, seeds),
@@ -149,7 +149,7 @@ def _draw_tuned_curves(data: pd.DataFrame) -> Figure | None:
 
     for axis, (key, curves) in zip(axes, panels, strict=True):
         _, task, metric, varied = map(str, key)
-        label = label_metrics(task).get(metric, metric)
+        label = label_metric(task, metric)
         axis.set(xlabel=name_symbol(varied), ylabel=f"Validation, {label}")
         for loss, curve in curves.groupby("untuned", sort=False):
             _draw_curve(axis, curve, str(loss), styles[str(loss)])
@@ -280,17 +280,18 @@ def _make_decoded_rows(
     data: pd.DataFrame, decoders: list[str], other: str
 ) -> Iterator[dict[str, str]]:
     for _, cells in data.groupby(KEY):
-        labels = label_metrics(str(cells["task"].iloc[0]))
+        task = str(cells["task"].iloc[0])
         present = {*cells["name"]}
 
         # In the task's order; metrics that it no longer has come last.
-        names = [name for name in labels if name in present]
-        names += sorted(present - {*labels})
+        known = [metric.name for metric in find_metrics(task)]
+        names = [name for name in known if name in present]
+        names += sorted(present - {*known})
         for name in names:
             rows = select_rows(cells, name=name)
             yield {
                 **describe_row(rows.iloc[0]),
-                "Metric": labels.get(name, name),
+                "Metric": label_metric(task, name),
                 **_make_decoded_row(rows, decoders, other),
             }
 

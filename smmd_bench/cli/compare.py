@@ -104,7 +104,7 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
       smmd-bench power runs/PILOT --difference 2
     """
     from ..results.frames import read_run
-    from ..results.pairing import label_metrics, name_metric
+    from ..results.pairing import label_metric, name_metric
     from ..results.power import LEAST, planned_power
 
     if difference is not None and not 0 < difference < math.inf:
@@ -119,7 +119,7 @@ def power(pilot: Path, difference: float | None, metric: str, *, as_json: bool) 
         content = {"pilot": str(pilot), "metric": metric, "rows": rows_of(table)}
         print_json({**content, "left_out": left_out})
         return
-    label = label_metrics(table["task"].iloc[0]).get(metric, metric)
+    label = label_metric(table["task"].iloc[0], metric)
     caption = (
         f"The smallest true difference of {label} to CE that so many seeds find with a probability "
         "of 80 %; –: too few seeds to know. Level: 0.05 over the losses of a task (Holm). The "
@@ -222,7 +222,7 @@ _HEADINGS = {
 def _spell(row: dict[str, Any], name: str) -> str:
     from ..publishing.style import loss_label
     from ..publishing.tables import DASH, number, p_value, with_interval
-    from ..results.pairing import label_metrics
+    from ..results.pairing import label_metric
     from ..results.power import MOST
 
     value = row[name]
@@ -232,7 +232,7 @@ def _spell(row: dict[str, Any], name: str) -> str:
     if name in ("loss", "against"):
         return loss_label(value)
     if name == "metric":
-        return label_metrics(row["task"]).get(value, str(value))
+        return label_metric(row["task"], value)
     if name == "difference":
         return with_interval(value, row["low"], row["high"], sign=True)
     if name.startswith("p") or name == "level":

@@ -190,10 +190,11 @@ def _read_texts(
     # Prompt and target are those of every cell of the group, so that the first one's are read.
     columns = ["uid", "prompt", "target", "image"]
     examples = run.read("completions", columns, group.addresses[:1]).iloc[places]
-    frames = _read_cells(run, "completions", ["completion"], group.addresses)
+    cells = _read_cells(run, "completions", ["completion"], group.addresses)
+    completions = [cell["completion"].iloc[places].map(_cut) for cell in cells]
     texts = {}
-    for place, example in zip(places, examples.to_dict("records"), strict=True):
-        answers = [_cut(frame["completion"].iloc[place]) for frame in frames]
+    rows = zip(places, examples.to_dict("records"), *completions, strict=True)
+    for place, example, *answers in rows:
         texts[place] = [
             str(example["uid"]),
             _cut(example["prompt"]),

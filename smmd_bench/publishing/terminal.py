@@ -58,8 +58,7 @@ def to_terminal(
     parts: list[RenderableType] = [Text(title, style="bold")]
     if constant:
         parts.append(Text(constant))
-    fixed = {name: least[name] for name in fitting if name in whole}
-    parts.append(_draw_table(columns[fitting], fixed, bold_cells(frame), width))
+    parts.append(_draw_table(columns[fitting], least, whole, bold_cells(frame), width))
     below = " ".join(filter(None, notes))
     if below:
         parts.append(Text(below, style="dim"))
@@ -98,11 +97,12 @@ def _add_fitting(
 
 def _draw_table(
     columns: pd.DataFrame,
-    whole: Mapping[str, int],
+    least: Mapping[str, int],
+    whole: Collection[str],
     bold: Collection[tuple[int, str]],
     width: int,
 ) -> Table:
-    """Draw the columns; those of `whole` keep these widths."""
+    """Draw the columns; numbers and the texts of `whole` keep their least widths."""
     # Only a table that has to break its texts gets a width: rich would stretch another one to it.
     is_narrow = measure_width(columns) > width
     table = Table(
@@ -114,10 +114,11 @@ def _draw_table(
     )
     for name in columns.columns:
         if is_numeric(columns[name]):
-            fixed = _measure_least(columns[name]) if is_narrow else None
+            fixed = least[name] if is_narrow else None
             table.add_column(Text(name), justify="right", width=fixed)
         else:
-            table.add_column(Text(name), overflow="fold", min_width=whole.get(name))
+            kept = least[name] if name in whole else None
+            table.add_column(Text(name), overflow="fold", min_width=kept)
 
     if is_narrow:
         columns = _shorten_rows(columns)
@@ -142,7 +143,7 @@ def _shorten_rows(columns: pd.DataFrame) -> pd.DataFrame:
     return shorter
 
 
-def _measure_least(column: pd.Series[str], is_whole: bool = False) -> int:
+def _measure_least(column: pd.Series[str], is_whole: bool) -> int:
     """Count the letters that a column needs at least."""
     # A heading and a text may break between words, a number nowhere.
     cells = max(map(len, column), default=0)

@@ -45,9 +45,10 @@ def find_metrics(task: str) -> Sequence[Metric]:
         return ()
 
 
-def label_metrics(task: str) -> dict[str, str]:
-    """How a task calls its metrics, by name."""
-    return {metric.name: metric.label for metric in find_metrics(task)}
+def label_metric(task: str, name: str) -> str:
+    """How a task calls a metric; its name where nothing says so."""
+    labels = {metric.name: metric.label for metric in find_metrics(task)}
+    return labels.get(name, name)
 
 
 def name_metric(run: Run, word: str) -> str:
@@ -55,10 +56,10 @@ def name_metric(run: Run, word: str) -> str:
     if (run.metrics["metric"] == word).any():
         return word
     for task in run.cells["task"].unique():
-        for name, label in label_metrics(task).items():
-            spellings = {label.lower(), label.partition(" (")[0].lower()}
-            if word.lower() in spellings:
-                return name
+        for metric in find_metrics(task):
+            label = metric.label.lower()
+            if word.lower() in (label, label.partition(" (")[0]):
+                return metric.name
     return word
 
 
