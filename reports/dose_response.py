@@ -50,7 +50,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 WEIGHT = "lambda"
-CONTROLS = ("numeric_ce", "numeric_dft")
+CONTROLS = ("numeric_ce", "numeric_dft", "brier")
 """Losses that weight numbers without knowing how far apart they are."""
 
 

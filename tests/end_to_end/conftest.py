@@ -16,7 +16,7 @@ import pytest
 import smmd_bench as sb
 
 COMMAND = str(Path(sys.executable).parent / "smmd-bench")
-SMALL = "--train-examples 512 --epochs 2 --validation-examples 60 --test-examples 80"
+SMALL = "--train-examples 256 --epochs 2 --validation-examples 60 --test-examples 80"
 
 
 @dataclass(frozen=True)

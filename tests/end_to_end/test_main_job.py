@@ -26,7 +26,7 @@ def test_it_prints_the_recipe_its_progress_the_verdict_and_where_everything_is(
 ):
     out, text = finished
     assert "full fine-tuning, 2 epochs" in text.splitlines()[1]
-    assert "train 512, validation 60, test 80" in text.splitlines()[1]
+    assert "train 256, validation 60, test 80" in text.splitlines()[1]
 
     for what in (
         "train ce seed 0",
@@ -85,7 +85,7 @@ def test_the_frames_of_the_run(finished):
     }
     assert len(run.completions) == 3 * 80
     log = run.train_log
-    steps = 2 * 512 // run.cells.recipe.iloc[0]["batch_size"]
+    steps = 2 * 256 // run.cells.recipe.iloc[0]["batch_size"]
     assert log.groupby("loss", observed=True).step.max().to_dict() == {
         "ce": steps,
         "smmd": steps,
