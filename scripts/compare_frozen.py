@@ -2,7 +2,7 @@
 
     python scripts/compare_frozen.py [NAME ...] [--write]
 
-NAME is an archive of experiments/replication, such as `words`, or `demo`, the run of `make demo`
+NAME is an archive of experiments, such as `words`, or `demo`, the run of `make demo`
 (minutes); default: the archives. Frozen are the tables in CSV under tests/data/frozen/NAME. A table
 that no report makes any more is named and is no difference. Status 1 where a table differs.
 """
@@ -21,7 +21,7 @@ ROOT = Path(__file__).parents[1]
 FROZEN = ROOT / "tests" / "data" / "frozen"
 ARCHIVES = {
     file.name.removesuffix(".tar.xz"): file
-    for file in sorted((ROOT / "experiments" / "replication").glob("*.tar.xz"))
+    for file in sorted((ROOT / "experiments").glob("*/*.tar.xz"))
 }
 DEMO = ("train-eval", "--task", "arithmetic", "--losses", "ce,ntl,smmd", "--out")
 LARGEST = 100_000

@@ -2,7 +2,7 @@
 
     python scripts/measure_archives.py [NAME ...]
 
-NAME is an archive of experiments/replication, such as `words`; default: all. Trainings, selections
+NAME is an archive of experiments, such as `words`; default: all. Trainings, selections
 and completions stay as they were made, with the versions that the manifest records: only scores,
 metrics and comparisons are new. `scripts/compare_frozen.py` then says which tables differ.
 """

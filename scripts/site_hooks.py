@@ -23,6 +23,7 @@ PAGES = {
     "changelog.md": "CHANGELOG.md",
     "benchmarks.md": "benchmarks/README.md",
     "replication.md": "experiments/replication/README.md",
+    "dose.md": "experiments/dose/README.md",
 }
 REFERENCES = {
     "api.md": "# Python reference\n\n## import smmd_bench as sb\n\n"

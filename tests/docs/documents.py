@@ -21,14 +21,11 @@ OUTSIDE_THE_SITE = ("CONTRIBUTING.md", "SECURITY.md", "examples/README.md")
 
 def documents() -> list[Path]:
     """All pages that link to each other."""
-    top_level = (*OUTSIDE_THE_SITE, "README.md", "CHANGELOG.md")
-    studies = ("benchmarks/README.md", "experiments/replication/README.md")
-    pages = [ROOT / name for name in (*top_level, *studies)]
-    return [
-        *pages,
-        *sorted((ROOT / "docs").glob("*.md")),
-        *sorted(ROOT.glob("examples/*/*.md")),
-    ]
+    others = ("README.md", "CHANGELOG.md", "benchmarks/README.md")
+    pages = [ROOT / name for name in (*OUTSIDE_THE_SITE, *others)]
+    for folder in ("docs", "examples/*", "experiments/*"):
+        pages += sorted(ROOT.glob(f"{folder}/*.md"))
+    return pages
 
 
 def blocks(text: str) -> Iterator[tuple[str, str]]:
