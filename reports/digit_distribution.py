@@ -7,7 +7,7 @@ reduced to their leading one: p(1) is the probability of all of 1, 10 to 19 and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,12 +54,12 @@ SHOWN = (
 )
 
 
-def average_first_digits(run: Run) -> pd.DataFrame:
+def average_first_digits(run: Run, shown: Sequence[str] = DIGITS) -> pd.DataFrame:
     """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
 
     n is that of one seed; mean and deviation are over the examples of all seeds.
     """
-    columns = ["answer_digit", "target_value", *DIGITS]
+    columns = ["answer_digit", "target_value", *shown]
     probes = run.read("probes", columns, select_numeric(run)["address"])
     key = [*KEY, "digit"]
     if probes.empty:
@@ -67,7 +67,8 @@ def average_first_digits(run: Run) -> pd.DataFrame:
 
     # Later digits of an answer are predicted from its first ones, and follow them.
     probes = order_losses(select_rows(probes, answer_digit=0), run.cells)
-    digits = probes["target_value"].map(_leading_digit)
+    values = probes["target_value"]
+    digits = values.map({value: _leading_digit(value) for value in values.unique()})
     # The answer 0, and a first token 0 as that of 0.25, have no row.
     probes = probes.assign(digit=digits)[digits > 0]
 
@@ -76,7 +77,7 @@ def average_first_digits(run: Run) -> pd.DataFrame:
     sizes = by_seed.size().groupby(key)
     counts = pd.DataFrame({"n": sizes.max(), "seeds": sizes.size()})
 
-    probabilities = probes.groupby(key)[DIGITS]
+    probabilities = probes.groupby(key)[[*shown]]
     means = probabilities.mean()
     deviations = probabilities.std(ddof=0)
     deviations = deviations.add_suffix("_deviation")
@@ -108,7 +109,7 @@ class DigitDistribution:
 
     def skip(self, run: Run) -> str | None:
         """Without digit probes of answers that are numbers there is nothing to draw."""
-        if average_first_digits(run).empty:
+        if average_first_digits(run, DIGITS[:1]).empty:
             return "no cell has digit probes of answers that are numbers"
         return None
 

@@ -7,6 +7,7 @@ over all steps, puts a sweep of λ of several losses on one axis.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pandas as pd
@@ -146,16 +147,14 @@ def _measure_doses(run: Run) -> pd.DataFrame:
 
 def _compare_signs(run: Run, seeds: pd.DataFrame) -> pd.DataFrame:
     """The differences of wrong signs, on tasks with answers below zero: what `gain_of` says."""
-    scores: dict[str, pd.DataFrame] = {}
 
+    @cache
     def read(address: str) -> pd.DataFrame:
-        if address not in scores:
-            frame = run.read("scores", ["uid", "answer", "parsed"], [address])
-            numbers = frame[["answer", "parsed"]].astype("float64")
-            product = numbers["answer"] * numbers["parsed"]
-            # What cannot be read has no sign, and so no wrong one.
-            scores[address] = frame.assign(wrong_sign=product.fillna(0.0) < 0)
-        return scores[address]
+        frame = run.read("scores", ["uid", "answer", "parsed"], [address])
+        numbers = frame[["answer", "parsed"]].astype("float64")
+        product = numbers["answer"] * numbers["parsed"]
+        # What cannot be read has no sign, and so no wrong one.
+        return frame.assign(wrong_sign=product.fillna(0.0) < 0)
 
     rows: list[dict[str, Any]] = []
     numeric = seeds[seeds["task"].isin(list_numeric_tasks(run))]

@@ -17,6 +17,7 @@ import numpy as np
 import pandas as pd
 
 from ..errors import UserError
+from ..results.summary import columns_of
 from ..scoring.categories import CATEGORIES
 from ..storage.cell import BASE
 from .style import loss_label
@@ -163,10 +164,10 @@ def _read_group(
 def _read_cells(
     run: RunFrames, file: CellFile, columns: list[str], addresses: list[str]
 ) -> list[pd.DataFrame]:
-    """Read the rows of each of these cells, all of them at once."""
-    rows = run.read(file, columns, addresses)
+    """Read the rows of each of these cells, which are measured."""
     return [
-        rows[rows["address"] == address].reset_index(drop=True) for address in addresses
+        columns_of(run.current(address), file, columns).to_pandas()
+        for address in addresses
     ]
 
 
@@ -189,12 +190,12 @@ def _read_texts(
 
     # Prompt and target are those of every cell of the group, so that the first one's are read.
     columns = ["uid", "prompt", "target", "image"]
-    examples = run.read("completions", columns, group.addresses[:1]).iloc[places]
+    (first,) = _read_cells(run, "completions", columns, group.addresses[:1])
+    examples = first.iloc[places].to_dict("records")
     cells = _read_cells(run, "completions", ["completion"], group.addresses)
     completions = [cell["completion"].iloc[places].map(_cut) for cell in cells]
     texts = {}
-    rows = zip(places, examples.to_dict("records"), *completions, strict=True)
-    for place, example, *answers in rows:
+    for place, example, *answers in zip(places, examples, *completions, strict=True):
         texts[place] = [
             str(example["uid"]),
             _cut(example["prompt"]),

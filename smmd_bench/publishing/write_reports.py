@@ -134,10 +134,9 @@ def _find_by_number(word: str) -> list[str]:
 
     # `figure3` is also each of its panels, such as `figure3a` of "Figure 3 (a)".
     plain = _simplify(word)
-    matching = []
-    for name, text in numbers.items():
-        if plain in (text, text.rstrip("ab")):
-            matching.append(name)
+    matching = [
+        name for name, text in numbers.items() if plain in (text, text.rstrip("ab"))
+    ]
     if not matching:
         known_words = {*names("reports"), *numbers.values()}
         hint = did_you_mean(word, known_words)
@@ -256,9 +255,8 @@ def _write_artefact(
 ) -> list[Path]:
     """Write the files of one artefact below `folder` in these formats; returns them."""
     name = section.name
-    texts = {}
-    for ending, text in table_texts(section).items():
-        texts[f"tables/{name}.{ending}"] = text
+    by_ending = table_texts(section)
+    texts = {f"tables/{name}.{ending}": text for ending, text in by_ending.items()}
     # The numbers stand beside what they are behind.
     if artefact.data is not None:
         place = f"figures/{name}.csv"
