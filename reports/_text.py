@@ -224,9 +224,9 @@ def describe_constants(run: Run) -> str:
     return f"The best constant answer gets {'; '.join(clauses)}." if clauses else ""
 
 
-def _list_texts(run: Run) -> dict[str, dict[str, None]]:
+def _list_texts(run: Run) -> dict[str, list[str]]:
     """What the best constant answer gets by each metric, of each test set of each task."""
-    by_task: dict[str, dict[str, None]] = {}
+    by_task: dict[str, list[str]] = {}
     tasks = run.cells[["address", "task"]]
     constants = constants_of(run, run.cells).merge(tasks, on="address")
     groups = constants.groupby(["task", "address"], sort=False)
@@ -241,7 +241,10 @@ def _list_texts(run: Run) -> dict[str, dict[str, None]]:
 
         # Cells with the same test examples have the same constant, which is said once.
         named = [_format_value(metric.label, values[metric.name]) for metric in metrics]
-        by_task.setdefault(str(task), {})[", ".join(named)] = None
+        text = ", ".join(named)
+        texts = by_task.setdefault(str(task), [])
+        if text not in texts:
+            texts.append(text)
     return by_task
 
 

@@ -55,7 +55,7 @@ SHOWN = (
 
 
 def average_first_digits(run: Run, shown: Sequence[str] = DIGITS) -> pd.DataFrame:
-    """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
+    """One row a model, task, loss and true first digit: mean and deviation of `shown`, n, seeds.
 
     n is that of one seed; mean and deviation are over the examples of all seeds.
     """
@@ -67,6 +67,7 @@ def average_first_digits(run: Run, shown: Sequence[str] = DIGITS) -> pd.DataFram
 
     # Later digits of an answer are predicted from its first ones, and follow them.
     probes = order_losses(select_rows(probes, answer_digit=0), run.cells)
+    # Of a million values few are different.
     values = probes["target_value"]
     digits = values.map({value: _leading_digit(value) for value in values.unique()})
     # The answer 0, and a first token 0 as that of 0.25, have no row.
@@ -109,6 +110,7 @@ class DigitDistribution:
 
     def skip(self, run: Run) -> str | None:
         """Without digit probes of answers that are numbers there is nothing to draw."""
+        # One of the ten columns says whether there are any.
         if average_first_digits(run, DIGITS[:1]).empty:
             return "no cell has digit probes of answers that are numbers"
         return None

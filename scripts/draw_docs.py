@@ -2,7 +2,7 @@
 
 FOLDER is docs/images if none is named. The pictures of the home page and of docs/start.md are those
 of the run of `make demo`, and are drawn only of the folder that --run names. The pictures of
-experiments/replication are reports of its archives, as its page says.
+experiments/ are reports of its archives, as its pages say.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Pack the results of a finished run into a small archive, from which its reports can be made.
 
-    python scripts/pack_results.py runs/NAME experiments/replication/NAME.tar.xz
+    python scripts/pack_results.py runs/NAME experiments/FOLDER/NAME.tar.xz
 
 Weights, canaries, logs and reports are left out, and digit probes have no rows: their reports skip.
 Parquet files are written without compression, so that xz finds what the cells have in common: half

@@ -24,6 +24,7 @@ PAGES = {
     "benchmarks.md": "benchmarks/README.md",
     "replication.md": "experiments/replication/README.md",
     "dose.md": "experiments/dose/README.md",
+    "dose-registration.md": "experiments/dose/registration.md",
 }
 REFERENCES = {
     "api.md": "# Python reference\n\n## import smmd_bench as sb\n\n"

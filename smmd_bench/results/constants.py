@@ -15,8 +15,6 @@ from .baselines import cell_key
 if TYPE_CHECKING:
     import pandas as pd
 
-COLUMNS = ("address", "metric", "constant")
-
 
 def constants_of(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
     """One row a measured cell and metric, the first of its task or an error: address, metric,
@@ -39,7 +37,7 @@ def constants_of(run: Run, cells: pd.DataFrame) -> pd.DataFrame:
             by_test[test] = _constants_of_test(run, key.task, address)
         for metric, value in by_test[test].items():
             rows.append((address, metric, value))
-    return pd.DataFrame(rows, columns=[*COLUMNS])
+    return pd.DataFrame(rows, columns=["address", "metric", "constant"])
 
 
 def _constants_of_test(run: Run, task: str, address: str) -> dict[str, float]:

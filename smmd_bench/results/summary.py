@@ -250,7 +250,7 @@ def columns_of(
     plain values, so that tables of any cells concatenate."""
     import pyarrow as pa
 
-    # `RunFrames.having` has chosen the cells that have the file.
+    # Callers choose cells that have the file, as `RunFrames.having` does.
     place = cell.place(file)
     assert place is not None
     # A probe's vector has a value a numeric token: it is read where it is asked for by name.
