@@ -7,7 +7,7 @@ reduced to their leading one: p(1) is the probability of all of 1, 10 to 19 and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -54,7 +54,7 @@ SHOWN = (
 )
 
 
-def average_first_digits(run: Run, shown: Sequence[str] = DIGITS) -> pd.DataFrame:
+def average_first_digits(run: Run, shown: list[str] = DIGITS) -> pd.DataFrame:
     """One row a model, task, loss and true first digit: mean and deviation of `shown`, n, seeds.
 
     n is that of one seed; mean and deviation are over the examples of all seeds.
@@ -78,7 +78,7 @@ def average_first_digits(run: Run, shown: Sequence[str] = DIGITS) -> pd.DataFram
     sizes = by_seed.size().groupby(key)
     counts = pd.DataFrame({"n": sizes.max(), "seeds": sizes.size()})
 
-    probabilities = probes.groupby(key)[[*shown]]
+    probabilities = probes.groupby(key)[shown]
     means = probabilities.mean()
     deviations = probabilities.std(ddof=0)
     deviations = deviations.add_suffix("_deviation")
@@ -151,7 +151,7 @@ class DigitProbe(DigitDistribution):
 
     def skip(self, run: Run) -> str | None:
         """Probed clocks with such an hour are needed."""
-        data = average_first_digits(_select_clocks(run))
+        data = average_first_digits(_select_clocks(run), DIGITS[:1])
         if (data["digit"] == self.digit).any():
             return None
         return f"no probed clock shows an hour that begins with {self.digit}"

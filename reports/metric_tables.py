@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pandas as pd
 
 from smmd_bench.contracts import Run
-from smmd_bench.results.pairing import find_metrics, judged_metrics
+from smmd_bench.results.pairing import judged_metrics, label_metrics
 from smmd_bench.scoring.decoding_rules import GREEDY, split_rule
 
 from ._metric_table import Column, MetricTable
@@ -155,7 +155,7 @@ class TaskTable(MetricTable):
         """The metrics of these rows, by the names that their task gives them."""
         # A row is of one task, whose metrics need not be those of the next.
         task = str(data["task"].iloc[0])
-        labels = {metric.name: metric.label for metric in find_metrics(task)}
+        labels = label_metrics(task)
         names = [*map(str, data["metric"].unique())]
 
         # Differences of every metric would make the table too wide to read.

@@ -14,7 +14,7 @@ from smmd_bench.plugin_system.parameters import split_list
 from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.results.baselines import REFERENCE
-from smmd_bench.results.pairing import KEY, find_metrics, label_metric
+from smmd_bench.results.pairing import KEY, find_metrics, label_metric, label_metrics
 from smmd_bench.scoring.decoding_rules import GREEDY, MASS, RULES, split_rule
 
 from ._panels import LEAST, make_panels, name_symbol, set_values
@@ -280,18 +280,17 @@ def _make_decoded_rows(
     data: pd.DataFrame, decoders: list[str], other: str
 ) -> Iterator[dict[str, str]]:
     for _, cells in data.groupby(KEY):
-        task = str(cells["task"].iloc[0])
+        labels = label_metrics(str(cells["task"].iloc[0]))
         present = {*cells["name"]}
 
         # In the task's order; metrics that it no longer has come last.
-        known = [metric.name for metric in find_metrics(task)]
-        names = [name for name in known if name in present]
-        names += sorted(present - {*known})
+        names = [name for name in labels if name in present]
+        names += sorted(present - {*labels})
         for name in names:
             rows = select_rows(cells, name=name)
             yield {
                 **describe_row(rows.iloc[0]),
-                "Metric": label_metric(task, name),
+                "Metric": labels.get(name, name),
                 **_make_decoded_row(rows, decoders, other),
             }
 

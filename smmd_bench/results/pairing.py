@@ -45,10 +45,14 @@ def find_metrics(task: str) -> Sequence[Metric]:
         return ()
 
 
+def label_metrics(task: str) -> dict[str, str]:
+    """How a task calls its metrics, by name."""
+    return {metric.name: metric.label for metric in find_metrics(task)}
+
+
 def label_metric(task: str, name: str) -> str:
     """How a task calls a metric; its name where nothing says so."""
-    labels = {metric.name: metric.label for metric in find_metrics(task)}
-    return labels.get(name, name)
+    return label_metrics(task).get(name, name)
 
 
 def name_metric(run: Run, word: str) -> str:
