@@ -28,7 +28,7 @@ from ._common_errors import (
     count_in_units,
     describe_units,
     order_pairs,
-    select_common_errors,
+    read_common_errors,
 )
 from ._panels import (
     FEWEST,
@@ -94,16 +94,15 @@ class ErrorHistogram:
         """Two trained losses with answers to the same examples are needed."""
         if reason := explain_no_numbers(run):
             return reason
-        if select_common_errors(run).empty:
-            return (
-                "no model and task has numbers of two trained losses on a common seed"
-            )
+        if all(block.empty for block in read_common_errors(run)):
+            return "no model and task has numbers of two trained losses on one seed"
         return None
 
     def build(self, run: Run) -> Artefact:
         """A block of panels a model and task, a column a loss over the reference; one table."""
         run = drop_short_variants(run)
-        common = select_common_errors(run, self.read)
+        blocks = read_common_errors(run, self.read)
+        common = order_pairs(pd.concat(blocks), run)
         data = order_pairs(self.bins(common), run)
         rows = self.rows(common, data)
         table = pd.DataFrame(rows).fillna(DASH)

@@ -237,9 +237,7 @@ def table_texts(section: Section) -> dict[str, str]:
     notes = "\n".join(f"- {note}" for note in artefact.notes)
     paragraphs = [f"**{title}**", to_markdown(table).rstrip(), artefact.caption, notes]
     # Some titles are questions.
-    stop = "."
-    if title.endswith("?"):
-        stop = ""
+    stop = "" if title.endswith("?") else "."
     caption = f"{title}{stop} {artefact.caption}"
     label = f"tab:{section.name}"
     markdown = "\n\n".join(filter(None, paragraphs))

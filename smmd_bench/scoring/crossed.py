@@ -27,8 +27,6 @@ VERSION = 2
 # A jackknife without each of 10,000 examples would take 10,000 evaluations of a metric.
 GROUPS = 200
 """Of the jackknife, at most; so many examples or fewer make a group each."""
-# Digits of a pseudo-value in files: far below its sampling error, and half the bytes.
-_DIGITS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,10 +153,8 @@ def pseudo_values(
     # A share needs no jackknife: its mean over examples is itself.
     if isinstance(metric, Percentage) and metric.subset is None:
         # Over an axis of one, the share of an example is its own.
-        shares = metric.statistic(*[column[None] for column in columns], axis=0)
-        values = shares - metric.statistic(
-            *[column[None] for column in other_columns], axis=0
-        )
+        shares = metric.statistic(*np.stack(columns)[:, None], axis=0)
+        values = shares - metric.statistic(*np.stack(other_columns)[:, None], axis=0)
     else:
         counted = np.ones(len(frame), dtype=bool)
         if metric.subset is not None:
@@ -169,7 +165,7 @@ def pseudo_values(
     # Where a group holds all that is valid, the metric without it has no value.
     if not np.isfinite(values).all():
         return None
-    return [float(f"{value:.{_DIGITS}g}") for value in values]
+    return [*values]
 
 
 def _jackknife(

@@ -92,7 +92,9 @@ def compare(
                 metric, *pair, resamples=resamples
             )
             values = crossed.pseudo_values(metric, *shared)
-            differences[name] = {**asdict(difference), "jackknife": values}
+            # Seven digits are far below the sampling error, and half the bytes.
+            rounded = values and [float(f"{value:.7g}") for value in values]
+            differences[name] = {**asdict(difference), "jackknife": rounded}
     return {"metrics": differences}
 
 
