@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 import pandas as pd
@@ -15,9 +15,8 @@ from smmd_bench.results.pairing import order_losses
 from ._results import PAIR, list_numeric_tasks, select_measured
 
 
-def read_common_errors(run: Run, columns: Sequence[str] = ()) -> Iterator[pd.DataFrame]:
-    """Read one model, task and loss after another: a row an answer to an example that the loss and
-    the reference both answer with a number.
+def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
+    """One row an answer to an example that a loss and the reference both answer with a number.
 
     `pair` is the loss beside the reference, `loss` whose answer it is, `error` is |ŷ - y|, and
     `unit` the place of the last digit of true answers, as `find_unit` has it. The reference is
@@ -26,6 +25,7 @@ def read_common_errors(run: Run, columns: Sequence[str] = ()) -> Iterator[pd.Dat
     cells = select_measured(run.cells)
     has_numbers = cells["task"].isin(list_numeric_tasks(run))
     cells = cells[has_numbers & (cells["loss"] != "base")]
+    blocks = []
     for _, group in cells.groupby(PAIR):
         # Model by model and task by task: the scores of a whole run may not fit into memory.
         losses = [*map(str, group["loss"].sort_values().unique())]
@@ -41,7 +41,10 @@ def read_common_errors(run: Run, columns: Sequence[str] = ()) -> Iterator[pd.Dat
             # has one of each, and so no block.
             of_both = valid[valid["loss"].isin([loss, reference])]
             is_common = of_both.duplicated(["seed", "uid"], keep=False)
-            yield of_both[is_common].assign(pair=loss)
+            blocks.append(of_both[is_common].assign(pair=loss))
+    if not blocks:
+        return pd.DataFrame()
+    return order_pairs(pd.concat(blocks), run)
 
 
 def find_unit(answers: NDArray[np.float64]) -> float:

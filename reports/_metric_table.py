@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.publishing.style import loss_label, task_label
 from smmd_bench.publishing.tables import DASH, number
 from smmd_bench.publishing.write_reports import RESULTS
@@ -73,17 +73,15 @@ class MetricTable:
         """The cells of the tasks, whatever their parameters and status."""
         return run.cells[run.cells["task_name"].isin(self.tasks)]
 
-    def skip(self, run: Run) -> str | None:
-        """Without a measured cell of these tasks there is no row."""
-        tasks = " or ".join(self.tasks) or "a task without a table of its own"
-        if select_measured(self.cells(run)).empty:
-            return f"the run has no results of {tasks}"
-        return None
-
     def build(self, run: Run) -> Artefact:
         """One row a model, task and loss; over several seeds mean ± standard deviation."""
+        cells = self.cells(run)
+        if select_measured(cells).empty:
+            tasks = " or ".join(self.tasks) or "a task without a table of its own"
+            raise ReportSkippedError(f"the run has no results of {tasks}")
+
         # Beside whole losses a variant with fewer seeds would be compared over other seeds.
-        run = drop_short_variants(run.only(self.cells(run)))
+        run = drop_short_variants(run.only(cells))
         data = self.results(run, _select_cells(run))
 
         # A row and its columns belong together: tasks of one table may have other metrics.

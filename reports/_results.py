@@ -12,7 +12,7 @@ from typing import Any
 
 import pandas as pd
 
-from smmd_bench.contracts import Run
+from smmd_bench.contracts import ReportSkippedError, Run
 from smmd_bench.publishing.style import loss_label
 from smmd_bench.results.baselines import REFERENCE, cell_key
 from smmd_bench.results.pairing import (
@@ -25,8 +25,6 @@ from smmd_bench.results.pairing import (
 from smmd_bench.scoring.gain import LEVEL
 
 PAIR = ["model", "task"]
-NO_RESULTS = "no cell has results"
-NO_NUMBERS = "no task has numbers as answers"
 
 Pair = tuple[str, str]
 """A model and a task."""
@@ -127,11 +125,17 @@ def list_numeric_tasks(run: Run) -> list[str]:
     return [str(task) for task in tasks[~tasks.isin(times)].unique()]
 
 
-def explain_no_numbers(run: Run) -> str | None:
-    """Why no answers can be compared with numbers; None: some can."""
+def require_results(run: Run) -> None:
+    """Raise ReportSkippedError where no cell has results."""
     if select_measured(run.cells).empty:
-        return NO_RESULTS
-    return None if list_numeric_tasks(run) else NO_NUMBERS
+        raise ReportSkippedError("no cell has results")
+
+
+def require_numbers(run: Run) -> None:
+    """Raise ReportSkippedError where no answers can be compared with numbers."""
+    require_results(run)
+    if not list_numeric_tasks(run):
+        raise ReportSkippedError("no task has numbers as answers")
 
 
 def find_opponent(data: pd.DataFrame) -> str:

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.plugin_system.parameters import is_tuned, spell, split_spec
 from smmd_bench.publishing.style import loss_label, task_label
 from smmd_bench.publishing.tables import DASH, number
@@ -186,16 +186,13 @@ class Ablation:
         varied = {*labels} - {*baselines}
         return select_variants(run, labels, varied, 1, self.published)
 
-    def skip(self, run: Run) -> str | None:
-        """At least one loss that is no baseline must have results."""
-        cells, data = self.variants(run)
-        if cells.empty:
-            return f"the run varies no {self.heading.lower()}"
-        return "no variant has an accuracy yet" if data.empty else None
-
     def build(self, run: Run) -> Artefact:
         """One row a model, task and variant."""
         cells, data = self.variants(run)
+        if cells.empty:
+            raise ReportSkippedError(f"the run varies no {self.heading.lower()}")
+        if data.empty:
+            raise ReportSkippedError("no variant has an accuracy yet")
         exact = select_rows(data, metric=EXACT)
         table = self._table(run, exact, cells)
         noise_floor = describe_noise_floor(exact, REFERENCE)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.plugin_system.parameters import split_spec
 from smmd_bench.publishing.examples import small_picture
 from smmd_bench.publishing.style import WIDTH, folded, new_figure, task_label
@@ -21,7 +21,7 @@ from smmd_bench.results.pairing import drop_short_variants
 
 from ._panels import name_pair, stack_parts
 from ._paper import SYNTHETIC, describe_other_data, find_source, read_rows
-from ._results import select_measured
+from ._results import require_results, select_measured
 from ._text import drop_dashes, write_caption
 
 if TYPE_CHECKING:
@@ -45,16 +45,16 @@ class DatasetSizes:
     paper = "Table 8"
     order = 200
 
-    def skip(self, run: Run) -> str | None:
-        """The manifest must say the sizes."""
-        if _read_sizes(run):
-            return None
-        return "the run's manifest does not say how many examples it has"
-
     def build(self, run: Run) -> Artefact:
         """One row a task, as it is spelled in the run."""
+        sizes_of_tasks = _read_sizes(run)
+        if not sizes_of_tasks:
+            raise ReportSkippedError(
+                "the run's manifest does not say how many examples it has"
+            )
+
         lines = []
-        for task, sizes in _read_sizes(run).items():
+        for task, sizes in sizes_of_tasks.items():
             line: dict[str, Any] = {"task": task, "source": find_source(run, task)}
             for split in SPLITS:
                 line[split] = sizes.get(split)
@@ -117,12 +117,9 @@ class DatasetSamples:
     title = "Dataset samples"
     paper = "Figure 4 (Appendix C.1)"
 
-    def skip(self, run: Run) -> str | None:
-        """Without a measured cell there are no examples."""
-        return "no cell has results yet" if select_measured(run.cells).empty else None
-
     def build(self, run: Run) -> Artefact:
         """One grid a task."""
+        require_results(run)
         run = drop_short_variants(run)
         groups = select_measured(run.cells).groupby("task")
         blocks = [_select_samples(run, cells) for _, cells in [*groups][:TASKS]]

@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 from numpy.typing import NDArray
 
-from smmd_bench.contracts import Artefact, Run, parameter
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run, parameter
 from smmd_bench.publishing.style import (
     OTHER,
     TARGET,
@@ -54,12 +54,12 @@ SHOWN = (
 )
 
 
-def average_first_digits(run: Run, shown: list[str] = DIGITS) -> pd.DataFrame:
-    """One row a model, task, loss and true first digit: mean and deviation of `shown`, n, seeds.
+def average_first_digits(run: Run) -> pd.DataFrame:
+    """One row a model, task, loss and true first digit: mean and deviation of p0 to p9, n, seeds.
 
     n is that of one seed; mean and deviation are over the examples of all seeds.
     """
-    columns = ["answer_digit", "target_value", *shown]
+    columns = ["answer_digit", "target_value", *DIGITS]
     probes = run.read("probes", columns, select_numeric(run)["address"])
     key = [*KEY, "digit"]
     if probes.empty:
@@ -78,7 +78,7 @@ def average_first_digits(run: Run, shown: list[str] = DIGITS) -> pd.DataFrame:
     sizes = by_seed.size().groupby(key)
     counts = pd.DataFrame({"n": sizes.max(), "seeds": sizes.size()})
 
-    probabilities = probes.groupby(key)[shown]
+    probabilities = probes.groupby(key)[DIGITS]
     means = probabilities.mean()
     deviations = probabilities.std(ddof=0)
     deviations = deviations.add_suffix("_deviation")
@@ -101,6 +101,7 @@ class DigitDistribution:
     name = "digit_distribution"
     title = "Digit distribution at the first digit of the answer"
     paper = "Figure 6 (Appendix C.6)"
+    probed = "numeric answers"
 
     digit: int | None = parameter(
         None,
@@ -108,24 +109,20 @@ class DigitDistribution:
         check=_is_digit,
     )
 
-    def skip(self, run: Run) -> str | None:
-        """Without digit probes of answers that are numbers there is nothing to draw."""
-        # One of the ten columns says whether there are any.
-        if average_first_digits(run, DIGITS[:1]).empty:
-            return "no cell has digit probes of answers that are numbers"
-        return None
-
     def build(self, run: Run) -> Artefact:
         """One block of panels a model and task."""
         run = drop_short_variants(run.only(select_numeric(run)))
         data = average_first_digits(run)
-        title, most_blocks = self.title, BLOCKS
+        title, most_blocks, begin = self.title, BLOCKS, ""
 
         # With one row instead of nine there is room for more models and tasks.
         if self.digit is not None:
             data = select_rows(data, digit=self.digit)
             title = f"{title}, where it is {self.digit}"
             most_blocks = 4 * BLOCKS
+            begin = f" that begin with {self.digit}"
+        if data.empty:
+            raise ReportSkippedError(f"no cell has probes of {self.probed}{begin}")
 
         # The table has all; a mean over few examples would be drawn like one over many.
         enough = data[data["n"] >= FEWEST]
@@ -146,15 +143,9 @@ class DigitProbe(DigitDistribution):
     name = "digit_probe"
     title = "Clock-Time: digit distribution at the first digit of the hour"
     paper = "Figure 2"
+    probed = "clocks"
 
     digit: int | None = parameter(5, "the true first digit", check=_is_digit)
-
-    def skip(self, run: Run) -> str | None:
-        """Probed clocks with such an hour are needed."""
-        data = average_first_digits(_select_clocks(run), DIGITS[:1])
-        if (data["digit"] == self.digit).any():
-            return None
-        return f"no probed clock shows an hour that begins with {self.digit}"
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model."""

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Percentage, Run
+from smmd_bench.contracts import Artefact, Percentage, ReportSkippedError, Run
 from smmd_bench.plugin_system.parameters import is_tuned, split_spec
 from smmd_bench.publishing.style import (
     GREY,
@@ -83,18 +83,18 @@ class DoseResponse:
     paper = "not in the paper"
     order = 110
 
-    def skip(self, run: Run) -> str | None:
-        """A line needs as many doses as any other curve."""
-        # The losses of completions made elsewhere are labels.
-        if run.having("train_log").empty:
-            return "no cell has a training log"
-        if not _find_families(run):
-            return f"no loss was trained with {LEAST} values of λ"
-        return "no loss is compared yet" if run.comparisons.empty else None
-
     def build(self, run: Run) -> Artefact:
         """A row of panels a model and task: exact match, the error, wrong signs."""
+        # The losses of completions made elsewhere are labels.
+        if run.having("train_log").empty:
+            raise ReportSkippedError("no cell has a training log")
         families = _find_families(run)
+        # A line needs as many doses as any other curve.
+        if not families:
+            raise ReportSkippedError(f"no loss was trained with {LEAST} values of λ")
+        if run.comparisons.empty:
+            raise ReportSkippedError("no loss is compared yet")
+
         reference = find_reference(run)
         doses = _measure_doses(run)
         seeds = pair_seeds(run, reference)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.publishing.style import (
     add_legend,
     folded,
@@ -28,7 +28,7 @@ from ._common_errors import (
     count_in_units,
     describe_units,
     order_pairs,
-    read_common_errors,
+    select_common_errors,
 )
 from ._panels import (
     FEWEST,
@@ -39,7 +39,7 @@ from ._panels import (
     select_panels,
 )
 from ._paper import find_published
-from ._results import PAIR, Pair, explain_no_numbers, select_pair, select_rows
+from ._results import PAIR, Pair, require_numbers, select_pair, select_rows
 from ._text import describe_row, drop_dashes_below, format_mean, make_artefact
 
 if TYPE_CHECKING:
@@ -90,19 +90,16 @@ class ErrorHistogram:
     written: ClassVar[list[str]] = [*KEY, "seeds", "n", "low", "high", "count", "share"]
     groups = 4
 
-    def skip(self, run: Run) -> str | None:
-        """Two trained losses with answers to the same examples are needed."""
-        if reason := explain_no_numbers(run):
-            return reason
-        if all(block.empty for block in read_common_errors(run)):
-            return "no model and task has numbers of two trained losses on one seed"
-        return None
-
     def build(self, run: Run) -> Artefact:
         """A block of panels a model and task, a column a loss over the reference; one table."""
+        require_numbers(run)
         run = drop_short_variants(run)
-        blocks = read_common_errors(run, self.read)
-        common = order_pairs(pd.concat(blocks), run)
+        common = select_common_errors(run, self.read)
+        if common.empty:
+            raise ReportSkippedError(
+                "no model and task has numbers of two trained losses on one seed"
+            )
+
         data = order_pairs(self.bins(common), run)
         rows = self.rows(common, data)
         table = pd.DataFrame(rows).fillna(DASH)

@@ -13,7 +13,13 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, CellSkippedError, Run, UserError
+from smmd_bench.contracts import (
+    Artefact,
+    CellSkippedError,
+    ReportSkippedError,
+    Run,
+    UserError,
+)
 from smmd_bench.plugin_system.registry import load_loss
 from smmd_bench.publishing.style import GREY, LossStyle, folded, loss_label, loss_styles
 from smmd_bench.results.baselines import REFERENCE
@@ -45,17 +51,19 @@ class LossShapes:
     paper = "not in the paper"
     order = 140
 
-    def skip(self, run: Run) -> str | None:
-        """A loss beside cross-entropy is needed, and torch, which evaluates it."""
-        if "predictions" in run.manifest:
-            return "the completions were made elsewhere: their labels are no losses"
-        if len(_list_losses(run)) < 2:
-            return "no cell trains with a loss beside cross-entropy"
-        return None if find_spec("torch") else "torch is not installed"
-
     def build(self, run: Run) -> Artefact:
         """One panel a loss; a caption that names those that have none."""
+        if "predictions" in run.manifest:
+            raise ReportSkippedError(
+                "the completions were made elsewhere: their labels are no losses"
+            )
         specs = _list_losses(run)
+        if len(specs) < 2:
+            raise ReportSkippedError("no cell trains with a loss beside cross-entropy")
+        # It evaluates the losses.
+        if find_spec("torch") is None:
+            raise ReportSkippedError("torch is not installed")
+
         data = find_penalties(specs)
         missing = sorted({*specs} - {*data["loss"]})
         caption = SHOWN

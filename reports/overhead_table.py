@@ -8,7 +8,7 @@ from typing import Any
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.overhead.measure import overhead_frame, read_rows
 from smmd_bench.overhead.settings import CE, STOCK, OverheadSettings, named_geometries
 from smmd_bench.publishing.style import loss_label
@@ -43,17 +43,16 @@ class OverheadTable:
     paper = "Table 7"
     order = 150
 
-    def skip(self, run: Run) -> str | None:
-        """Only a run of `smmd-bench overhead` has step times."""
-        if "overhead" not in run.manifest:
-            return "the run is none of `smmd-bench overhead`"
-        return "no row was measured yet" if read_rows(run.path).empty else None
-
     def build(self, run: Run) -> Artefact:
         """One row for cross-entropy in the stock Trainer, one for each loss here."""
+        if "overhead" not in run.manifest:
+            raise ReportSkippedError("the run is none of `smmd-bench overhead`")
+        rows = read_rows(run.path)
+        if rows.empty:
+            raise ReportSkippedError("no row was measured yet")
+
         # What was measured is what the manifest says, not today's defaults.
         settings = OverheadSettings(**run.manifest["overhead"])
-        rows = read_rows(run.path)
         data = overhead_frame(rows, settings)
         data = _add_published(data, settings)
 

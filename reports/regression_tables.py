@@ -11,7 +11,7 @@ from typing import Any
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.publishing.style import loss_label, task_label
 from smmd_bench.publishing.tables import DASH, with_deviation, with_interval
 from smmd_bench.results.pairing import drop_short_variants
@@ -53,15 +53,13 @@ class MmluTable:
     paper = "Table 12"
     order = 120
 
-    def skip(self, run: Run) -> str | None:
-        """`smmd-bench regress` makes its rows."""
-        # Only MMLU has this table; all other suites share one.
-        if (run.regression["suite"] == SUITE).any():
-            return None
-        return "`smmd-bench regress RUN --suite mmlu` was not run"
-
     def build(self, run: Run) -> Artefact:
         """One row a checkpoint; after it, where there is one, the paper's."""
+        # Only MMLU has this table; all other suites share one.
+        if not (run.regression["suite"] == SUITE).any():
+            raise ReportSkippedError(
+                "`smmd-bench regress RUN --suite mmlu` was not run"
+            )
         data = _add_published(drop_short_variants(run))
         other = find_opponent(data)
         rows = []
@@ -90,15 +88,14 @@ class RegressionTable:
     paper = ""
     order = 120
 
-    def skip(self, run: Run) -> str | None:
-        """`smmd-bench regress` makes its rows; MMLU has a table of its own."""
-        if (run.regression["suite"] != SUITE).any():
-            return None
-        return "`smmd-bench regress RUN --suite TASK` was not run"
-
     def build(self, run: Run) -> Artefact:
         """Of a group of tasks, the groups; else the tasks. A suite and metric stand together."""
-        data = _select_groups(run.regression[run.regression["suite"] != SUITE])
+        others = run.regression[run.regression["suite"] != SUITE]
+        if others.empty:
+            raise ReportSkippedError(
+                "`smmd-bench regress RUN --suite TASK` was not run"
+            )
+        data = _select_groups(others)
         other = find_opponent(data)
         rows = []
         for row in data.to_dict("records"):

@@ -18,9 +18,9 @@ from smmd_bench.scoring.categories import CATEGORIES, POWERS
 from ._paper import find_published_beside
 from ._results import (
     explain_missing,
-    explain_no_numbers,
     list_numeric_tasks,
     list_pairs,
+    require_numbers,
     select_measured,
     select_pair,
     select_rows,
@@ -58,12 +58,9 @@ class ScaleErrors:
     title = "Scale-error categories"
     paper = "Table 10"
 
-    def skip(self, run: Run) -> str | None:
-        """Without scored answers to a numeric target there is nothing to count."""
-        return explain_no_numbers(run)
-
     def build(self, run: Run) -> Artefact:
         """One row a model, task and category; one column a loss, then those of the paper."""
+        require_numbers(run)
         has_numbers = run.cells["task"].isin(list_numeric_tasks(run))
         run = drop_short_variants(run.only(run.cells[has_numbers]))
         data = count_categories(run)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.publishing.style import (
     GREY,
     LossStyle,
@@ -63,19 +63,16 @@ class Sweep:
     swept: ClassVar[tuple[str, str] | None] = None
     beside: ClassVar[tuple[str, ...]] = ()
 
-    def skip(self, run: Run) -> str | None:
-        """At least three values of a parameter must have been tried."""
-        if self._scans(run):
-            return None
-        name = "a parameter in no other sweep"
-        if self.swept:
-            loss, parameter = self.swept
-            name = f"{parameter} of {loss}"
-        return f"the run has fewer than {LEAST} values of {name}"
-
     def build(self, run: Run) -> Artefact:
         """One panel a parameter, model and task."""
         scanned = self._scans(run)
+        if not scanned:
+            name = "a parameter in no other sweep"
+            if self.swept:
+                loss, parameter = self.swept
+                name = f"{parameter} of {loss}"
+            raise ReportSkippedError(f"the run has fewer than {LEAST} values of {name}")
+
         panels = []
         for scan in scanned:
             for pair in list_pairs(scan.data):

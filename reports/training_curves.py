@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.publishing.style import (
     WIDTH,
     LossStyle,
@@ -57,16 +57,13 @@ class TrainingCurves:
     paper = "not in the paper"
     order = 20
 
-    def skip(self, run: Run) -> str | None:
-        """Without a training log there is nothing to draw."""
-        has_log = not _select_trained(run).having("train_log").empty
-        return None if has_log else "no cell has a training log"
-
     def build(self, run: Run) -> Artefact:
         """A row of three panels a model and task."""
         run = drop_short_variants(run)
         columns = ["step", "cross_entropy", "relative_auxiliary"]
         logs = _select_trained(run).read("train_log", columns)
+        if logs.empty:
+            raise ReportSkippedError("no cell has a training log")
         curves = [_smooth(log) for _, log in logs.groupby("address", sort=False)]
         data = order_losses(pd.concat(curves, ignore_index=True), run.cells)
 

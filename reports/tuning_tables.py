@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.plugin_system.parameters import split_list
 from smmd_bench.publishing.style import LossStyle, add_legend, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, number
@@ -64,13 +64,11 @@ class TuningTable:
     paper = "not in the paper"
     order = 130
 
-    def skip(self, run: Run) -> str | None:
-        """A tuned loss is needed."""
-        return "the run has no tuned loss" if run.tuning.empty else None
-
     def build(self, run: Run) -> Artefact:
         """The settings of each loss, those that were chosen, and the best validation value."""
         data = run.tuning
+        if data.empty:
+            raise ReportSkippedError("the run has no tuned loss")
         sizes = sorted(data["n"].dropna().unique())
         n = " or ".join(f"{int(size):,}" for size in sizes) or "0"
 
@@ -221,14 +219,12 @@ class DecodingTable:
     paper = "not in the paper"
     order = 125
 
-    def skip(self, run: Run) -> str | None:
-        """A rule other than greedy must have answered."""
-        # Greedy decoding is what all other tables show.
-        is_greedy = _split_rules(run)["decoder"] == GREEDY
-        return "the run decodes greedily alone" if is_greedy.all() else None
-
     def build(self, run: Run) -> Artefact:
         """Each metric under each decoder, and its difference to CE under the same."""
+        # Greedy decoding is what all other tables show.
+        is_greedy = _split_rules(run)["decoder"] == GREEDY
+        if is_greedy.all():
+            raise ReportSkippedError("the run decodes greedily alone")
         data = _join_decoders(run)
         present = {*data["decoder"]}
         decoders = [name for name in (GREEDY, *RULES) if name in present]

@@ -14,7 +14,7 @@ from urllib.parse import urlencode
 
 import pandas as pd
 
-from smmd_bench.contracts import Artefact, Run
+from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.publishing.style import loss_label, shortened
 from smmd_bench.publishing.tables import DASH, number, with_interval
 from smmd_bench.results.pairing import (
@@ -29,11 +29,10 @@ from smmd_bench.scoring.gain import RECIPES
 from ._forest import NOISE, draw_verdicts
 from ._paper import describe_manifest
 from ._results import (
-    NO_RESULTS,
     count_digits,
     describe_unpaired,
     explain_missing,
-    select_measured,
+    require_results,
     select_pair,
     select_rows,
 )
@@ -75,18 +74,14 @@ class Verdict:
     paper = ""
     order = 0
 
-    def skip(self, run: Run) -> str | None:
-        """A measured loss besides cross-entropy and the untuned model is needed."""
-        if select_measured(run.cells).empty:
-            return NO_RESULTS
-        if "predictions" in run.manifest and run.comparisons.empty:
-            return "a second file of predictions is needed"
-        if not _list_judged(run):
-            return "the run has no loss besides cross-entropy"
-        return None
-
     def build(self, run: Run) -> Artefact:
         """A row for each loss and metric, or the reason why there is no difference."""
+        require_results(run)
+        if "predictions" in run.manifest and run.comparisons.empty:
+            raise ReportSkippedError("a second file of predictions is needed")
+        if not _list_judged(run):
+            raise ReportSkippedError("the run has no loss besides cross-entropy")
+
         run = drop_short_variants(run)
         data = _spell_verdicts(run.verdict)
         table = pd.DataFrame(_make_rows(run, data)).fillna(DASH)
@@ -292,18 +287,16 @@ class Overview:
     paper = "not in the paper"
     order = 0
 
-    def skip(self, run: Run) -> str | None:
-        """A loss with results beside cross-entropy's is needed."""
-        if select_measured(run.cells).empty:
-            return NO_RESULTS
+    def build(self, run: Run) -> Artefact:
+        """One row of panels a model and task: its first metric, and its error if it has one."""
+        require_results(run)
         # The noise floor alone is no picture of any loss.
         is_noise = run.verdict["loss"] == run.verdict["against_loss"]
         if is_noise.all():
-            return "no loss has results beside those of cross-entropy for the same seed"
-        return None
+            raise ReportSkippedError(
+                "no loss has results beside those of cross-entropy for the same seed"
+            )
 
-    def build(self, run: Run) -> Artefact:
-        """One row of panels a model and task: its first metric, and its error if it has one."""
         run = drop_short_variants(run)
         data = _spell_verdicts(run.verdict)
         figure = draw_verdicts(run, data)

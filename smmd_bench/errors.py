@@ -26,6 +26,10 @@ class CellSkippedError(Exception):
     """A loss that cannot apply to a model or task; the cell is listed as skipped."""
 
 
+class ReportSkippedError(Exception):
+    """A report that has nothing to show of a run; the text says why."""
+
+
 def if_full(error: OSError, path: Path | str | None) -> UserError | None:
     """The error of a disk, or of a quota on it, that is full; None: the error is another one."""
     if error.errno not in (errno.ENOSPC, errno.EDQUOT):

@@ -9,7 +9,7 @@ from functools import cache
 from importlib.resources import as_file, files
 from pathlib import Path
 
-from ..contracts import Artefact, Report
+from ..contracts import Artefact, Report, ReportSkippedError
 from ..publishing import tables
 from ..publishing.style import figure_style
 from ..results.frames import RunFrames, read_run
@@ -59,8 +59,8 @@ def _check_full(report: Report, own_run: Path | None) -> None:
         metrics = run.metrics.copy()
         cells = run.cells.copy()
         texts = _build(report, run, folder.name)
-        if texts is None:
-            reasons.append(f"{folder.name}: {report.skip(run)}")
+        if isinstance(texts, str):
+            reasons.append(f"{folder.name}: {texts}")
             continue
 
         # All reports of a run read the same frames.
@@ -80,18 +80,15 @@ def _check_full(report: Report, own_run: Path | None) -> None:
 REPORT_CHECKS = {"parts of a run": _check_parts, "a full run": _check_full}
 
 
-def _build(report: Report, run: RunFrames, name: str) -> list[str] | None:
-    """Build the report of a run in every format; None: it skips the run."""
-    reason = report.skip(run)
-    if reason is not None:
-        require(
-            isinstance(reason, str) and reason.strip(),
-            f"skip gives {reason!r} for the run {name}: a reason, or None",
-        )
-        return None
-
+def _build(report: Report, run: RunFrames, name: str) -> list[str] | str:
+    """Build the report of a run in every format; or the reason why it skips the run."""
     with figure_style():
-        artefact = report.build(run)
+        try:
+            artefact = report.build(run)
+        except ReportSkippedError as error:
+            reason = str(error)
+            require(reason.strip(), f"it skips the run {name} without a reason")
+            return reason
         require(
             isinstance(artefact, Artefact), f"build returns a {type(artefact).__name__}"
         )

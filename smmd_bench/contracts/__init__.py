@@ -11,7 +11,7 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from ..errors import CellSkippedError, UserError, did_you_mean
+from ..errors import CellSkippedError, ReportSkippedError, UserError, did_you_mean
 from ..storage.addresses import cache_folder
 from ..storage.data_files import DataSource, HubData, data_folder
 from .engine import (
@@ -70,8 +70,8 @@ __all__ = [
     "Completion", "DataSource", "Engine", "EngineSession", "EngineSettings", "ExactMatch",
     "Example", "Executor", "HubData", "Images", "Job", "JobQueue", "JobResult", "Loss",
     "MeanAbsoluteError", "Metric", "Modality", "NoAuxiliary", "NumericLoss", "NumericPlaces",
-    "NumericTargets", "NumericVocabulary", "ParseFailureRate", "Percentage",
-    "Progress", "RSquared", "Report", "Resources", "Run", "Split", "Task", "TextMatch",
+    "NumericTargets", "NumericVocabulary", "ParseFailureRate", "Percentage", "Progress",
+    "RSquared", "Report", "ReportSkippedError", "Resources", "Run", "Split", "Task", "TextMatch",
     "TrimmedAbsoluteError", "TruncationRate", "UserError", "bandwidth", "between",
     "cache_folder", "data_folder", "did_you_mean", "factor", "first_number", "gumbel",
     "last_number", "mixed", "non_negative", "number_spans", "parameter", "parse_number",

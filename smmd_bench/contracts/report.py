@@ -107,11 +107,8 @@ class Report(Protocol):
     title: ClassVar[str]
     paper: ClassVar[str]
 
-    def skip(self, run: Run) -> str | None:
-        """Why this report has nothing to show of the run; None: it has."""
-
     def build(self, run: Run) -> Artefact:
-        """The table or figure."""
+        """The table or figure. Raises ReportSkippedError where there is nothing to show."""
 
 
 @dataclass(frozen=True)

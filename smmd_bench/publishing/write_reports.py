@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
 from ..contracts import Artefact, Progress, Report
-from ..errors import UserError, did_you_mean
+from ..errors import ReportSkippedError, UserError, did_you_mean
 from ..plugin_system.parameters import canonical
 from ..plugin_system.registry import entries, entry, names
 from ..results.availability import describe_old_code, require_plugins
@@ -110,7 +110,10 @@ def _find_tables_of_results(folder: Path) -> list[str]:
     tables = []
     for report in entries("reports"):
         order = getattr(report.plugin, "order", Section.order)
-        if order == RESULTS and cast(Any, report.plugin)().skip(run) is None:
+        if order != RESULTS:
+            continue
+        section = make_report(run, cast(Any, report.plugin)(), ())
+        if section.artefact is not None:
             tables.append(report.name)
     return tables
 
@@ -187,10 +190,6 @@ def make_report(
         # A report with parameters has files of its own for each of their values.
         if hasattr(report, "__dataclass_fields__"):
             section = replace(section, name=file_stem(canonical(report)))
-        reason = report.skip(run)
-        if reason is not None:
-            return replace(section, skipped=reason)
-
         # Products are small: BLAS threads that wait for each other cost more than they save.
         with figure_style(), threadpool_limits(1, user_api="blas"):
             artefact = report.build(run)
@@ -200,6 +199,8 @@ def make_report(
             section = replace(section, title=str(title))
         drawn = replace(section, artefact=artefact)
         files = _write_artefact(run.path / "reports", drawn, artefact, formats)
+    except ReportSkippedError as reason:
+        return replace(section, skipped=str(reason))
     except (Exception, SystemExit) as problem:  # a plugin's code may exit
         trace = "".join(traceback.format_exception(problem))
         return replace(

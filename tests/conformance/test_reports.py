@@ -8,7 +8,7 @@ import pytest
 
 from smmd_bench.conformance.checks import run_checks
 from smmd_bench.conformance.reports import REPORT_CHECKS
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, ReportSkippedError
 from smmd_bench.plugin_system.registry import load, names
 
 NOT_IN_THE_SPECIMEN = {
@@ -26,10 +26,9 @@ class Good:
     title = "Good"
     paper = "not in the paper"
 
-    def skip(self, run):
-        return "no metrics" if run.metrics.empty else None
-
     def build(self, run):
+        if run.metrics.empty:
+            raise ReportSkippedError("no metrics")
         return Artefact("A count.", pd.DataFrame({"n": [len(run.metrics)]}))
 
 
@@ -41,12 +40,19 @@ def but(**methods):
 def shows(value, caption="A caption."):
     """The good report with a table of one value."""
     return but(
-        build=lambda _, run: Artefact(caption, pd.DataFrame({"x": [value(run)]}))
+        build=lambda self, run: (
+            Good.build(self, run)
+            and Artefact(caption, pd.DataFrame({"x": [value(run)]}))
+        )
     )
 
 
 def name_the_task(self, run):
-    return str(run.cells["task"].iloc[0]) and Good.skip(self, run)
+    return run.cells["task"].iloc[0] and Good.build(self, run)
+
+
+def skip_all(self, run):
+    raise ReportSkippedError("it is for another kind of run")
 
 
 def change_the_run(self, run):
@@ -66,7 +72,7 @@ def states(report):
     [
         (Good(), set()),
         # that of `overhead` has no cell either
-        (but(skip=name_the_task), {"a full run"}),
+        (but(build=name_the_task), {"a full run"}),
         (shows(lambda run: run.metrics["address"].unique()[1]), {"parts of a run"}),
         (but(build=change_the_run), {"a full run"}),
         (shows(lambda _: next(_calls)), {"a full run"}),
@@ -80,8 +86,7 @@ def test_a_defect_is_found(report, failing):
 
 
 def test_a_report_that_skips_all_could_not_be_checked():
-    skips = but(skip=lambda self, run: "it is for another kind of run")
-    finding = run_checks(REPORT_CHECKS, skips, None)[-1]
+    finding = run_checks(REPORT_CHECKS, but(build=skip_all), None)[-1]
     assert finding.state == "unchecked"
     assert "--run" in finding.detail
 

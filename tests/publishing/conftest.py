@@ -7,7 +7,7 @@ import pytest
 from smmd_bench.reports.verdict import Verdict
 
 import smmd_bench as sb
-from smmd_bench.contracts import Artefact
+from smmd_bench.contracts import Artefact, ReportSkippedError
 from smmd_bench.publishing.page import write_page
 from smmd_bench.publishing.write_reports import make_report
 from smmd_bench.storage.files import write_parquet
@@ -31,10 +31,9 @@ class Told:
             reason,
         )
 
-    def skip(self, run):
-        return self.reason
-
     def build(self, run):
+        if self.reason:
+            raise ReportSkippedError(self.reason)
         return self.make()
 
 

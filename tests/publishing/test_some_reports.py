@@ -26,9 +26,6 @@ class Cells:
     title: ClassVar[str] = "Cells"
     paper: ClassVar[str] = ""
 
-    def skip(self, run):
-        return None
-
     def build(self, run):
         return Artefact("A caption.", pd.DataFrame({"Cells": [str(len(run.cells))]}))
 

@@ -3,9 +3,8 @@
 import random
 
 import numpy as np
-import pandas as pd
 import pytest
-from smmd_bench.reports._common_errors import find_unit, read_common_errors
+from smmd_bench.reports._common_errors import find_unit, select_common_errors
 from smmd_bench.reports.error_histogram import EDGES, ErrorHistogram
 from smmd_bench.reports.scale_errors import ScaleErrors, count_categories
 from smmd_bench.reports.signed_errors import SignedErrors
@@ -36,7 +35,7 @@ def test_the_numbers_are_those_of_a_plain_loop(tmp_path):
 
     run = planted_run(tmp_path, answers, texts, seeds=seeds)
     run = without(run, tmp_path, loss="ntl", seed=1)
-    common = pd.concat(read_common_errors(run))
+    common = select_common_errors(run)
     assert [*common["pair"].unique()] == ["gce", "ntl", "smmd"]
 
     for loss, rows in common.groupby("pair", observed=True):

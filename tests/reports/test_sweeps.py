@@ -9,6 +9,7 @@ from smmd_bench.reports.sweeps import (
     Sweep,
 )
 
+from smmd_bench.contracts import ReportSkippedError
 from smmd_bench.publishing.style import figure_style
 from smmd_bench.results.frames import read_run
 from tests.changed_runs import NO_MEMORY, without
@@ -119,7 +120,8 @@ def test_negative_values_have_an_axis_that_is_linear(widened, monkeypatch):
 )
 def test_a_run_that_varies_nothing_imports_no_loss(report, run_folder, monkeypatch):
     monkeypatch.setattr("smmd_bench.results.summary.load_loss", None)
-    assert str(report.skip(read_run(run_folder))).startswith("the run ")
+    with pytest.raises(ReportSkippedError, match="the run "):
+        report.build(read_run(run_folder))
 
 
 def test_only_the_seeds_that_every_row_has_are_compared(tmp_path):
