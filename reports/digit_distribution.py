@@ -102,6 +102,7 @@ class DigitDistribution:
     title = "Digit distribution at the first digit of the answer"
     paper = "Figure 6 (Appendix C.6)"
     probed = "numeric answers"
+    """What digit probes must be of, in the reason of a skip."""
 
     digit: int | None = parameter(
         None,
@@ -113,16 +114,17 @@ class DigitDistribution:
         """One block of panels a model and task."""
         run = drop_short_variants(run.only(select_numeric(run)))
         data = average_first_digits(run)
-        title, most_blocks, begin = self.title, BLOCKS, ""
+        title, most_blocks = self.title, BLOCKS
+        wanted = self.probed
 
         # With one row instead of nine there is room for more models and tasks.
         if self.digit is not None:
             data = select_rows(data, digit=self.digit)
             title = f"{title}, where it is {self.digit}"
             most_blocks = 4 * BLOCKS
-            begin = f" that begin with {self.digit}"
+            wanted = f"{wanted} that begin with {self.digit}"
         if data.empty:
-            raise ReportSkippedError(f"no cell has probes of {self.probed}{begin}")
+            raise ReportSkippedError(f"no cell has digit probes of {wanted}")
 
         # The table has all; a mean over few examples would be drawn like one over many.
         enough = data[data["n"] >= FEWEST]
@@ -143,7 +145,7 @@ class DigitProbe(DigitDistribution):
     name = "digit_probe"
     title = "Clock-Time: digit distribution at the first digit of the hour"
     paper = "Figure 2"
-    probed = "clocks"
+    probed = "hours of clocks"
 
     digit: int | None = parameter(5, "the true first digit", check=_is_digit)
 

@@ -97,7 +97,7 @@ class ErrorHistogram:
         common = select_common_errors(run, self.read)
         if common.empty:
             raise ReportSkippedError(
-                "no model and task has numbers of two trained losses on one seed"
+                "no model and task has numbers of two trained losses on the same seed"
             )
 
         data = order_pairs(self.bins(common), run)

@@ -60,7 +60,7 @@ class LossShapes:
         specs = _list_losses(run)
         if len(specs) < 2:
             raise ReportSkippedError("no cell trains with a loss beside cross-entropy")
-        # It evaluates the losses.
+        # torch evaluates the losses.
         if find_spec("torch") is None:
             raise ReportSkippedError("torch is not installed")
 

@@ -27,7 +27,10 @@ class CellSkippedError(Exception):
 
 
 class ReportSkippedError(Exception):
-    """A report that has nothing to show of a run; the text says why."""
+    """A report that has nothing to show of a run, with the reason for the page."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
 
 
 def if_full(error: OSError, path: Path | str | None) -> UserError | None:

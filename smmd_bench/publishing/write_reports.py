@@ -180,8 +180,9 @@ def _make_reports(
 def make_report(
     run: RunFrames, report: Report, formats: Collection[str] = FORMATS
 ) -> Section:
-    """Build a report and write its files, each whole or absent; the section keeps an error.
-    `table.attrs["title"]`, such as one that names a level, replaces the report's title."""
+    """Build a report and write its files, each whole or absent; the section keeps an error, and the
+    reason of a skip. `table.attrs["title"]`, which may name a level, replaces the report's title.
+    """
     from threadpoolctl import threadpool_limits
 
     order = int(getattr(report, "order", Section.order))

@@ -27,6 +27,9 @@ VERSION = 2
 # A jackknife without each of 10,000 examples would take 10,000 evaluations of a metric.
 GROUPS = 200
 """Of the jackknife, at most; so many examples or fewer make a group each."""
+# Digits of a pseudo-value: far below its sampling error, half the bytes in files, and equal
+# differences stay equal.
+_DIGITS = 7
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +168,11 @@ def pseudo_values(
     # Where a group holds all that is valid, the metric without it has no value.
     if not np.isfinite(values).all():
         return None
-    return [*values]
+
+    # Of 10,000 shares few are different.
+    distinct, places = np.unique(values, return_inverse=True)
+    rounded = [float(f"{value:.{_DIGITS}g}") for value in distinct]
+    return [rounded[place] for place in places]
 
 
 def _jackknife(

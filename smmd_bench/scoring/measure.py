@@ -92,9 +92,7 @@ def compare(
                 metric, *pair, resamples=resamples
             )
             values = crossed.pseudo_values(metric, *shared)
-            # Seven digits are far below the sampling error, and half the bytes.
-            rounded = values and [float(f"{value:.7g}") for value in values]
-            differences[name] = {**asdict(difference), "jackknife": rounded}
+            differences[name] = {**asdict(difference), "jackknife": values}
     return {"metrics": differences}
 
 

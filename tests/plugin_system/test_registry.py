@@ -59,7 +59,7 @@ def test_an_installed_plugin_that_lacks_a_part_of_its_contract_is_listed_with_wh
         value, dist = "mine:Bare", None
 
         def load(self):
-            return type("Bare", (), {"name": "bare", "title": "Bare", "skip": None})
+            return type("Bare", (), {"name": "bare", "title": "Bare"})
 
     monkeypatch.setattr(registry, "points", lambda group: {"bare": Point()})
     entry = registry.entry("reports", "bare")

@@ -37,5 +37,5 @@ def assert_golden(name, artefact):
 
 @pytest.mark.parametrize("name", GOLDENS)
 def test_a_table_is_as_it_was(name, runs):
-    report, run = load("reports", GOLDENS[name][0]), runs(GOLDENS[name][1])
-    assert_golden(name, report.build(run))
+    report, run = GOLDENS[name]
+    assert_golden(name, load("reports", report).build(runs(run)))

@@ -59,6 +59,7 @@ def test_all_losses_of_the_run_are_drawn_after_cross_entropy(tmp_path):
 def test_it_is_skipped_without_a_loss_or_with_labels_for_losses(runs, tmp_path):
     with pytest.raises(ReportSkippedError, match="beside cross-entropy"):
         LossShapes().build(quick_run(tmp_path / "alone", losses=("ce",)))
-    scored = with_manifest(runs("default"), tmp_path / "scored", predictions=[])
     with pytest.raises(ReportSkippedError, match="made elsewhere"):
-        LossShapes().build(scored)
+        LossShapes().build(
+            with_manifest(runs("default"), tmp_path / "scored", predictions=[])
+        )

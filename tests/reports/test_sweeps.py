@@ -120,7 +120,7 @@ def test_negative_values_have_an_axis_that_is_linear(widened, monkeypatch):
 )
 def test_a_run_that_varies_nothing_imports_no_loss(report, run_folder, monkeypatch):
     monkeypatch.setattr("smmd_bench.results.summary.load_loss", None)
-    with pytest.raises(ReportSkippedError, match="the run "):
+    with pytest.raises(ReportSkippedError, match=r"^the run "):
         report.build(read_run(run_folder))
 
 

@@ -181,10 +181,15 @@ def test_seeds_differ_no_more_by_their_pseudo_values_than_by_their_differences()
     assert model.of_seed == pytest.approx(200 * np.var(differences, ddof=1), rel=1e-4)
 
 
-def test_a_share_is_its_differences_example_by_example():
+def test_a_share_is_its_differences_by_example_and_equal_differences_stay_equal():
     a, b = scored(500, 1), scored(500, 2)
     differences = 100.0 * (a["exact"].astype(float) - b["exact"].astype(float))
     assert pseudo_values(ExactMatch(), a, b) == differences.tolist()
+
+    # Equal differences have equal values: rounding errors would be all their error.
+    frame = scored(7).assign(valid=True, error=np.arange(7) / 3)
+    larger = frame.assign(error=frame["error"] + 1)
+    assert pseudo_values(MeanAbsoluteError(), larger, frame) == [1] * 7
 
 
 def test_what_has_no_value_has_no_pseudo_values():
