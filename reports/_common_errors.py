@@ -12,7 +12,7 @@ from smmd_bench.contracts import Run
 from smmd_bench.results.baselines import REFERENCE
 from smmd_bench.results.pairing import order_losses
 
-from ._results import PAIR, list_numeric_tasks, select_measured
+from ._results import PAIR, require_numbers, select_measured
 
 
 def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
@@ -20,11 +20,12 @@ def select_common_errors(run: Run, columns: Sequence[str] = ()) -> pd.DataFrame:
 
     `pair` is the loss beside the reference, `loss` whose answer it is, `error` is |ŷ - y|, and
     `unit` the place of the last digit of true answers, as `find_unit` has it. The reference is
-    cross-entropy, or the first loss where the run has none or did not train.
+    cross-entropy, or the first loss where the run has none or did not train. Raises
+    ReportSkippedError where no task has numbers.
     """
-    cells = select_measured(run.cells)
-    has_numbers = cells["task"].isin(list_numeric_tasks(run))
-    cells = cells[has_numbers & (cells["loss"] != "base")]
+    has_numbers = run.cells["task"].isin(require_numbers(run))
+    cells = select_measured(run.cells[has_numbers])
+    cells = cells[cells["loss"] != "base"]
     blocks = []
     for _, group in cells.groupby(PAIR):
         # Model by model and task by task: the scores of a whole run may not fit into memory.

@@ -131,11 +131,13 @@ def require_results(run: Run) -> None:
         raise ReportSkippedError("no cell has results")
 
 
-def require_numbers(run: Run) -> None:
-    """Raise ReportSkippedError where no answers can be compared with numbers."""
+def require_numbers(run: Run) -> list[str]:
+    """The tasks of `list_numeric_tasks`; raises ReportSkippedError where there are none."""
     require_results(run)
-    if not list_numeric_tasks(run):
+    tasks = list_numeric_tasks(run)
+    if not tasks:
         raise ReportSkippedError("no task has numbers as answers")
+    return tasks
 
 
 def find_opponent(data: pd.DataFrame) -> str:

@@ -39,7 +39,7 @@ from ._panels import (
     select_panels,
 )
 from ._paper import find_published
-from ._results import PAIR, Pair, require_numbers, select_pair, select_rows
+from ._results import PAIR, Pair, select_pair, select_rows
 from ._text import describe_row, drop_dashes_below, format_mean, make_artefact
 
 if TYPE_CHECKING:
@@ -92,7 +92,6 @@ class ErrorHistogram:
 
     def build(self, run: Run) -> Artefact:
         """A block of panels a model and task, a column a loss over the reference; one table."""
-        require_numbers(run)
         run = drop_short_variants(run)
         common = select_common_errors(run, self.read)
         if common.empty:

@@ -18,7 +18,6 @@ from smmd_bench.scoring.categories import CATEGORIES, POWERS
 from ._paper import find_published_beside
 from ._results import (
     explain_missing,
-    list_numeric_tasks,
     list_pairs,
     require_numbers,
     select_measured,
@@ -60,8 +59,7 @@ class ScaleErrors:
 
     def build(self, run: Run) -> Artefact:
         """One row a model, task and category; one column a loss, then those of the paper."""
-        require_numbers(run)
-        has_numbers = run.cells["task"].isin(list_numeric_tasks(run))
+        has_numbers = run.cells["task"].isin(require_numbers(run))
         run = drop_short_variants(run.only(run.cells[has_numbers]))
         data = count_categories(run)
         table = _make_table(data, run.cells)

@@ -222,10 +222,10 @@ class DecodingTable:
     def build(self, run: Run) -> Artefact:
         """Each metric under each decoder, and its difference to CE under the same."""
         # Greedy decoding is what all other tables show.
-        is_greedy = _split_rules(run)["decoder"] == GREEDY
-        if is_greedy.all():
+        rules = _split_rules(run)
+        if (rules["decoder"] == GREEDY).all():
             raise ReportSkippedError("the run decodes greedily alone")
-        data = _join_decoders(run)
+        data = _join_decoders(run, rules)
         present = {*data["decoder"]}
         decoders = [name for name in (GREEDY, *RULES) if name in present]
         table = make_table(_make_decoded_rows(data, decoders, find_opponent(data)))
@@ -245,9 +245,8 @@ def _split_rules(run: Run) -> pd.DataFrame:
     return pd.DataFrame.from_dict(rules, orient="index", columns=["name", "decoder"])
 
 
-def _join_decoders(run: Run) -> pd.DataFrame:
+def _join_decoders(run: Run, rules: pd.DataFrame) -> pd.DataFrame:
     """The result frame with name and decoder of each metric, and `found`: the mean mass."""
-    rules = _split_rules(run)
     ruled = rules[rules["decoder"] != GREEDY]
 
     # Of what no rule answers, cell or metric, there is nothing to compare here.
