@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from smmd_bench.publishing import style
 from smmd_bench.publishing.style import folded, model_label, task_label
@@ -57,11 +57,11 @@ def select_panels(
 
 def make_blocks(
     blocks: Sequence[tuple[str, int, int]], head: float, height: float
-) -> tuple[Figure, list[NDArray[Any]]]:
-    """A figure with a block of panels that share their axes for each title, rows and columns.
+) -> tuple[Figure, list[list[Axes]]]:
+    """A figure with a block for each title, rows and columns: an Axes a column, with shared scales.
 
-    A row is `height` inches high, and a block has `head` more. The axes of a block are [its rows,
-    its columns].
+    A row is `height` inches high, and a block has `head` more. `mark_rows` puts rows into an Axes,
+    as each Axes takes matplotlib as long as hundreds of bars.
     """
     most_columns = max(columns for _, _, columns in blocks)
     width = style.width_for(most_columns)
@@ -70,23 +70,39 @@ def make_blocks(
     parts = stack_parts(figure, heights)
 
     grids = []
-    for part, (title, rows, columns) in zip(parts, blocks, strict=True):
+    for part, (title, _, columns) in zip(parts, blocks, strict=True):
         # An inch has about 12 letters at this size.
-        letters = int(12 * width)
-        part.suptitle(folded(title, letters), fontsize=10)
+        part.suptitle(folded(title, int(12 * width)), fontsize=10)
 
         # All blocks have as many columns, so that panels are equally wide; spare ones stay empty.
-        axes = part.subplots(
-            rows,
-            most_columns,
-            sharex=True,
-            sharey=True,
-            squeeze=False,
-        )
-        for axis in axes[:, columns:].flat:
+        axes = [
+            *part.subplots(
+                1, most_columns, sharex=True, sharey=True, squeeze=False
+            ).flat
+        ]
+        for axis in axes[columns:]:
             axis.set_axis_off()
-        grids.append(axes[:, :columns])
+        grids.append(axes[:columns])
     return figure, grids
+
+
+def mark_rows(
+    axes: Sequence[Axes], names: Sequence[str], ticks: Sequence[float], pitch: float
+) -> None:
+    """Name the rows of a block, of which each lies `pitch` below the one before, and give each
+    these ticks."""
+    floors = -pitch * np.arange(len(names))  # [rows]
+    labels = [f"{tick:g}".replace("-", "−") for tick in ticks]
+    places = np.add.outer(floors, ticks)  # [rows, ticks]
+    first = axes[0]
+    first.set_yticks(places.ravel(), labels * len(names))
+    # Names are labels of minor ticks, further left; one may be at the place of a tick.
+    first.set_yticks(places.mean(axis=1), names, minor=True)
+    first.yaxis.remove_overlapping_locs = False
+    first.tick_params(axis="y", which="minor", pad=30)
+    for axis in axes:
+        axis.tick_params(axis="y", which="both", length=0)
+        axis.spines["left"].set_visible(False)
 
 
 def count_letters(columns: int) -> int:

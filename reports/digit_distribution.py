@@ -7,13 +7,12 @@ reduced to their leading one: p(1) is the probability of all of 1, 10 to 19 and 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-from numpy.typing import NDArray
 
 from smmd_bench.contracts import Artefact, ReportSkippedError, Run, parameter
 from smmd_bench.publishing.style import (
@@ -32,6 +31,7 @@ from ._panels import (
     LIMITS,
     count_letters,
     make_blocks,
+    mark_rows,
     name_pair,
     select_panels,
 )
@@ -46,6 +46,8 @@ DIGITS = [f"p{digit}" for digit in range(10)]
 CLOCK = "clock_time"
 BLOCKS, LOSSES = 1, 7
 """Models and tasks, as many as a printed page holds, and losses of each; table and CSV have all."""
+PITCH = 1.4
+"""From row to row; a probability is at most 1."""
 SHOWN = (
     "Mean probability of each digit at the first digit of the final answer, over the test examples "
     "whose answer starts with the true digit, given the true text before it. Answers that start "
@@ -151,11 +153,8 @@ class DigitProbe(DigitDistribution):
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model."""
-        return super().build(_select_clocks(run))
-
-
-def _select_clocks(run: Run) -> Run:
-    return run.only(select_rows(run.cells, task_name=CLOCK))
+        clocks = select_rows(run.cells, task_name=CLOCK)
+        return super().build(run.only(clocks))
 
 
 def _make_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
@@ -207,34 +206,29 @@ def _draw_figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
     return figure
 
 
-def _draw_block(axes: NDArray[Any], rows: pd.DataFrame, losses: list[str]) -> None:
-    """A row of panels a true digit, a column a loss."""
+def _draw_block(axes: Sequence[Axes], rows: pd.DataFrame, losses: list[str]) -> None:
+    """A row a true digit, a column a loss."""
     digits = sorted(rows.index.unique("digit"))
-    for line, digit in zip(axes, digits, strict=True):
+    names = []
+    for digit in digits:
         n = rows.loc[[digit], "n"].max()
-        line[0].set_ylabel(
-            f"true {digit}\nn = {n:,}",
-            rotation=0,
-            ha="right",
-            va="center",
-            labelpad=7,
-        )
-        for axis, loss in zip(line, losses, strict=True):
-            # A loss without probes leaves its column empty.
-            if (digit, loss) in rows.index:
-                _draw_bars(axis, rows.loc[(digit, loss)], digit)
+        names.append(f"true {digit}\nn = {n:,}")
+    mark_rows(axes, names, [0, 0.5, 1], PITCH)
+    axes[0].set_ylim(-PITCH * (len(digits) - 1), 1)
 
     # The numbers of the first row stand below the names.
     letters = count_letters(len(losses))
-    for axis, loss in zip(axes[0], losses, strict=True):
+    for axis, loss in zip(axes, losses, strict=True):
+        for line, digit in enumerate(digits):
+            # A loss without probes leaves its place empty.
+            if (digit, loss) in rows.index:
+                _draw_bars(axis, rows.loc[(digit, loss)], digit, -PITCH * line)
         axis.set_title(folded(loss_label(loss), letters) + "\n")
-    for axis in axes[-1]:
         axis.set(xticks=range(10), xlabel="digit")
         axis.tick_params(axis="x", labelsize=7.5)
-    axes[0, 0].set(ylim=(0, 1), yticks=[0, 0.5, 1])
 
 
-def _draw_bars(axis: Axes, row: pd.Series[Any], digit: int) -> None:
+def _draw_bars(axis: Axes, row: pd.Series[Any], digit: int, floor: float) -> None:
     """The mean probability of each digit, with that of the true one as a number."""
     means = row[DIGITS].to_numpy(dtype=float)
     spread = row[[f"{name}_deviation" for name in DIGITS]].to_numpy(dtype=float)
@@ -244,6 +238,7 @@ def _draw_bars(axis: Axes, row: pd.Series[Any], digit: int) -> None:
         range(10),
         means,
         0.8,
+        bottom=floor,
         yerr=np.minimum(spread, [means, 1 - means]),
         color=OTHER,
         edgecolor="#4A6A80",
@@ -251,5 +246,7 @@ def _draw_bars(axis: Axes, row: pd.Series[Any], digit: int) -> None:
         error_kw={"ecolor": "#444444", "elinewidth": 0.6, "alpha": 0.6},
     )
     bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
-    # Above the panel no bar is in its way.
-    axis.set_title(f"p({digit}) = {means[digit]:.2f}", loc="right", fontsize=8, pad=3)
+    axis.axhline(floor, color="black", linewidth=0.8)
+    # Above the row no bar is in its way.
+    label = f"p({digit}) = {means[digit]:.2f}"
+    axis.text(9.5, floor + 1.05, label, ha="right", fontsize=8)

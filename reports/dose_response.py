@@ -36,14 +36,7 @@ from smmd_bench.scoring.gain import gain_of
 from smmd_bench.scoring.statistics import common, paired_difference
 
 from ._panels import LEAST, name_pair, stack_parts
-from ._results import (
-    PAIR,
-    Pair,
-    list_numeric_tasks,
-    list_pairs,
-    select_pair,
-    select_rows,
-)
+from ._results import PAIR, list_numeric_tasks, list_pairs, select_pair, select_rows
 from ._text import make_artefact
 
 if TYPE_CHECKING:
@@ -185,18 +178,17 @@ def _draw(data: pd.DataFrame) -> Figure:
     for pair, part in zip(pairs, parts, strict=True):
         part.suptitle(folded(name_pair(pair), 100), fontsize=10)
         rows = select_pair(data, pair)
+        labels = {
+            metric.name: f"Δ {metric.label} ({metric.better} is better)"
+            for metric in (*find_metrics(pair[1]), WRONG_SIGNS)
+        }
         metrics = [*rows["metric"].unique()]
         axes = part.subplots(1, len(metrics), squeeze=False)
         for axis, metric in zip(axes.flat, metrics, strict=True):
             _draw_panel(axis, select_rows(rows, metric=metric), styles)
-            axis.set(ylabel=_label(pair, metric), xlabel="Dose")
+            axis.set(ylabel=labels[metric], xlabel="Dose")
     add_legend(figure)
     return figure
-
-
-def _label(pair: Pair, metric: str) -> str:
-    metrics = {one.name: one for one in (*find_metrics(pair[1]), WRONG_SIGNS)}
-    return f"Δ {metrics[metric].label} ({metrics[metric].better} is better)"
 
 
 def _draw_panel(axis: Axes, rows: pd.DataFrame, styles: dict[str, LossStyle]) -> None:

@@ -190,7 +190,7 @@ class ErrorHistogram:
         p90 = by_seed["error"].quantile(QUANTILE)
         units = common.groupby(PAIR)["unit"].first()
 
-        for (axes,), (pair, losses) in zip(grids, drawn.items(), strict=True):
+        for axes, (pair, losses) in zip(grids, drawn.items(), strict=True):
             block = select_pair(data, pair)
             for axis, loss in zip(axes, losses, strict=True):
                 panel = select_rows(block, pair=loss)

@@ -8,12 +8,20 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+from numpy.typing import NDArray
 
 from smmd_bench.publishing.style import GREY, folded, loss_label, loss_styles
 from smmd_bench.publishing.tables import DASH, with_interval
 
 from ._common_errors import count_in_units
-from ._panels import LIMITS, count_letters, make_blocks, name_pair, select_panels
+from ._panels import (
+    LIMITS,
+    count_letters,
+    make_blocks,
+    mark_rows,
+    name_pair,
+    select_panels,
+)
 from ._results import Pair, select_pair, select_rows
 from ._text import describe_row
 from .error_histogram import KEY, LOSSES, SUBSET, ErrorHistogram, find_compared_loss
@@ -24,6 +32,10 @@ if TYPE_CHECKING:
 
 BOUNDS = (0, 1, 3, 10, 30, 100, 300, 1000)
 """Upper ends of the bins of |ŷ - y|: exactly 0, then up to 1, up to 3 and so on, on both sides."""
+PLACES = np.arange(1 - len(BOUNDS), len(BOUNDS))
+"""The sides that are drawn, [15]; those outside are not."""
+STEPS = (1, 2, 5, 10, 20, 50, 100)
+"""Where a tick may be, in points."""
 SHOWN = (
     "The n answers, of all seeds, to examples with that last digit, by the answer minus the true "
     "one: a bar above the line is a larger share than the reference's. Whiskers: 95 % over "
@@ -123,31 +135,36 @@ class SignedErrors(ErrorHistogram):
             [(title, len(digits), len(losses))], head=1.0, height=0.7
         )
 
-        farthest = 1.0
-        for row, digit in zip(axes, digits, strict=True):
+        names = []
+        panels = {}
+        for digit in digits:
             of_digit = select_rows(data, digit=digit)
-            row[0].set_ylabel(
-                f"last digit {digit}\n{_describe_sizes(of_digit['n'])}",
-                rotation=0,
-                ha="right",
-                va="center",
-            )
+            names.append(f"last digit {digit}\n{_describe_sizes(of_digit['n'])}")
             # A digit may have too few examples of one loss alone.
-            present = {*of_digit["pair"]}
-            for axis, loss in zip(row, losses, strict=True):
-                if loss in present:
-                    panel = select_rows(answers, pair=loss, digit=digit)
-                    farthest = max(farthest, _draw_panel(axis, panel))
+            for loss in of_digit["pair"].unique():
+                rows = select_rows(answers, pair=loss, digit=digit)
+                panels[digit, loss] = _compare_bins(rows, str(loss))
 
+        # The longest whisker says how far rows are apart.
+        ends = [np.abs(panel).sum(axis=0) for panel in panels.values()]
+        farthest = max(1.0, float(np.max(ends)))
+        pitch = 2.4 * farthest
+        tick = max(step for step in STEPS if step <= farthest)
+        mark_rows(axes, names, [-tick, 0, tick], pitch)
+        axes[0].set_ylim(-pitch * (len(digits) - 0.5), 0.5 * pitch)
+
+        styles = loss_styles(answers["loss"].cat.categories)
         letters = count_letters(len(losses))
-        for axis, loss in zip(axes[0], losses, strict=True):
-            axis.set_title(folded(loss_label(loss), letters))
         unit = answers["unit"].iloc[0]
         place = "" if unit == 1 else f" (in {unit:g})"
-        for axis in axes[-1]:
+        for (digit, loss), panel in panels.items():
+            axis = axes[losses.index(loss)]
+            floor = -pitch * digits.index(digit)
+            _draw_bars(axis, panel, styles[loss].colour, floor)
+        for axis, loss in zip(axes, losses, strict=True):
+            axis.set_title(folded(loss_label(loss), letters))
             axis.set_xlabel(f"answer − truth{place}")
-        axes[0, 0].set_ylim(-1.1 * farthest, 1.1 * farthest)
-        _mark_errors(axes[0, 0])
+            _mark_errors(axis)
         return figure
 
 
@@ -157,34 +174,38 @@ def _describe_sizes(sizes: pd.Series[int]) -> str:
     return f"n = {most:,}" if least == most else f"n = {least:,} to {most:,}"
 
 
-def _draw_panel(axis: Axes, answers: pd.DataFrame) -> float:
-    """The differences of a loss in each bin with their intervals; how far a whisker goes."""
+def _compare_bins(answers: pd.DataFrame, loss: str) -> NDArray[np.float64]:
+    """The differences of a loss in each bin and half of their intervals, in points: [2, 15]."""
     reference = find_compared_loss(answers)
-    loss = str(answers["pair"].iloc[0])
     sides = answers.pivot(index=["seed", "uid"], columns="loss", values="side")
-    places = np.arange(1 - len(BOUNDS), len(BOUNDS))  # [15], without those outside
 
     # 1: the answer of the loss alone is in the bin, −1: that of the reference alone.
-    is_in = sides[loss].to_numpy()[:, None] == places  # [answers, 15]
-    was_in = sides[reference].to_numpy()[:, None] == places
-    changes = is_in.astype(float) - was_in
-    differences = 100 * changes.mean(axis=0)
+    is_in = sides[loss].to_numpy()[:, None] == PLACES  # [answers, 15]
+    was_in = sides[reference].to_numpy()[:, None] == PLACES
+    changes = 100 * (is_in.astype(float) - was_in)
+    differences = changes.mean(axis=0)
 
     # A second seed of the same examples does not narrow it.
     examples = sides.index.unique("uid").size
-    half = 196 * changes.std(axis=0) / np.sqrt(examples)
-    look = loss_styles(answers["loss"].cat.categories)[loss]
+    half = 1.96 * changes.std(axis=0) / np.sqrt(examples)
+    return np.array([differences, half])
+
+
+def _draw_bars(
+    axis: Axes, panel: NDArray[np.float64], colour: str, floor: float
+) -> None:
+    """Bars around a line at `floor`."""
+    differences, half = panel
     axis.bar(
-        places,
+        PLACES,
         differences,
         1,
+        bottom=floor,
         yerr=half,
-        color=look.colour,
+        color=colour,
         error_kw={"ecolor": GREY, "elinewidth": 0.8},
     )
-    axis.axhline(0, color="black", linewidth=0.8)
-    ends = np.abs(differences) + half
-    return float(ends.max())
+    axis.axhline(floor, color="black", linewidth=0.8)
 
 
 def _mark_errors(axis: Axes) -> None:

@@ -51,12 +51,15 @@ ROWS = {  # uid, digit, digit of the answer, value of the token
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", ROWS)
-def test_every_numeric_token_of_a_target_has_a_row(
-    tiny_checkpoints, open_session, kind
-):
-    tiny = tiny_checkpoints(kind)
-    frame = probed(open_session(tiny.base), tiny)
+@pytest.fixture(params=ROWS)
+def case(request, tiny_checkpoints, open_session):
+    """The kind of a checkpoint, its files, and its probes."""
+    tiny = tiny_checkpoints(request.param)
+    return request.param, tiny, probed(open_session(tiny.base), tiny)
+
+
+def test_every_numeric_token_of_a_target_has_a_row(case):
+    kind, _, frame = case
     columns = ["uid", "digit", "answer_digit", "target_value"]
     expected = pd.DataFrame(ROWS[kind], columns=columns)
 
@@ -64,13 +67,10 @@ def test_every_numeric_token_of_a_target_has_a_row(
     assert frame.loc[frame["uid"] == "1-9=", "position"].tolist() == [1]
 
 
-@pytest.mark.parametrize("kind", ROWS)
-def test_the_last_token_is_probed_after_the_true_prefix(
-    tiny_checkpoints, open_session, kind
-):
-    tiny = tiny_checkpoints(kind)
+def test_the_last_token_is_probed_after_the_true_prefix(case):
+    _, tiny, frame = case
     tokenizer = tiny.tokenizer
-    row = probed(open_session(tiny.base), tiny).iloc[-1]
+    row = frame.iloc[-1]
 
     (ids,) = encode_prompts(tokenizer, ["2+2="])
     (target_ids,) = encode_targets(tokenizer, ["4 or 40"])
@@ -90,12 +90,8 @@ def test_the_last_token_is_probed_after_the_true_prefix(
     assert [*numbers] == pytest.approx(expected, abs=1e-3)
 
 
-@pytest.mark.parametrize("kind", ROWS)
-def test_the_mass_of_each_leading_digit_is_that_of_its_tokens(
-    tiny_checkpoints, open_session, kind
-):
-    tiny = tiny_checkpoints(kind)
-    frame = probed(open_session(tiny.base), tiny)
+def test_the_mass_of_each_leading_digit_is_that_of_its_tokens(case):
+    *_, frame = case
     masses = frame[[f"p{digit}" for digit in range(10)]].to_numpy()
     vectors = np.array(frame["vector"].tolist())
 

@@ -53,7 +53,8 @@ def test_a_preempted_job_is_queued_again(tmp_path, monkeypatch):
     assert words.count("ended") == 1
 
 
-def note_submissions(monkeypatch):
+@pytest.fixture
+def submitted(monkeypatch):
     """The names of the jobs of each Slurm job, as they are submitted."""
     names = []
     submit = SlurmExecutor._submit
@@ -70,10 +71,7 @@ SHARING = "slurm[cluster=local,trainings_per_gpu=2]"
 GPU = Resources(1, None)
 
 
-def test_trainings_share_the_gpu_of_a_slurm_job_and_engines_do_not(
-    tmp_path, monkeypatch
-):
-    submitted = note_submissions(monkeypatch)
+def test_trainings_share_the_gpu_of_a_slurm_job_and_engines_do_not(tmp_path, submitted):
     jobs = [
         job("a", GPU, seconds=2),
         job("engine", GPU, stage="decode"),
@@ -90,15 +88,13 @@ def test_trainings_share_the_gpu_of_a_slurm_job_and_engines_do_not(
 
 
 def test_a_training_that_runs_out_of_memory_beside_another_runs_again_alone(
-    tmp_path, monkeypatch
+    tmp_path, submitted
 ):
-    submitted = note_submissions(monkeypatch)
     jobs = [
         job("a", GPU, seconds=3),
         job("b", GPU, dies_beside=True),
     ]
-    executor = load("executors", SHARING)
-    failures, words = run(executor, jobs, tmp_path)
+    failures, words = run(load("executors", SHARING), jobs, tmp_path)
     assert failures == {"a": None, "b": None}
     assert submitted == [["a", "b"], ["b"]]
     (again,) = (word for word in words if word.endswith("it runs again, alone."))

@@ -174,34 +174,42 @@ def test_prices_are_counted_in_cents(tmp_path):
     assert filled["count"].tolist() == [1, 2, 1, 1]
 
 
-def test_the_axis_names_errors_and_not_cents(tmp_path):
+def draw_prices(path, wrong):
+    """The axis of prices of which CE has every second one wrong, and its labels."""
     answers = ["39.07", "56.19"] * 20
-    texts = {"ce": ["39.07", "58.19"] * 20, "smmd": answers}
-    axis = histogram(tmp_path, answers, texts).figure.axes[0]
-    labels = [label.get_text() for label in axis.get_xticklabels()]
+    texts = {"ce": ["39.07", wrong] * 20, "smmd": answers}
+    axis = histogram(path, answers, texts).figure.axes[0]
+    return axis, [label.get_text() for label in axis.get_xticklabels()]
+
+
+def test_the_axis_names_errors_and_not_cents(tmp_path):
+    _, labels = draw_prices(tmp_path, "58.19")
     assert labels[:4] == ["0", "0.01", "0.1", "1"]
 
 
 def test_errors_behind_the_last_edge_have_a_bin(tmp_path):
-    answers = ["39.07", "56.19"] * 20
-    texts = {"ce": ["39.07", "20056.19"] * 20, "smmd": answers}
-    axis = histogram(tmp_path, answers, texts).figure.axes[0]
-    labels = [label.get_text() for label in axis.get_xticklabels()]
+    axis, labels = draw_prices(tmp_path, "20056.19")
     assert labels[-1] == "≥10⁴"
     reference = axis.patches[0].get_data()
     assert reference.values[-1] == 50
     assert reference.edges[-1] <= axis.get_xlim()[1]
 
 
-def test_a_bar_is_the_difference_of_the_shares_of_both(tmp_path):
+def test_a_bar_is_the_difference_of_the_shares_of_both_in_the_row_of_its_digit(
+    tmp_path,
+):
     texts = {
-        "ce": ["4"] * 20 + ["5"] * 15 + ["-6"] * 5,
-        "smmd": ["4"] * 30 + ["5"] * 10,
+        "ce": ["3"] * 30 + ["4"] * 20 + ["5"] * 15 + ["-6"] * 5,
+        "smmd": ["3"] * 30 + ["4"] * 30 + ["5"] * 10,
     }
-    (axis,) = signed(tmp_path, ["4"] * 40, texts).figure.axes
+    answers = ["3"] * 30 + ["4"] * 40
+    (axis,) = signed(tmp_path, answers, texts).figure.axes
+    row = axis.get_yticklabels(minor=True)[1]
+    assert row.get_text() == "last digit 4\nn = 40"
     filled = {}
     for bar in axis.patches:
         if bar.get_height():
+            assert bar.get_y() == row.get_position()[1]
             filled[round(bar.get_center()[0])] = bar.get_height()
 
     # Exact answers, those up to 1 too large, and those 3 to 10 too small.

@@ -144,7 +144,8 @@ def list_texts(figure):
     labels = []
     for axis in figure.axes:
         titles += [axis.title, axis._left_title, axis._right_title]
-        labels += [axis.xaxis.label, axis.yaxis.label]
+        labels += [axis.xaxis.label, axis.yaxis.label, *axis.texts]
+        labels += axis.get_yticklabels(minor=True)
     return [
         [text for text in texts if text.get_text().strip()]
         for texts in (titles, labels)
