@@ -13,13 +13,14 @@ LOCK := requirements-cpu.lock
 GYM_LOCK := requirements-reasoning-gym.lock
 STAMP := $(VENV)/.installed
 TORCH := $(shell grep '^torch==' $(LOCK))
-UV := $(shell grep '^uv==' $(LOCK))
+UV := uv==0.13.9
 TORCH_INDEX := https://download.pytorch.org/whl/cpu
 export SMMD_BENCH_CACHE ?= $(CURDIR)/.cache
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
-# uv takes a tenth of pip's time. pip finds torch, and all where its configuration alone names the
-# index. Modules compile at their first import (9 s of CPU for a run); pip would compile all (52 s).
+# Modules compile at their first import (9 s of CPU for a run); pip would compile all (52 s).
 INSTALL := $(BIN)/pip install -qq --no-deps --no-compile
+# uv unpacks in parallel. It reads no configuration of pip, so pip installs where that names an index.
+UNPACK := $(BIN)/uv pip install -q --no-deps --python $(BIN)/python -r $(LOCK)
 unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all test-rest check lint types audit docs lock gpu-lock release clean env
@@ -62,7 +63,7 @@ docs: $(STAMP)  ## the site in site/, with the references of commands and Python
 
 lock: $(STAMP)
 	(head -2 $(LOCK); $(BIN)/pip freeze --all --exclude-editable \
-	  | grep -v -i -E '^(pip|wheel|torchaudio|torchcodec)=' | grep -v -x -F -f $(GYM_LOCK)) > $(LOCK).part
+	  | grep -v -i -E '^(pip|wheel|uv|torchaudio|torchcodec)=' | grep -v -x -F -f $(GYM_LOCK)) > $(LOCK).part
 	mv $(LOCK).part $(LOCK)
 
 gpu-lock:  ## requirements-gpu.lock again: needs a package index
@@ -88,14 +89,18 @@ ifneq ($(shell cat $(STAMP) 2>/dev/null),$(DIGEST))
 .PHONY: $(STAMP)
 endif
 $(STAMP):
-	@echo "Setting up $(VENV) (about a minute, 5 GB) ..."
+	@echo "Setting up $(VENV) (1 to 3 minutes, 5 GB) ..."
+# Packages that a stopped command left in part look whole to both.
+	test ! -e $(VENV)/.unfinished || rm -rf $(VENV)
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	touch $(VENV)/.unfinished
 	$(INSTALL) "$(TORCH)" || $(INSTALL) --index-url $(TORCH_INDEX) "$(TORCH)"
-	($(INSTALL) "$(UV)" && $(BIN)/uv pip install -q --no-deps --python $(BIN)/python -r $(LOCK)) \
-	  || $(INSTALL) -r $(LOCK)
+	if ! $(BIN)/pip config list | grep -q '[.]index-url' && $(INSTALL) $(UV) && $(UNPACK) --dry-run; \
+	  then $(UNPACK); else echo "pip installs the lock ..."; $(INSTALL) -r $(LOCK); fi
 	$(BIN)/pip install -qq --no-deps -r $(GYM_LOCK) \
 	  || echo "The task reasoning_gym is left out: one of its packages needs a C compiler."
 	$(BIN)/pip install -qq --no-deps --no-build-isolation -e .
+	@rm $(VENV)/.unfinished
 	@echo "$(DIGEST)" > $@
 	@echo "Ready: $(BIN)/smmd-bench"
 

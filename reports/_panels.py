@@ -58,10 +58,10 @@ def select_panels(
 def make_blocks(
     blocks: Sequence[tuple[str, int, int]], head: float, height: float
 ) -> tuple[Figure, list[list[Axes]]]:
-    """A figure with a block for each title, rows and columns: an Axes a column, with shared scales.
+    """A figure of blocks, each with a title, rows and columns. A column is an Axes, which takes
+    matplotlib as long as hundreds of bars; those of a block share their scales.
 
-    A row is `height` inches high, and a block has `head` more. `mark_rows` puts rows into an Axes,
-    as each Axes takes matplotlib as long as hundreds of bars.
+    A row is `height` inches high, and a block has `head` more. `mark_rows` names rows.
     """
     most_columns = max(columns for _, _, columns in blocks)
     width = style.width_for(most_columns)
@@ -89,8 +89,7 @@ def make_blocks(
 def mark_rows(
     axes: Sequence[Axes], names: Sequence[str], ticks: Sequence[float], pitch: float
 ) -> None:
-    """Name the rows of a block, of which each lies `pitch` below the one before, and give each
-    these ticks."""
+    """Name the rows of a block and give each these ticks. A row is `pitch` below the one before."""
     floors = -pitch * np.arange(len(names))  # [rows]
     labels = [f"{tick:g}".replace("-", "−") for tick in ticks]
     places = np.add.outer(floors, ticks)  # [rows, ticks]

@@ -131,7 +131,7 @@ class DigitDistribution:
         # The table has all; a mean over few examples would be drawn like one over many.
         enough = data[data["n"] >= FEWEST]
         clocks = select_rows(run.cells, task_name=CLOCK)["task"]
-        drawn = select_panels(enough, most_blocks, LOSSES, first={*map(str, clocks)})
+        drawn = select_panels(enough, most_blocks, LOSSES, first={*clocks})
         figure = _draw_figure(enough, drawn) if drawn else None
         table = make_table(_make_rows(data))
         table.attrs["title"] = title
@@ -153,8 +153,7 @@ class DigitProbe(DigitDistribution):
 
     def build(self, run: Run) -> Artefact:
         """One block of panels a model."""
-        clocks = select_rows(run.cells, task_name=CLOCK)
-        return super().build(run.only(clocks))
+        return super().build(run.only(select_rows(run.cells, task_name=CLOCK)))
 
 
 def _make_rows(data: pd.DataFrame) -> Iterator[dict[str, str]]:
@@ -201,12 +200,15 @@ def _draw_figure(data: pd.DataFrame, drawn: dict[Pair, list[str]]) -> Figure:
     # A single row is drawn larger.
     height = 1.6 if data["digit"].nunique() == 1 else 0.95
     figure, grids = make_blocks(titles, 0.9, height)
+    letters = count_letters(max(map(len, drawn.values())))
     for axes, block, losses in zip(grids, blocks, drawn.values(), strict=True):
-        _draw_block(axes, block, losses)
+        _draw_block(axes, block, losses, letters)
     return figure
 
 
-def _draw_block(axes: Sequence[Axes], rows: pd.DataFrame, losses: list[str]) -> None:
+def _draw_block(
+    axes: Sequence[Axes], rows: pd.DataFrame, losses: list[str], letters: int
+) -> None:
     """A row a true digit, a column a loss."""
     digits = sorted(rows.index.unique("digit"))
     names = []
@@ -217,7 +219,6 @@ def _draw_block(axes: Sequence[Axes], rows: pd.DataFrame, losses: list[str]) -> 
     axes[0].set_ylim(-PITCH * (len(digits) - 1), 1)
 
     # The numbers of the first row stand below the names.
-    letters = count_letters(len(losses))
     for axis, loss in zip(axes, losses, strict=True):
         for line, digit in enumerate(digits):
             # A loss without probes leaves its place empty.
@@ -230,7 +231,8 @@ def _draw_block(axes: Sequence[Axes], rows: pd.DataFrame, losses: list[str]) -> 
 
 def _draw_bars(axis: Axes, row: pd.Series[Any], digit: int, floor: float) -> None:
     """The mean probability of each digit, with that of the true one as a number."""
-    means = row[DIGITS].to_numpy(dtype=float)
+    # Sums of rounded numbers may be above 1.
+    means = row[DIGITS].to_numpy(dtype=float).clip(0, 1)
     spread = row[[f"{name}_deviation" for name in DIGITS]].to_numpy(dtype=float)
 
     # A whisker beyond 0 or 1 would be no probability.

@@ -34,7 +34,7 @@ BOUNDS = (0, 1, 3, 10, 30, 100, 300, 1000)
 """Upper ends of the bins of |ŷ - y|: exactly 0, then up to 1, up to 3 and so on, on both sides."""
 PLACES = np.arange(1 - len(BOUNDS), len(BOUNDS))
 """The sides that are drawn, [15]; those outside are not."""
-STEPS = (1, 2, 5, 10, 20, 50, 100)
+STEPS = (1, 2, 3, 5, 10, 20, 30, 50, 100)
 """Where a tick may be, in points."""
 SHOWN = (
     "The n answers, of all seeds, to examples with that last digit, by the answer minus the true "
@@ -145,11 +145,11 @@ class SignedErrors(ErrorHistogram):
                 rows = select_rows(answers, pair=loss, digit=digit)
                 panels[digit, loss] = _compare_bins(rows, str(loss))
 
-        # The longest whisker says how far rows are apart.
+        # The longest whisker decides how far rows are apart; ticks near its end would meet others.
         ends = [np.abs(panel).sum(axis=0) for panel in panels.values()]
-        farthest = max(1.0, float(np.max(ends)))
+        farthest = max(1.25, np.max(ends))
         pitch = 2.4 * farthest
-        tick = max(step for step in STEPS if step <= farthest)
+        tick = max(step for step in STEPS if step <= 0.8 * farthest)
         mark_rows(axes, names, [-tick, 0, tick], pitch)
         axes[0].set_ylim(-pitch * (len(digits) - 0.5), 0.5 * pitch)
 
@@ -182,7 +182,7 @@ def _compare_bins(answers: pd.DataFrame, loss: str) -> NDArray[np.float64]:
     # 1: the answer of the loss alone is in the bin, −1: that of the reference alone.
     is_in = sides[loss].to_numpy()[:, None] == PLACES  # [answers, 15]
     was_in = sides[reference].to_numpy()[:, None] == PLACES
-    changes = 100 * (is_in.astype(float) - was_in)
+    changes = 100.0 * is_in - 100.0 * was_in
     differences = changes.mean(axis=0)
 
     # A second seed of the same examples does not narrow it.

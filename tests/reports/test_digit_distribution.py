@@ -70,8 +70,7 @@ def test_the_bar_of_the_true_digit_is_hatched_and_its_height_in_the_table(run):
         heights.append(f"{height:.3f}")
         # It is a probability, which the figure says above the panel, too.
         assert axis.get_ylim() == (0, 1)
-        (label,) = axis.texts
-        assert label.get_text() == f"p(2) = {height:.2f}"
+        assert axis.texts[0].get_text() == f"p(2) = {height:.2f}"
 
     table = artefact.table
     assert table["Loss"].tolist() == ["n", "untuned", "CE", "NTL", "SMMD"]

@@ -143,8 +143,8 @@ def list_texts(figure):
     titles = [part._suptitle for part in figure.subfigs if part._suptitle]
     labels = []
     for axis in figure.axes:
-        titles += [axis.title, axis._left_title, axis._right_title]
-        labels += [axis.xaxis.label, axis.yaxis.label, *axis.texts]
+        titles += [axis.title, axis._left_title, axis._right_title, *axis.texts]
+        labels += [axis.xaxis.label, axis.yaxis.label]
         labels += axis.get_yticklabels(minor=True)
     return [
         [text for text in texts if text.get_text().strip()]
