@@ -73,7 +73,7 @@ def silent(*_: object) -> None:
 
 
 @contextmanager
-def expect_user_error(pattern: str) -> Iterator[pytest.ExceptionInfo[UserError]]:
+def expect_user_error(pattern):
     """Require a user's mistake whose message matches the pattern and is one line."""
     with pytest.raises(UserError, match=pattern) as error:
         yield error

@@ -19,7 +19,7 @@ SHORT = 256
 
 @contextmanager
 def fast_products(model: Any, longest: int) -> Iterator[None]:
-    """Inside, a float32 model on a CPU trains faster on rows of at most `longest` positions.
+    """Inside, a float32 model on a CPU is faster on rows of at most `longest` positions.
 
     Its matrix products go to oneDNN where that rounds no more than MKL does. MKL uses half the
     width of AMD's vector units. torch gives float32 products to oneDNN only where it may round them

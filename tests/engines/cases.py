@@ -41,27 +41,25 @@ class Case:
     images: list[list[Path]] | None = None
     processor: Any = None
 
-    def decode(
-        self, session: EngineSession, checkpoint: Checkpoint, count: int, **more: Any
-    ) -> Any:
+    def decode(self, session, checkpoint, count, **more):
         """Completions of the prompts, of at most `count` tokens each."""
         return session.generate(
             self.prompts, checkpoint, max_new_tokens=count, images=self.images, **more
         )
 
-    def probe(self, session: EngineSession, checkpoint: Checkpoint) -> Any:
+    def probe(self, session, checkpoint):
         """Probabilities of the numbers after each prompt."""
         return session.next_token_probabilities(
             self.prompts, self.numbers, checkpoint, images=self.images
         )
 
-    def first_logits(self, model: Any) -> torch.Tensor:
+    def first_logits(self, model):
         """After each prompt: [n, V]."""
         return torch.stack(
             [self.logits(model, row, []) for row in range(len(self.prompts))]
         )
 
-    def logits(self, model: Any, row: int, more: list[int]) -> torch.Tensor:
+    def logits(self, model, row, more):
         """After a prompt and some tokens, by a plain forward pass of this row alone: [V]."""
         ids = [*self.prompts[row], *more]
         if self.images is None:
@@ -73,7 +71,7 @@ class Case:
 
 
 @contextmanager
-def open_sessions(base: Path) -> Any:
+def open_sessions(base):
     """Of each engine that can run the base, by its name."""
     with ExitStack() as stack:
         engines = [TransformersEngine(), VllmEngine()]
@@ -84,7 +82,7 @@ def open_sessions(base: Path) -> Any:
         }
 
 
-def text_case(name: str, tiny: Any, sessions: dict[str, EngineSession]) -> Case:
+def text_case(name, tiny, sessions):
     texts = [f"{a}+{b}=" for a in (*range(10), 12, 345) for b in range(0, 10, 2)]
     # more than a block of the prefix cache
     texts += ["1+2=3 " * 25 + text for text in texts[:3]]
@@ -112,7 +110,7 @@ def text_case(name: str, tiny: Any, sessions: dict[str, EngineSession]) -> Case:
     )
 
 
-def build_variants(architecture: str, root: Path) -> dict[str, Checkpoint]:
+def build_variants(architecture, root):
     """A base, an adapter, a checkpoint of which all weights differ, and one of which only the
     vision tower's do, in about three seconds."""
     base = build_vlm(architecture, root / "base")
@@ -143,7 +141,7 @@ def build_variants(architecture: str, root: Path) -> dict[str, Checkpoint]:
     return checkpoints
 
 
-def vision_case(name: str, root: Path, checkpoints: Any, sessions: Any) -> Case:
+def vision_case(name, root, checkpoints, sessions):
     processor = load_processor(root / "base")
     pictures = [
         draw_picture(root / f"{n}.png", n, size) for n, size in enumerate(SIZES)

@@ -1,9 +1,12 @@
-"""Fast float32 products are as exact as the slow ones, and end with the training."""
+"""Fast float32 products are as exact as the slow ones, and end with the training or the session."""
 
 import pytest
 import torch
+from smmd_bench.plugins.engines.transformers import TransformersEngine
 from torch.nn.functional import scaled_dot_product_attention
 
+from smmd_bench.contracts import EngineSettings
+from smmd_bench.models.cards import model_card
 from smmd_bench.training.faster_steps import SHORT, fast_products
 
 
@@ -74,3 +77,13 @@ def test_other_precisions_and_machines_that_round_keep_what_they_had(
         monkeypatch.undo()
     with fast_products(torch.zeros(1, dtype=dtype), 28):
         assert flags() == original == (original[0], True)
+
+
+def test_a_session_of_the_transformers_engine_multiplies_so_and_attends_by_blocks():
+    original = flags()
+    base = model_card("builtin/tiny").folder
+    with TransformersEngine().open(base, EngineSettings(max_model_length=32)):
+        inside, by_blocks = flags()
+    assert (inside == "bf16") == (not rounds())
+    assert by_blocks
+    assert original == flags()
