@@ -88,9 +88,10 @@ def make_blocks(
 
 def mark_rows(
     axes: Sequence[Axes], names: Sequence[str], ticks: Sequence[float], pitch: float
-) -> None:
-    """Name the rows of a block and give each these ticks. A row is `pitch` below the one before."""
-    floors = -pitch * np.arange(len(names))  # [rows]
+) -> list[float]:
+    """Name the rows of a block and give each these ticks and a line at its 0; returns the heights
+    of these lines. A row is `pitch` below the one before."""
+    floors = [-pitch * row for row in range(len(names))]
     labels = [f"{tick:g}".replace("-", "−") for tick in ticks]
     places = np.add.outer(floors, ticks)  # [rows, ticks]
     first = axes[0]
@@ -102,6 +103,9 @@ def mark_rows(
     for axis in axes:
         axis.tick_params(axis="y", which="both", length=0)
         axis.spines["left"].set_visible(False)
+        for floor in floors:
+            axis.axhline(floor, color="black", linewidth=0.8)
+    return floors
 
 
 def count_letters(columns: int) -> int:

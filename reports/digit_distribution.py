@@ -215,15 +215,15 @@ def _draw_block(
     for digit in digits:
         n = rows.loc[[digit], "n"].max()
         names.append(f"true {digit}\nn = {n:,}")
-    mark_rows(axes, names, [0, 0.5, 1], PITCH)
-    axes[0].set_ylim(-PITCH * (len(digits) - 1), 1)
+    floors = mark_rows(axes, names, [0, 0.5, 1], PITCH)
+    axes[0].set_ylim(floors[-1], 1)
 
     # The numbers of the first row stand below the names.
     for axis, loss in zip(axes, losses, strict=True):
-        for line, digit in enumerate(digits):
+        for digit, floor in zip(digits, floors, strict=True):
             # A loss without probes leaves its place empty.
             if (digit, loss) in rows.index:
-                _draw_bars(axis, rows.loc[(digit, loss)], digit, -PITCH * line)
+                _draw_bars(axis, rows.loc[(digit, loss)], digit, floor)
         axis.set_title(folded(loss_label(loss), letters) + "\n")
         axis.set(xticks=range(10), xlabel="digit")
         axis.tick_params(axis="x", labelsize=7.5)
@@ -248,7 +248,6 @@ def _draw_bars(axis: Axes, row: pd.Series[Any], digit: int, floor: float) -> Non
         error_kw={"ecolor": "#444444", "elinewidth": 0.6, "alpha": 0.6},
     )
     bars[digit].set(facecolor=TARGET, edgecolor="black", hatch="////")
-    axis.axhline(floor, color="black", linewidth=0.8)
     # Above the row no bar is in its way.
     label = f"p({digit}) = {means[digit]:.2f}"
     axis.text(9.5, floor + 1.05, label, ha="right", fontsize=8)

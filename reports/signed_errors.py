@@ -150,8 +150,8 @@ class SignedErrors(ErrorHistogram):
         farthest = max(1.25, np.max(ends))
         pitch = 2.4 * farthest
         tick = max(step for step in STEPS if step <= 0.8 * farthest)
-        mark_rows(axes, names, [-tick, 0, tick], pitch)
-        axes[0].set_ylim(-pitch * (len(digits) - 0.5), 0.5 * pitch)
+        floors = mark_rows(axes, names, [-tick, 0, tick], pitch)
+        axes[0].set_ylim(floors[-1] - pitch / 2, pitch / 2)
 
         styles = loss_styles(answers["loss"].cat.categories)
         letters = count_letters(len(losses))
@@ -159,7 +159,7 @@ class SignedErrors(ErrorHistogram):
         place = "" if unit == 1 else f" (in {unit:g})"
         for (digit, loss), panel in panels.items():
             axis = axes[losses.index(loss)]
-            floor = -pitch * digits.index(digit)
+            floor = floors[digits.index(digit)]
             _draw_bars(axis, panel, styles[loss].colour, floor)
         for axis, loss in zip(axes, losses, strict=True):
             axis.set_title(folded(loss_label(loss), letters))
@@ -194,7 +194,7 @@ def _compare_bins(answers: pd.DataFrame, loss: str) -> NDArray[np.float64]:
 def _draw_bars(
     axis: Axes, panel: NDArray[np.float64], colour: str, floor: float
 ) -> None:
-    """Bars around a line at `floor`."""
+    """Bars around the line at `floor`."""
     differences, half = panel
     axis.bar(
         PLACES,
@@ -205,7 +205,6 @@ def _draw_bars(
         color=colour,
         error_kw={"ecolor": GREY, "elinewidth": 0.8},
     )
-    axis.axhline(floor, color="black", linewidth=0.8)
 
 
 def _mark_errors(axis: Axes) -> None:

@@ -96,7 +96,7 @@ class TransformersSession(CheckpointSession):
             for index, row in zip(batch, new_tokens, strict=True):
                 completions[index] = self._completion(row, max_new_tokens)
             rows.report(len(completions))
-        return [completions[index] for index in sorted(completions)]
+        return [completions[index] for index in range(len(rows.ids))]
 
     def _probabilities(
         self, rows: Rows, token_ids: Sequence[int]
