@@ -11,7 +11,6 @@ import pandas as pd
 from smmd_bench.contracts import Artefact, ReportSkippedError, Run
 from smmd_bench.publishing.style import loss_label, task_label
 from smmd_bench.publishing.tables import DASH, number
-from smmd_bench.publishing.write_reports import RESULTS
 from smmd_bench.results.pairing import KEY, drop_short_variants
 
 from . import _text
@@ -62,7 +61,7 @@ class MetricTable:
     name: ClassVar[str]
     title: ClassVar[str]
     paper: ClassVar[str]
-    order = RESULTS
+    order = 10
     tasks: ClassVar[tuple[str, ...]] = ()
     columns: ClassVar[tuple[Column, ...]] = ()
     published = ""

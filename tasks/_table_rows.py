@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from smmd_bench.contracts import UserError
-from smmd_bench.storage.text_rows import is_spelled_anew, read_named_rows, spell_rows
+from smmd_bench.storage.text_rows import read_named_rows, spell_rows
 
 SPLITS = ("train", "validation", "test")
 _TENTHS = (*["train"] * 8, "validation", "test")
@@ -25,8 +25,7 @@ class Row:
     """A row of a file: its number there, from 1, the hash of its question or of a template's
     prompt, and its texts.
 
-    empty: the column that its prompt or target needs, and that it lacks. is_spelled_anew: whether
-    a number of it once had another text.
+    empty: the column that its prompt or target needs, and that it lacks.
     """
 
     file: Path
@@ -37,7 +36,6 @@ class Row:
     prompt: str
     target: str
     empty: str | None
-    is_spelled_anew: bool
 
     @property
     def place(self) -> str:
@@ -97,9 +95,7 @@ def read_table(
                 "what parts them, as in table[separator=;]."
             )
         texts = spell_rows(file, content, [*needed, *filter(None, [columns.split])])
-        for number, (cells, values) in enumerate(
-            zip(texts, content, strict=True), start=1
-        ):
+        for number, cells in enumerate(texts, start=1):
             prompt = _fill(columns.template, cells)
             # Rows that one column of a template has in common are questions of their own.
             hashed = cells[columns.question] if columns.question else prompt
@@ -114,7 +110,6 @@ def read_table(
                 prompt=prompt,
                 target=cells[columns.answer],
                 empty=next((name for name in needed if not cells[name]), None),
-                is_spelled_anew=any(is_spelled_anew(values[name]) for name in needed),
             )
             rows.append(row)
     return rows

@@ -40,22 +40,18 @@ from ._table_numbers import Spelling, read_numbers, spelling_of
 from ._table_rows import SPLITS, Columns, check_rows, read_table, template_of
 from .arithmetic import METRICS
 
-FORMAT = 1
-"""Of splits, prompts and targets; `Table.version` is that of reading answers. It is one more where
-a number is spelled otherwise than before 5.2 of 32 bits was `5.2`, and 1e-05 `0.00001`."""
+FORMAT = 3
+"""Of splits, prompts and targets; `Table.version` is that of reading answers."""
 _TEXT_METRICS: tuple[Metric, ...] = (TextMatch(), TruncationRate())
 
 
 @dataclass(frozen=True)
 class Content:
-    """What files say: examples by split, in the order of a hash, and how they were read.
-
-    has_new_spelling: see FORMAT; notes: sentences for people.
-    """
+    """What files say: examples by split, in the order of a hash, how they were read, and sentences
+    for people."""
 
     examples: Mapping[Split, Sequence[Example]]
     answers: Literal["numbers", "text"]
-    has_new_spelling: bool
     notes: Sequence[str]
 
     @cached_property
@@ -200,17 +196,8 @@ class Table:
         # Neither what reads completions nor what selects an epoch changes an example.
         content |= {"answers": "auto", "max_new_tokens": 64, "title": "", "select": ""}
         task = canonical(replace(self, **content))
-        format_of_rows = FORMAT + self._content.has_new_spelling
         kept = self.paper_sizes[split]
-        # Rows of a template were once split by their question alone.
-        hashed = {"hashed": "prompt"} if self.prompt else {}
-        return {
-            "task": task,
-            "format": format_of_rows,
-            "split": split,
-            "kept": kept,
-            **hashed,
-        }
+        return {"task": task, "format": FORMAT, "split": split, "kept": kept}
 
     def parse(self, completion: str) -> Answer | None:
         """The first line, which must be one number, as the file spells it; None of text."""
@@ -314,4 +301,4 @@ def _read(task: Table, times: tuple[int, ...]) -> Content:
         )
         examples[cast(Split, row.split)].append(example)
     answers: Literal["numbers", "text"] = "text" if numbers is None else "numbers"
-    return Content(examples, answers, any(row.is_spelled_anew for row in rows), notes)
+    return Content(examples, answers, notes)

@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 from ..contracts import Artefact, Progress, Report
 from ..errors import ReportSkippedError, UserError, did_you_mean
@@ -42,8 +42,6 @@ FIGURE_METADATA = {
     "pdf": {"Creator": None, "Producer": None, "CreationDate": None},
 }
 """Figures carry no date and no version."""
-RESULTS = 10
-"""The `order` of tables of metrics."""
 _NUMBER = re.compile(r"(?:Table|Figure) \d+(?: \([a-z]\))?")
 
 
@@ -98,24 +96,11 @@ def write_some_reports(
         for section in sections:
             reason = section.skipped or "it has none of these formats"
             reasons.append(f"{section.name}: {reason}")
-        if tables := _find_tables_of_results(folder):
-            reasons.append(f"its results are in {' and '.join(tables)}")
+        tables = sorted(file.stem for file in folder.glob("reports/tables/*.md"))
+        if tables:
+            reasons.append(f"its tables are {', '.join(tables)}")
         raise UserError(f"Nothing was made of {folder}: {'; '.join(reasons)}.")
     return sections
-
-
-def _find_tables_of_results(folder: Path) -> list[str]:
-    """Find the tables of metrics that a run has."""
-    run = read_run(folder)
-    tables = []
-    for report in entries("reports"):
-        order = getattr(report.plugin, "order", Section.order)
-        if order != RESULTS:
-            continue
-        section = make_report(run, cast(Any, report.plugin)(), ())
-        if section.artefact is not None:
-            tables.append(report.name)
-    return tables
 
 
 def find_reports(only: Iterable[str]) -> list[str]:

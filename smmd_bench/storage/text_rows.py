@@ -74,14 +74,6 @@ def spell_value(value: Any) -> str:
     return format(value, "f") if isinstance(value, Decimal) else str(value).strip()
 
 
-def is_spelled_anew(value: Any) -> bool:
-    """Whether `spell_value` once gave a number another text, which results were made from."""
-    # NaN is an empty text, as it was.
-    if not isinstance(value, float | np.floating) or value != value:
-        return False
-    return repr(float(value)).removesuffix(".0") != spell_value(value)
-
-
 def read_rows(
     file: Path,
     columns: Sequence[str] = (),

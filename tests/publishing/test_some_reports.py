@@ -121,12 +121,13 @@ def test_a_name_of_the_papers_is_that_of_its_report(run, only, names):
         (
             "table1",
             "Nothing was made of .*: math_table: the run has no results of gsm8k or svamp; its "
-            "results are in arithmetic_table",
+            "tables are arithmetic_table",
         ),
         ("table", "Unknown report 'table'"),
     ],
 )
 def test_what_cannot_be_made_is_one_sentence(run, only, words):
+    write_some_reports(run, ["arithmetic_table"], ["md"])
     with expect_user_error(words):
         write_some_reports(run, [only])
 

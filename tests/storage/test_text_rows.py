@@ -13,7 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from smmd_bench.contracts import parse_number, read_texts
-from smmd_bench.storage.text_rows import is_spelled_anew, spell_value
+from smmd_bench.storage.text_rows import spell_value
 from tests.conftest import expect_user_error
 
 COLUMNS = [
@@ -59,15 +59,6 @@ def test_the_text_of_a_float_is_the_float(value):
 @given(st.floats(allow_nan=False, allow_infinity=False, width=32))
 def test_the_text_of_a_float_of_32_bits_is_that_float(value):
     assert np.float32(spell_value(np.float32(value))) == np.float32(value)
-
-
-def test_a_text_that_changed_is_known():
-    assert [is_spelled_anew(x) for x in (1e-05, np.float32(5.2), np.float32(5.0))] == [
-        1,
-        1,
-        0,
-    ]
-    assert not any(map(is_spelled_anew, (0.1, 18.0, 3, "1e-05", None, float("nan"))))
 
 
 def test_a_column_that_the_first_row_lacks_is_a_column_and_blanks_are_no_part_of_a_name(

@@ -179,14 +179,6 @@ def test_many_equal_prompts_are_refused_in_one_short_sentence(tmp_path):
     assert len(message) < 750 + len(str(file))
 
 
-def test_a_run_of_a_template_is_not_taken_for_one_of_other_splits(tmp_path):
-    file = tmp_path / "a.jsonl"
-    template = table(file, rows(), ',prompt="{question}:"')
-    assert template.identity("train", 0)["hashed"] == "prompt"
-    plain = table(file, rows()).identity("train", 0)
-    assert {*plain} == {"task", "format", "split", "kept"}
-
-
 def test_a_template_names_columns(tmp_path):
     with expect_user_error("The prompt 'Price:' names no column: write {COLUMN}"):
         table(tmp_path / "a.jsonl", rows(), ",prompt=Price:").examples("train", 0)
@@ -218,14 +210,6 @@ def test_an_example_knows_its_row(tmp_path):
     for example in table(tmp_path / "a.jsonl", rows()).examples("train", 0):
         assert example.uid == f"table-{example.attributes['row']}"
         assert example.target == str(example.attributes["row"] - 1)
-
-
-def test_only_a_number_that_is_spelled_anew_changes_keys(tmp_path):
-    plain = table(tmp_path / "a.jsonl", rows())
-    assert plain.identity("train", 0)["format"] == 1
-    small = [{**row, "answer": row["answer"] * 1e-05} for row in rows()]
-    anew = table(tmp_path / "b.jsonl", small)
-    assert anew.identity("train", 0)["format"] == 2
 
 
 def test_parameters_of_reading_reach_the_file(tmp_path):
