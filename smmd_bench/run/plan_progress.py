@@ -82,6 +82,8 @@ class PlanProgress:
         counts = what.partition(" ")[0] in _UNITS.get(job.stage, ()) and total
         if counts:
             clock.units[what] = done
+            if job.stage == "decode" and done:
+                self.schedule.hear_answers(job)
 
         if clock.begun is None and done:
             # A first step is slow, and a resumed training has many behind it.

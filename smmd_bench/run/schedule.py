@@ -3,8 +3,8 @@
 A cell is trained; then one job validates its epochs, tests the best and measures that, with other
 cells of the same base: one start of the engine serves them. Such a job starts as soon as enough
 cells are trained, so that few epochs lie on the disk at a time, or when no more are to come. The
-untuned base goes first, and nothing is trained on it before it is decoded: an engine that cannot
-run a model says so at once. A tuned cell waits for its trials.
+untuned base goes first, and nothing is trained on it before it answers: an engine that cannot run a
+model says so at once. A tuned cell waits for its trials.
 """
 
 import time
@@ -55,6 +55,7 @@ class Schedule(JobQueue):
         self.cells: dict[str, list[Cell]] = {}
         self.running: dict[str, list[Cell]] = {}
         self.taken: dict[str, float] = {}  # when each job was begun
+        self.answering: set[Base] = set()
 
         # Another command tries failed cells again; a loss that cannot apply stays skipped.
         for cell in cells:
@@ -69,6 +70,13 @@ class Schedule(JobQueue):
             self.running[job.name] = self.cells[job.name]
             self.taken[job.name] = time.monotonic()
         return job
+
+    def hear_answers(self, job: Job) -> None:
+        """Take in that a job decodes: trainings on its base may begin beside it."""
+        base = base_of(self.cells[job.name][0])
+        if base not in self.answering:
+            self.answering.add(base)
+            self._update()
 
     def end(self, result: JobResult) -> None:
         """Take in how a job ended: what it left undone has failed, and what follows may begin."""
@@ -157,11 +165,10 @@ class Schedule(JobQueue):
             yield "measure", unmeasured[start : start + MEASURED_AT_A_TIME]
 
     def _find_trainings(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
-        # A base that is not decoded yet holds its trainings back: its engine may not run it.
-        held_back = set()
-        for cell, stage in missing.items():
-            if cell.is_base and stage != "measure":
-                held_back.add(base_of(cell))
+        # A base without an answer yet holds its trainings back: its engine may not run it.
+        undecoded = [c for c, stage in missing.items() if stage != "measure"]
+        untried = {base_of(cell) for cell in undecoded if cell.is_base}
+        held_back = untried - self.answering
 
         # A row and a trial may share a training, which is then run once.
         begun = {cell.parts.get("train") for cell in busy}

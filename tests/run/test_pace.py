@@ -53,12 +53,14 @@ class Run:
         base, ce, smmd = cells
         self.stored = {}
         self.read = []
+        self.answering = []
         self.schedule = SimpleNamespace(
             missing={base: "decode", ce: "train", smmd: "train"},
             running={},
             cells={"decode-base": [base], "train-ce": [ce], "train-smmd": [smmd]},
             taken={},
             run=SimpleNamespace(current=self.current),
+            hear_answers=self.answering.append,
             end=lambda result: self.schedule.running.pop(result.job.name),
         )
         self.display = Display()
@@ -117,7 +119,10 @@ def test_the_time_left_follows_from_steps_and_decoded_examples(run, cells):
     run.end("train-ce", [])
     run.start("decode-base", 100)
     run.say("decode-base", 108, "start engine", 1, 1)
+    run.say("decode-base", 108, "test base", 0, 100)
+    assert run.answering == []
     said = run.say("decode-base", 118, "test base", 100, 100)
+    assert [job.name for job in run.answering] == ["decode-base"]
     # 0.1 s an example; each of the three cells has a fourth of an engine's start of 8 s
     seconds = 10 + 2 * STEPS + 2 * 0.1 * DECODED + 2 * 8 / 4
     assert f"1 of 2 trainings done, about {span(seconds)} left, ends about " in said
