@@ -1,11 +1,17 @@
-"""Errors whose message is meant for the user: what, where, and what to do about it."""
+"""Errors whose message is meant for the user: what, where, and what to do about it; and the end of
+a process, which tells its status."""
 
 from __future__ import annotations
 
+import atexit
 import difflib
 import errno
-from collections.abc import Iterable
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
 from pathlib import Path
+from typing import NoReturn
 
 _LONGEST = 200
 
@@ -65,3 +71,17 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if nearest:
         return f"did you mean {' or '.join(nearest)}?"
     return f"known: {', '.join(names)}" if names else "none is known"
+
+
+def end_process(main: Callable[[], int]) -> NoReturn:
+    """End this process with the status that `main` returns.
+
+    Threads and `atexit` end as Python ends them. It would then take apart what was imported, which
+    takes a second where torch was.
+    """
+    status = main()
+    threading._shutdown()  # type: ignore[attr-defined]
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)

@@ -8,11 +8,11 @@ import gc
 import importlib
 import os
 import signal
-import sys
+from typing import NoReturn
 
 import click
 
-from ..errors import UserError, if_full, reason_of
+from ..errors import UserError, end_process, if_full, reason_of
 
 # In the order of a user's days, not of the alphabet.
 _SECTIONS = {
@@ -71,8 +71,14 @@ def cli() -> None:
     os.environ["MPLBACKEND"] = "agg"
 
 
-def main() -> None:
-    """Entry point: a user's mistake is one sentence and status 2; Ctrl-C is one and 130."""
+def main() -> NoReturn:
+    """Entry point of the command."""
+    end_process(run_command)
+
+
+def run_command() -> int:
+    """Run what `sys.argv` says: a user's mistake is one sentence and status 2; Ctrl-C is one and
+    130."""
     # A third of the time of large imports would be a search for garbage.
     gc.set_threshold(50_000)
     # Schedulers send SIGTERM before they kill: it ends a run as Ctrl-C does.
@@ -97,7 +103,7 @@ def main() -> None:
         status = 2
     finally:
         signal.signal(signal.SIGTERM, handler)
-    sys.exit(status)
+    return int(status)
 
 
 class _Terminated(KeyboardInterrupt):

@@ -6,7 +6,6 @@ file descriptor as JSON lines. A cell that fails is recorded in the run's failed
 
 import os
 import signal
-import sys
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -15,7 +14,7 @@ from typing import Any
 
 from ..contracts import Progress
 from ..contracts.executor import shares_gpu
-from ..errors import UserError
+from ..errors import UserError, end_process
 from ..experiment.cell import Cell
 from ..storage.cell import StoredCell, stored_cell
 from ..training.ranks import is_first, with_others
@@ -152,4 +151,4 @@ def _require_planned(cell: Cell, planned: StoredCell) -> None:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    end_process(main)

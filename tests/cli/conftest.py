@@ -12,7 +12,7 @@ from unittest import mock
 
 import pytest
 
-from smmd_bench.cli import main
+from smmd_bench.cli import run_command
 from smmd_bench.publishing import write_reports
 from tests.in_process import coarse_figures
 
@@ -47,10 +47,7 @@ def run_here(line: str, *, cwd: Path | None = None, **environment: str) -> Ended
         stack.enter_context(mock.patch.object(sys, "argv", words))
         stack.enter_context(contextlib.redirect_stdout(out))
         stack.enter_context(contextlib.redirect_stderr(err))
-        try:
-            main()
-        except SystemExit as ended:
-            status = int(ended.code or 0)
+        status = run_command()
     return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
 
 

@@ -65,8 +65,7 @@ def test_what_must_be_quick_imports_no_heavy_library(words, said, heavy, tmp_pat
     words = words.replace("HELD", str(tmp_path))
     code = (
         f"import sys; sys.argv = {['smmd-bench', *words.split()]!r}\n"
-        "from smmd_bench.cli import main\n"
-        "try: main()\nexcept SystemExit: pass\n"
+        "from smmd_bench.cli import run_command\nrun_command()\n"
         f"assert not {{{heavy!r}, 'torch', 'matplotlib'}} & set(sys.modules)"
     )
     with RunDirectory(tmp_path).locked():

@@ -63,6 +63,13 @@ os.write(int(sys.argv[2]), b'{"event": "half')
     ("program", "said"),
     [
         ("sys.exit(3)", "the process ended with status 3 (no output), see LOG"),
+        (
+            "import atexit; from smmd_bench.errors import end_process\n"
+            "end_process(lambda: atexit.register(print, 'one') and 3)",
+            "the process ended with status 3 (one), see LOG",
+        ),
+        ("from smmd_bench.errors import end_process; end_process(lambda: 1 / 0)",
+         "the process ended with status 1 (ZeroDivisionError: division by zero), see LOG"),
         ("print('one\\n two.\\n\\n'); sys.exit(1)",
          "the process ended with status 1 (two), see LOG"),
         ("sys.exit('é' * 400)", f"the process ended with status 1 ({'é' * 300}), see LOG"),
