@@ -82,6 +82,8 @@ class Simulation:
                 self.busy += takes
                 heappush(running, (self.time + takes, started, job))
                 started += 1
+                if job.stage == "decode":
+                    self.jobs.hear_answers(job)
             if not running:
                 return
             self.time, _, job = heappop(running)

@@ -10,6 +10,7 @@ import os
 import sys
 import threading
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from pathlib import Path
 from typing import NoReturn
 
@@ -76,12 +77,15 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
 def end_process(main: Callable[[], int]) -> NoReturn:
     """End this process with the status that `main` returns.
 
-    Threads and `atexit` end as Python ends them. It would then take apart what was imported, which
-    takes a second where torch was.
+    Threads and `atexit` end as Python ends them. It would then unload its modules, which takes a
+    second where torch is one.
     """
     status = main()
     threading._shutdown()  # type: ignore[attr-defined]
     atexit._run_exitfuncs()
-    sys.stdout.flush()
-    sys.stderr.flush()
-    os._exit(status)
+    # Python says itself that a stream is full, and lets one be closed.
+    with suppress(AttributeError, OSError):
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(status)
+    sys.exit(status)

@@ -96,9 +96,9 @@ def write_some_reports(
         for section in sections:
             reason = section.skipped or "it has none of these formats"
             reasons.append(f"{section.name}: {reason}")
-        tables = sorted(file.stem for file in folder.glob("reports/tables/*.md"))
+        tables = sorted(file.stem for file in folder.glob("reports/tables/*_table.md"))
         if tables:
-            reasons.append(f"its tables are {', '.join(tables)}")
+            reasons.append(f"its results are in {', '.join(tables)}")
         raise UserError(f"Nothing was made of {folder}: {'; '.join(reasons)}.")
     return sections
 

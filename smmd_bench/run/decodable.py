@@ -35,7 +35,7 @@ class DecodableBase:
             yield from self._split_last(slots)
             return
 
-        # The trainings wait for the base, so that it is worth an engine of its own.
+        # The trainings wait for an answer of the base, so that it is worth an engine of its own.
         base = [cell for cell in self.ready if cell.is_base]
         if base:
             yield base

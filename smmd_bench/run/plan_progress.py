@@ -82,8 +82,9 @@ class PlanProgress:
         counts = what.partition(" ")[0] in _UNITS.get(job.stage, ()) and total
         if counts:
             clock.units[what] = done
-            if job.stage == "decode" and done:
-                self.schedule.hear_answers(job)
+        # A job that was killed in its probes begins with these.
+        if job.stage == "decode" and done and what != "start engine":
+            self.schedule.hear_answers(job)
 
         if clock.begun is None and done:
             # A first step is slow, and a resumed training has many behind it.

@@ -120,11 +120,14 @@ class Schedule(JobQueue):
     def _busy_cells(self) -> set[Cell]:
         """Find the cells of the jobs that run or wait, which no other job may take."""
         waiting = [self.cells[job.name] for job in self.waiting]
-        return {*chain(*self.running.values(), *waiting)}
+        return self._find_cells_at_work().union(*waiting)
+
+    def _find_cells_at_work(self) -> set[Cell]:
+        return {*chain(*self.running.values())}
 
     def _select_weights(self) -> None:
         """Select the weights of every cell that no job works on, as far as they are decided."""
-        at_work = {*chain(*self.running.values())}
+        at_work = self._find_cells_at_work()
         idle = [cell for cell in self.todo if cell not in at_work]
         # A tuned cell chooses among its trials, which must have selected an epoch before.
         for cell in sorted(idle, key=lambda cell: bool(cell.grid)):
@@ -146,7 +149,11 @@ class Schedule(JobQueue):
     def _fail_following(self, failed: Cell, missing: Missing) -> None:
         """Record the failure of every cell that cannot be finished without a failed one."""
         failure = self.run.failure(failed)
+        at_work = self._find_cells_at_work()
         for dependent, lacks in missing.items():
+            # A training that runs beside its base may still end well, and is then decoded.
+            if dependent in at_work:
+                continue
             # Weights that were selected before the failure can still be tested elsewhere.
             if dependent.source == failed and self._has_weights(dependent):
                 continue
@@ -246,7 +253,7 @@ class Schedule(JobQueue):
         first = self.cells[job.name][0]
         if job.stage != "train":
             return {"measure": 0, "decode": 2}[job.stage], 0, 0
-        # All trainings of a model wait for its base to be decoded.
+        # All trainings of a model wait for its base to answer.
         if first.is_base:
             return 1, 0, 0
         if self.slots == 1:

@@ -121,7 +121,7 @@ def test_a_name_of_the_papers_is_that_of_its_report(run, only, names):
         (
             "table1",
             "Nothing was made of .*: math_table: the run has no results of gsm8k or svamp; its "
-            "tables are arithmetic_table",
+            "results are in arithmetic_table",
         ),
         ("table", "Unknown report 'table'"),
     ],
