@@ -173,9 +173,11 @@ class Schedule(JobQueue):
 
     def _find_trainings(self, missing: Missing, busy: set[Cell]) -> Iterator[Work]:
         # A base without an answer yet holds its trainings back: its engine may not run it.
-        undecoded = [c for c, stage in missing.items() if stage != "measure"]
-        untried = {base_of(cell) for cell in undecoded if cell.is_base}
-        held_back = untried - self.answering
+        held_back = set()
+        for cell, stage in missing.items():
+            if cell.is_base and stage != "measure":
+                held_back.add(base_of(cell))
+        held_back -= self.answering
 
         # A row and a trial may share a training, which is then run once.
         begun = {cell.parts.get("train") for cell in busy}
