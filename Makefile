@@ -92,15 +92,16 @@ $(STAMP):
 	@echo "Setting up $(VENV) (1 to 3 minutes, 5 GB) ..."
 # Packages that a stopped command left in part look whole to both.
 	@test ! -e $(VENV)/.unfinished || rm -rf $(VENV)
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	@test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	@touch $(VENV)/.unfinished
-	$(INSTALL) "$(TORCH)" || $(INSTALL) --index-url $(TORCH_INDEX) "$(TORCH)"
+	@echo "pip installs $(TORCH) ..."
+	@$(INSTALL) "$(TORCH)" || $(INSTALL) --index-url $(TORCH_INDEX) "$(TORCH)"
 	@if ! $(BIN)/pip config list | grep -q '[.]index-url' && $(INSTALL) $(UV) && $(UNPACK) --dry-run; \
 	  then echo "uv installs the lock ..."; $(UNPACK); \
 	  else echo "pip installs the lock ..."; $(INSTALL) -r $(LOCK); fi
-	$(BIN)/pip install -qq --no-deps -r $(GYM_LOCK) \
+	@$(BIN)/pip install -qq --no-deps -r $(GYM_LOCK) \
 	  || echo "The task reasoning_gym is left out: one of its packages needs a C compiler."
-	$(BIN)/pip install -qq --no-deps --no-build-isolation -e .
+	@$(BIN)/pip install -qq --no-deps --no-build-isolation -e .
 	@rm $(VENV)/.unfinished
 	@echo "$(DIGEST)" > $@
 	@echo "Ready: $(BIN)/smmd-bench"
